@@ -1,0 +1,48 @@
+# Each target makes the virtual environment it needs from constraints.txt; the second time at once.
+
+PYTHON ?= python3
+BIN := .venv/bin
+BENCH := .venv-bench/bin
+
+.PHONY: setup demo test check bench drift lock clean
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+.venv-bench/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-bench
+	$(BENCH)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,bench]"
+	@touch $@
+
+demo: .venv/ready        ## the main job on scikit-learn's digits
+	$(BIN)/knowmore demo
+
+test: .venv/ready        ## all tests
+	$(BIN)/pytest
+
+check: .venv/ready       ## format, lint, types, import layers, tests
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+bench: .venv-bench/ready ## benchmarks as ratios, against peers and the machine's limit
+	$(BENCH)/python -m benchmarks
+
+drift: .venv/ready       ## how far 100,000 edits lead from the batch fit
+	$(BIN)/python -m benchmarks.drift
+
+lock:                    ## pin anew what the project needs
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet -e ".[dev,bench]"
+	.venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv .venv-bench results

@@ -1,0 +1,44 @@
+"""Classifiers that keep learning, and forget exactly.
+
+The one law: a model equals the batch fit of the examples it holds now.
+
+>>> from knowmore import GPClassifier
+>>> from sklearn.datasets import load_iris
+>>> X, y = load_iris(return_X_y=True)
+>>> clf = GPClassifier().fit(X[:100], y[:100])      # two kinds of iris
+>>> ids = clf.add(X[100:], y[100:])                 # a third one turns up
+>>> clf.classes_
+array([0, 1, 2])
+>>> clf = clf.remove(ids[:10]).relabel([0], [1])    # some are withdrawn, one was wrong
+>>> refit = GPClassifier(clf.kernel_).fit(clf.model_.examples.X, clf.model_.examples.labels)
+>>> bool(abs(clf.decision_function(X) - refit.decision_function(X)).max() < 1e-9)
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from knowmore.errors import KnowmoreError
+    from knowmore.estimators import GPClassifier, GPRegressor
+
+__all__ = ["GPClassifier", "GPRegressor", "KnowmoreError"]
+
+# Loaded when first asked for: scikit-learn takes a while, and `knowmore --help` does without it.
+_HOMES = {
+    "GPClassifier": "knowmore.estimators",
+    "GPRegressor": "knowmore.estimators",
+    "KnowmoreError": "knowmore.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

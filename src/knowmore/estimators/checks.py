@@ -1,0 +1,163 @@
+"""What users hand in, made into clean arrays, or an error that says what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from knowmore.errors import InvalidInput, InvalidType
+
+Array = npt.NDArray[Any]
+
+_KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str", "S": "bytes"}
+
+
+def inputs(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
+    """X as finite float64 (k, d). `reset` learns the number and names of features, else they bind.
+
+    Any table that scikit-learn reads will do: arrays, lists, pandas, polars.
+    """
+    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
+    known = not reset and not hasattr(estimator, "feature_names_in_")
+    if not (plain and known and X.shape[1] == estimator.n_features_in_):
+        with _translated():
+            X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+    _finite("X", X)
+    return np.asarray(X)
+
+
+def class_labels(y: Any, k: int, held: Array | None) -> Array:
+    """y as k class labels of one kind, (k,), and of the kind of those `held` already."""
+    labels = _one_column(y)
+    kinds = _kinds_of(labels)
+    if len(kinds) > 1:
+        raise InvalidInput(
+            f"The labels are of mixed types: {', '.join(sorted(kinds))}. "
+            f"Classes must be told apart and sorted: use one type for all, such as str."
+        )
+    _paired(len(labels), k)
+    (kind,) = kinds or {"int"}
+    if kind not in _KINDS.values():
+        raise InvalidInput(
+            f"Unknown label type: a label of type {kind} was given. "
+            f"A class label is a string, an integer or a bool."
+        )
+    if kind == "float":
+        _finite("y", labels := labels.astype(float))
+        if (labels != np.round(labels)).any():
+            raise InvalidInput(
+                "Unknown label type: continuous. The labels are numbers with fractions, which name "
+                "no classes; use GPRegressor for values."
+            )
+    target = {"int": np.int64, "float": np.float64, "bool": np.bool_, "str": np.str_}.get(kind)
+    labels = labels.astype(target or labels.dtype)
+    if held is not None and len(held) and _KINDS[held.dtype.kind] != kind:
+        raise InvalidInput(
+            f"The new labels are of type {kind}, but those held are of type "
+            f"{_KINDS[held.dtype.kind]}, such as {held[0].item()!r}. Convert them first."
+        )
+    return labels
+
+
+def real_values(y: Any, k: int, held: Array | None) -> Array:
+    """y as finite float64 values, (k,) or (k, q); q as in those `held` already."""
+    _given(y)
+    with _translated():
+        values = check_array(
+            y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y"
+        )
+    _finite("y", values)
+    _paired(len(values), k)
+    if held is not None and values.shape[1:] != held.shape[1:]:
+        raise InvalidInput(
+            f"The new targets have shape {values.shape}, but those held have {held.shape}: "
+            f"each example must have the same number of values."
+        )
+    return np.asarray(values)
+
+
+def choice(name: str, value: Any, allowed: Collection[str]) -> None:
+    """Complain unless `value` is one of the words `allowed`."""
+    if value not in allowed:
+        words = ", ".join(map(repr, allowed))
+        raise InvalidInput(f"{name}={value!r} is not known. Choose one of {words}.")
+
+
+def noise_level(noise: Any) -> float:
+    """The noise variance as a float that is finite and not negative."""
+    if isinstance(noise, (bool, np.bool_)) or not isinstance(noise, Real):
+        raise InvalidInput(f"noise={noise!r} is not a number. Give the noise variance.")
+    if not 0 <= float(noise) < np.inf:
+        raise InvalidInput(
+            f"noise={noise!r}, but a variance is finite and not below zero. "
+            f"Usual values lie between 1e-6 and 1."
+        )
+    return float(noise)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """scikit-learn's complaints in its own good words, as errors of ours."""
+    try:
+        yield
+    except TypeError as error:
+        raise InvalidType(str(error)) from error
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+
+
+def _given(y: Any) -> None:
+    if y is None:
+        raise InvalidInput(
+            "Learning requires y to be passed, but the target y is None. Give one label each."
+        )
+
+
+def _paired(labels: int, examples: int) -> None:
+    if labels != examples:
+        raise InvalidInput(
+            f"X has {examples} examples, but y has {labels} labels. Give one label for each."
+        )
+
+
+def _finite(name: str, values: Array) -> None:
+    # A finite sum has only finite terms; the reverse is looked into.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        where = f"row {bad[0][0]}" + (f", column {bad[0][1]}" if values.ndim > 1 else "")
+        raise InvalidInput(
+            f"Input {name} contains NaN or infinity: {len(bad)} value(s), the first at {where} "
+            f"({values[tuple(bad[0])]}). Remove these examples or fill in the values."
+        )
+
+
+def _one_column(y: Any) -> Array:
+    """y as an array (k,), numbers and strings in one list kept apart."""
+    _given(y)
+    if isinstance(y, (list, tuple)) and not all(isinstance(one, (list, tuple)) for one in y):
+        values = np.empty(len(y), dtype=object)
+        values[:] = y
+        return values
+    with _translated():
+        return np.asarray(column_or_1d(y, warn=True))
+
+
+def _kinds_of(labels: Array) -> set[str]:
+    if labels.dtype.kind in _KINDS:
+        return {_KINDS[labels.dtype.kind]}
+    return {
+        _KINDS.get(np.asarray(one).dtype.kind, type(one).__name__)
+        if np.isscalar(one)
+        else type(one).__name__
+        for one in labels.tolist()
+    }

@@ -1,0 +1,262 @@
+"""What all living estimators share: the verbs, and the folding of edits."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+from sklearn.gaussian_process.kernels import Kernel
+
+from knowmore.edits import Add, Edit, Relabel, Remove, Replace, as_ids
+from knowmore.errors import InvalidInput, NoExamples, NotFitted
+from knowmore.estimators.checks import choice, inputs, noise_level
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.linalg import Cholesky, Factor, Inverse
+from knowmore.models import GP, LeftOut
+from knowmore.models.targets import Coding
+
+Array = npt.NDArray[Any]
+
+_SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
+
+
+class _State(NamedTuple):
+    """A model, the examples as they are now, and the largest kappa(x, x) seen among them.
+
+    Edits move the examples ahead of the model; the next question lets the model follow in one
+    step. One attribute holds all three, so that an edit is one assignment.
+    """
+
+    model: GP
+    examples: Examples
+    peak: float
+
+
+class LivingEstimator(BaseEstimator, ABC):
+    """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit."""
+
+    def __init__(
+        self,
+        kernel: AnyKernel | None = None,
+        noise: float = 0.1,
+        *,
+        solver: str = "cholesky",
+        update: str = "auto",
+        dtype: str = "float64",
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.solver = solver
+        self.update = update
+        self.dtype = dtype
+
+    @property
+    @abstractmethod
+    def _coding(self) -> Coding:
+        """How labels become targets."""
+
+    @abstractmethod
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        """y as labels of k examples, in line with those held already."""
+
+    # -- learning ----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, ids: Any = None) -> Self:
+        """Learn X (n, d), y from scratch. `ids`: unique strings or integers; default 0, 1, ..."""
+        with self._unchanged_on_error():
+            X = inputs(self, X, reset=True)
+            labels = self._labels(y, len(X), None)
+            examples = Examples.of(X, labels, None if ids is None else as_ids(ids))
+            kernel = median_rbf(X) if self.kernel is None else _own(self.kernel)
+            noise = noise_level(self.noise)
+            model = GP.of(kernel, noise, examples, self._coding, self._empty_factor())
+            self._state = _State(model, examples, model.covariance.peak)
+        return self
+
+    def add(self, X: Any, y: Any, ids: Any = None) -> Array:
+        """Learn more examples and return their ids, (k,). Unseen labels are new classes."""
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, ids).ids_
+        X = inputs(self, X, reset=False)
+        labels = self._labels(y, len(X), self._state.examples.labels)
+        self._apply(Add(X, labels, None if ids is None else as_ids(ids)))
+        return self._state.examples.last_ids(len(X))
+
+    def remove(self, ids: Any) -> Self:
+        """Forget these examples exactly, as if they had never been there."""
+        self._check_fitted()
+        return self._apply(Remove(as_ids(ids)))
+
+    def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
+        """Give these examples other features X (k, d), and other labels unless y is None."""
+        self._check_fitted()
+        ids, X = as_ids(ids), inputs(self, X, reset=False)
+        if len(ids) != len(X):
+            raise InvalidInput(
+                f"{len(ids)} examples are to be replaced, but X has {len(X)} rows. Give one each."
+            )
+        labels = None if y is None else self._labels(y, len(X), self._state.examples.labels)
+        return self._apply(Replace(ids, X, labels))
+
+    def relabel(self, ids: Any, y: Any) -> Self:
+        """Give these examples other labels. No matrix is touched."""
+        self._check_fitted()
+        ids = as_ids(ids)
+        return self._apply(Relabel(ids, self._labels(y, len(ids), self._state.examples.labels)))
+
+    def merge(self, other: Self) -> Self:
+        """Learn all examples of another estimator of the same kind, kernel and noise.
+
+        The two must not share an id.
+        """
+        self._check_fitted()
+        if not isinstance(other, type(self)):
+            raise InvalidInput(
+                f"A {type(self).__name__} cannot merge with a {type(other).__name__}."
+            )
+        other._check_fitted()
+        mine, theirs = self._state.model.covariance, other._state.model.covariance
+        for name in "kernel", "noise":
+            here, there = getattr(mine, name), getattr(theirs, name)
+            if here != there:
+                raise InvalidInput(
+                    f"The two models differ in {name}: {here!r} here, {there!r} there. "
+                    f"Models merge only if they agree: fit both with the same {name}."
+                )
+        joining = other._state.examples
+        if len(joining) == 0:
+            return self
+        X = inputs(self, joining.X, reset=False)
+        labels = self._labels(joining.labels, len(X), self._state.examples.labels)
+        return self._apply(Add(X, labels, tuple(joining.ids.tolist())))
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def predict_variance(self, X: Any) -> Array:
+        """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
+        return self._asked().variance(inputs(self, X, reset=False))
+
+    def leave_one_out(self, groups: Any = None) -> LeftOut:
+        """What the model would say of each example had it never seen it, in closed form.
+
+        `groups`: a name for each example in the order of `ids_`; whole groups are left out then.
+        The targets of the others stay as they are: a class whose only example is left out keeps
+        its column.
+        """
+        model = self._asked()
+        examples = model.examples
+        if groups is not None:
+            groups = np.asarray(groups)
+            if groups.shape != (len(examples),):
+                raise InvalidInput(
+                    f"groups has shape {groups.shape}, but there are {len(examples)} examples. "
+                    f"Give one group for each, in the order of ids_."
+                )
+        scores, variance = model.leave_one_out(groups)
+        return LeftOut(
+            examples.ids, examples.labels, scores, variance, self._prediction(model, scores)
+        )
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(T | X), summed over the target columns."""
+        return self._asked().log_marginal_likelihood()
+
+    def residual(self) -> float:
+        """How far the model is from the batch fit of its examples; a few roundings if not at all.
+
+        The backward error of its coefficients: see `GP.residual`.
+        """
+        return self._asked().residual()
+
+    @property
+    def model_(self) -> GP:
+        """The frozen value behind the estimator, up to date with all edits."""
+        self._check_fitted()
+        state = self._state
+        if state.model.examples is not state.examples:
+            state = state._replace(model=state.model.follow(state.examples))
+            self._state = state
+        return state.model
+
+    @property
+    def ids_(self) -> Array:
+        """The ids of the examples held, (n,)."""
+        self._check_fitted()
+        return self._state.examples.ids
+
+    @property
+    def kernel_(self) -> AnyKernel:
+        """The kernel in use."""
+        self._check_fitted()
+        return self._state.model.covariance.kernel
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    # -- inside ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _prediction(self, model: GP, scores: Array) -> Array:
+        """What is predicted at these scores (m, M)."""
+
+    def _apply(self, edit: Edit) -> Self:
+        """Take an edit: at once if it may fail numerically, else when the next question comes."""
+        model, examples, peak = self._state
+        examples = examples.apply(edit)
+        if isinstance(edit, (Add, Replace)):
+            peak = max(peak, model.covariance.peak_of(edit.X))
+        if not model.covariance.is_certain(len(examples), peak):
+            model = model.follow(examples)
+        self._state = _State(model, examples, peak)
+        return self
+
+    def _asked(self) -> GP:
+        """The model, ready for a question."""
+        self._check_fitted()
+        if len(self._state.examples) == 0:
+            raise NoExamples(
+                f"This {type(self).__name__} holds no examples: all were removed. "
+                f"Add some before asking."
+            )
+        return self.model_
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(
+                f"This {type(self).__name__} has learnt nothing yet. Call fit or add first."
+            )
+
+    def _empty_factor(self) -> Factor:
+        choice("solver", self.solver, _SOLVERS)
+        choice("update", self.update, ("auto", "direct", "iterative"))
+        choice("dtype", self.dtype, ("float64", "float32"))
+        factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype), update=self.update)
+        return factor
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """scikit-learn notes feature names before it looks at the values: take that back too."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+
+def _own(kernel: AnyKernel) -> AnyKernel:
+    """The kernel as ours to keep: scikit-learn's can be changed from outside."""
+    if isinstance(kernel, Kernel):
+        return clone(kernel)
+    if not callable(kernel):
+        raise InvalidInput(
+            f"kernel={kernel!r} is no kernel. Give one of sklearn.gaussian_process.kernels, "
+            f"a function of X (n, d) and Y (m, d) that returns (n, m), or None."
+        )
+    return kernel

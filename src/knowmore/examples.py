@@ -1,0 +1,213 @@
+"""Examples: ids, inputs and labels, and the only place where an id becomes a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, assert_never, final
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
+from knowmore.errors import InvalidInput, RepeatedId, UnknownId
+from knowmore.growing import Rows
+
+Array = npt.NDArray[Any]
+
+
+class _Serials:
+    """Gives every row that is ever written a number of its own; a replaced example gets a new one.
+
+    So two sets of examples can tell what they share without comparing features.
+    """
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.lock = Lock()
+
+    def take(self, k: int) -> Array:
+        with self.lock:
+            self.next += k
+            return np.arange(self.next - k, self.next)
+
+    def pass_over(self, serial: int) -> None:
+        """Numbers that come from another process must not be given out again in this one."""
+        with self.lock:
+            self.next = max(self.next, serial + 1)
+
+
+_serials = _Serials()
+
+
+class _Index:
+    """Where ids are looked up: id -> serial number, shared by successive sets of examples.
+
+    Only ids that it never held are written in place, so an older set finds what it always found:
+    a serial number that it does not have says that the id is not its own.
+    """
+
+    def __init__(self, serials: dict[Id, int]) -> None:
+        self.serials = serials
+        self.lock = Lock()
+
+    def __reduce__(self) -> tuple[type[_Index], tuple[dict[Id, int]]]:
+        return _Index, (dict(self.serials),)
+
+    def extended(self, new: dict[Id, int]) -> _Index:
+        with self.lock:
+            if self.serials.keys().isdisjoint(new):
+                self.serials.update(new)
+                return self
+            return _Index(self.serials | new)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Rows of (id, x, label), immutable; edits give new values and share what stays.
+
+    >>> some = Examples.of(np.eye(2), np.array(["a", "b"]))
+    >>> some = some.apply(Remove((0,))).apply(Add(np.zeros((1, 2)), np.array(["c"]), ("third",)))
+    >>> some.ids, some.labels.tolist(), some.rows(("third",)).tolist()
+    (array([1, 'third'], dtype=object), ['b', 'c'], [1])
+    """
+
+    _ids: Rows
+    _X: Rows
+    _labels: Rows
+    _serials: Rows
+    _index: _Index
+    _next_id: int
+
+    @classmethod
+    def of(cls, X: Array, labels: Array, ids: tuple[Id, ...] | None = None) -> Examples:
+        """A first set: X (n, d), labels (n,) or (n, q)."""
+        ids0, serials0 = Rows(np.empty(0, dtype=object)), Rows(np.empty(0, dtype=np.int64))
+        empty = cls(ids0, Rows(X[:0]), Rows(labels[:0]), serials0, _Index({}), 0)
+        return empty._with(X, labels, ids) if len(X) else empty
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _serials.pass_over(int(self.serials.max(initial=-1)))
+
+    @property
+    def ids(self) -> Array:
+        """The ids, (n,), in the order of the rows; of dtype object where kinds are mixed."""
+        return self.last_ids(len(self))
+
+    def last_ids(self, k: int) -> Array:
+        """The ids of the last k rows, (k,)."""
+        ids = self._ids.view[len(self) - k :]
+        return np.array(ids.tolist()) if len(set(map(type, ids))) == 1 else ids.copy()
+
+    @property
+    def X(self) -> Array:
+        """The inputs, (n, d), read-only."""
+        return self._X.view
+
+    @property
+    def labels(self) -> Array:
+        """The labels, (n,) or (n, q), read-only."""
+        return self._labels.view
+
+    @property
+    def serials(self) -> Array:
+        """The serial numbers of the rows, (n,), ascending."""
+        return self._serials.view
+
+    def rows(self, ids: tuple[Id, ...]) -> Array:
+        """The rows of these examples, (k,)."""
+        mine = self.serials
+        found = np.array([self._index.serials.get(one, -1) for one in ids], dtype=np.int64)
+        rows = np.searchsorted(mine, found)
+        held = rows < len(mine)
+        held[held] = mine[rows[held]] == found[held]
+        if not held.all():
+            raise UnknownId(self._unknown([ids[i] for i in np.flatnonzero(~held)]))
+        return rows
+
+    def apply(self, edit: Edit) -> Examples:
+        """The examples after one edit; an edit that cannot be done raises and nothing changes."""
+        match edit:
+            case Add(X, labels, ids):
+                return self._with(X, labels, ids)
+            case Remove(ids):
+                return self._without(self.rows(ids))
+            case Replace(ids, X, labels):
+                rows = self.rows(ids)
+                labels = self.labels[rows] if labels is None else labels
+                return self._without(rows)._with(X, labels, ids)
+            case Relabel(ids, labels):
+                rows = self.rows(ids)
+                changed = self.labels.astype(np.result_type(self.labels, labels))
+                changed[rows] = labels
+                return replace(self, _labels=Rows(changed))
+        assert_never(edit)
+
+    def since(self, earlier: Examples) -> tuple[Array, int]:
+        """What leads from `earlier` to these: its rows to delete, and how many of ours to append.
+
+        Rows that both have and that stand before the first row that is only ours are kept.
+        """
+        mine, theirs = self.serials, earlier.serials
+        shared = np.isin(mine, theirs, assume_unique=True)
+        kept = len(mine) if shared.all() else int(shared.argmin())
+        return np.flatnonzero(~np.isin(theirs, mine[:kept], assume_unique=True)), len(mine) - kept
+
+    def _with(self, X: Array, labels: Array, ids: tuple[Id, ...] | None) -> Examples:
+        if ids is None:
+            ids = tuple(range(self._next_id, self._next_id + len(X)))
+        if len(ids) != len(X):
+            raise InvalidInput(f"{len(ids)} ids were given for {len(X)} examples. Give one each.")
+        held = [one for one in ids if self._holds(one)]
+        if held:
+            raise RepeatedId(
+                f"The model already holds {_some(held)}. "
+                f"Use replace() to change an example, or give the new one another id."
+            )
+        serials = _serials.take(len(ids))
+        names = np.empty(len(ids), dtype=object)
+        names[:] = ids
+        integers = [one + 1 for one in ids if isinstance(one, int)]
+        return Examples(
+            self._ids.append(names),
+            self._X.append(X),
+            self._labels.append(labels),
+            self._serials.append(serials),
+            self._index.extended(dict(zip(ids, serials.tolist(), strict=True))),
+            max([self._next_id, *integers]),
+        )
+
+    def _without(self, rows: Array) -> Examples:
+        kept = np.ones(len(self), dtype=bool)
+        kept[rows] = False
+        return replace(
+            self,
+            _ids=self._ids.keep(kept),
+            _X=self._X.keep(kept),
+            _labels=self._labels.keep(kept),
+            _serials=self._serials.keep(kept),
+        )
+
+    def _holds(self, one: Id) -> bool:
+        serial = self._index.serials.get(one, -1)
+        row = int(np.searchsorted(self.serials, serial))
+        return row < len(self) and int(self.serials[row]) == serial
+
+    def _unknown(self, ids: list[Id]) -> str:
+        kinds = {type(one) for one in self._ids.view}
+        hint = "They may have been removed before; ids_ lists those that are there."
+        if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
+            (kind,) = kinds
+            hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
+        return f"The model holds no example {_some(ids)}. {hint}"
+
+
+def _some(ids: list[Id]) -> str:
+    """A few ids, in words."""
+    shown = ", ".join(map(repr, ids[:5]))
+    return f"{shown} and {len(ids) - 5} more" if len(ids) > 5 else shown

@@ -1,0 +1,15 @@
+"""Inputs to Gram blocks; knows neither factor nor label."""
+
+from knowmore.kernels.blocks import AnyKernel, corner, cross, diagonal, is_positive
+from knowmore.kernels.distances import squared_distances
+from knowmore.kernels.median import median_rbf
+
+__all__ = [
+    "AnyKernel",
+    "corner",
+    "cross",
+    "diagonal",
+    "is_positive",
+    "median_rbf",
+    "squared_distances",
+]

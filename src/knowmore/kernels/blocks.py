@@ -1,0 +1,215 @@
+"""Gram blocks: from a kernel and two sets of inputs to a matrix.
+
+Any scikit-learn `Kernel` works, and so does any callable f(X, Y) -> (n, m). The kernels named
+below are evaluated by matrix products instead of scikit-learn's loops over pairs; each formula is
+scikit-learn's own, so the values are equal to rounding. All others are asked themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Exponentiation,
+    Kernel,
+    Matern,
+    Product,
+    RationalQuadratic,
+    Sum,
+    WhiteKernel,
+)
+
+from knowmore.errors import InvalidInput
+from knowmore.kernels.distances import squared_distances
+
+Array = npt.NDArray[Any]
+AnyKernel: TypeAlias = Kernel | Callable[[Array, Array], Array]
+
+# Rows that a callable is asked for at once when only its diagonal is wanted.
+_DIAGONAL = 32
+
+
+@singledispatch
+def cross(kernel: Any, X: Array, Y: Array) -> Array:
+    """The block kappa(X, Y), (n, m), between two sets of different examples.
+
+    >>> cross(RBF(), np.zeros((2, 3)), np.zeros((1, 3)))
+    array([[1.],
+           [1.]])
+    """
+    return _checked(kernel, kernel(X, Y), (len(X), len(Y)))
+
+
+@singledispatch
+def corner(kernel: Any, X: Array) -> Array:
+    """The matrix kappa(X, X), (n, n), of one set; here a WhiteKernel is on the diagonal."""
+    K = kernel(X) if isinstance(kernel, Kernel) else kernel(X, X)
+    return _symmetric(kernel, _checked(kernel, K, (len(X), len(X))))
+
+
+def diagonal(kernel: AnyKernel, X: Array) -> Array:
+    """kappa(x, x) for each row, (n,); no matrix is made for a scikit-learn kernel."""
+    if isinstance(kernel, Kernel):
+        return np.asarray(kernel.diag(X), dtype=float)
+    blocks = [X[i : i + _DIAGONAL] for i in range(0, len(X), _DIAGONAL)]
+    return np.concatenate([np.diagonal(corner(kernel, block)) for block in blocks] or [X[:0, 0]])
+
+
+@singledispatch
+def is_positive(kernel: Any) -> bool:
+    """Is the kernel known to be positive semidefinite whatever the inputs? False: not known."""
+    return False
+
+
+def _checked(kernel: Any, values: Any, shape: tuple[int, int]) -> Array:
+    K = np.asarray(values, dtype=float)
+    if K.shape != shape:
+        raise InvalidInput(
+            f"The kernel {kernel!r} was asked for a block of shape {shape} and gave {K.shape}. "
+            f"A callable kernel takes X (n, d) and Y (m, d) and returns all n x m values at once."
+        )
+    return K
+
+
+def _symmetric(kernel: Any, K: Array) -> Array:
+    scale = abs(K).max(initial=0)
+    uneven = abs(K - K.T).max(initial=0)
+    # A hundred roundings: a sum over features in another order, not another value.
+    if uneven > 100 * np.finfo(float).eps * scale:
+        raise InvalidInput(
+            f"The kernel {kernel!r} is not symmetric: k(x, y) and k(y, x) differ by {uneven:.1e}. "
+            f"A covariance function must not depend on the order of its arguments."
+        )
+    return np.asarray((K + K.T) / 2)
+
+
+# -- scikit-learn's kernels by matrix products ---------------------------------------------------
+
+
+@cross.register
+def _(kernel: RBF, X: Array, Y: Array) -> Array:
+    """exp(-|x - y|^2 / 2) in units of the length scale."""
+    return _gaussian(squared_distances(X, Y, kernel.length_scale))
+
+
+@cross.register
+def _(kernel: RationalQuadratic, X: Array, Y: Array) -> Array:
+    """(1 + |x - y|^2 / (2 a))^-a in units of the length scale."""
+    a = kernel.alpha
+    return np.asarray((1 + squared_distances(X, Y, kernel.length_scale) / (2 * a)) ** -a)
+
+
+@cross.register
+def _(kernel: Matern, X: Array, Y: Array) -> Array:
+    """The Matern family at nu = 1/2, 3/2, 5/2 and infinity; other orders are scikit-learn's."""
+    if kernel.nu not in (0.5, 1.5, 2.5, np.inf):
+        return np.asarray(kernel(X, Y))
+    D2 = squared_distances(X, Y, kernel.length_scale)
+    if kernel.nu == np.inf:
+        return _gaussian(D2)
+    r = np.sqrt(2 * kernel.nu * D2)
+    if kernel.nu == 0.5:
+        return np.asarray(np.exp(-r))
+    if kernel.nu == 1.5:
+        return np.asarray((1 + r) * np.exp(-r))
+    return np.asarray((1 + r + r**2 / 3) * np.exp(-r))
+
+
+@cross.register
+def _(kernel: DotProduct, X: Array, Y: Array) -> Array:
+    """x . y + sigma_0^2."""
+    return np.asarray(X @ Y.T + kernel.sigma_0**2)
+
+
+@cross.register
+def _(kernel: ConstantKernel, X: Array, Y: Array) -> Array:
+    return np.full((len(X), len(Y)), kernel.constant_value, dtype=float)
+
+
+@cross.register
+def _(kernel: WhiteKernel, X: Array, Y: Array) -> Array:
+    """Nothing: different examples have independent noise."""
+    return np.zeros((len(X), len(Y)))
+
+
+@cross.register
+def _(kernel: Sum, X: Array, Y: Array) -> Array:
+    return cross(kernel.k1, X, Y) + cross(kernel.k2, X, Y)
+
+
+@cross.register
+def _(kernel: Product, X: Array, Y: Array) -> Array:
+    return cross(kernel.k1, X, Y) * cross(kernel.k2, X, Y)
+
+
+@cross.register
+def _(kernel: Exponentiation, X: Array, Y: Array) -> Array:
+    return np.asarray(cross(kernel.kernel, X, Y) ** kernel.exponent)
+
+
+@corner.register(RBF)
+@corner.register(RationalQuadratic)
+@corner.register(Matern)
+@corner.register(DotProduct)
+@corner.register(ConstantKernel)
+def _(kernel: Any, X: Array) -> Array:
+    K = cross(kernel, X, X)
+    return (K + K.T) / 2
+
+
+@corner.register
+def _(kernel: WhiteKernel, X: Array) -> Array:
+    return np.asarray(kernel.noise_level * np.eye(len(X)))
+
+
+@corner.register
+def _(kernel: Sum, X: Array) -> Array:
+    return corner(kernel.k1, X) + corner(kernel.k2, X)
+
+
+@corner.register
+def _(kernel: Product, X: Array) -> Array:
+    return corner(kernel.k1, X) * corner(kernel.k2, X)
+
+
+@corner.register
+def _(kernel: Exponentiation, X: Array) -> Array:
+    return np.asarray(corner(kernel.kernel, X) ** kernel.exponent)
+
+
+@is_positive.register(RBF)
+@is_positive.register(RationalQuadratic)
+@is_positive.register(Matern)
+@is_positive.register(DotProduct)
+@is_positive.register(WhiteKernel)
+def _(kernel: Any) -> bool:
+    return True
+
+
+@is_positive.register
+def _(kernel: ConstantKernel) -> bool:
+    return bool(kernel.constant_value >= 0)
+
+
+@is_positive.register(Sum)
+@is_positive.register(Product)
+def _(kernel: Any) -> bool:
+    """Schur: sums and products of positive kernels are positive."""
+    return is_positive(kernel.k1) and is_positive(kernel.k2)
+
+
+@is_positive.register
+def _(kernel: Exponentiation) -> bool:
+    return is_positive(kernel.kernel) and float(kernel.exponent).is_integer()
+
+
+def _gaussian(D2: Array) -> Array:
+    D2 *= -0.5
+    return np.asarray(np.exp(D2, out=D2))

@@ -1,0 +1,296 @@
+"""The default Factor: the lower Cholesky factor L of A = LL', in row panels.
+
+append   L Y = cross,  L22 L22' = corner - Y'Y  ->  [[L, 0], [Y', L22]]
+delete   A_RR = L_RR L_RR' + C C' with C = L_RS: taking rows S out is a *positive* update of the
+         trailing triangle, done by orthogonal transformations; it cannot break down.
+
+Both are backward stable: a factor that went through any history is as accurate as a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import lapack
+
+from knowmore.errors import NotPositiveDefinite
+from knowmore.linalg.factor import Update
+from knowmore.linalg.panels import PANEL, Panel
+from knowmore.linalg.threads import threads_for
+
+Array = npt.NDArray[Any]
+
+_potrf = {"d": lapack.dpotrf, "f": lapack.spotrf}
+_tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
+
+# Up to this many deleted rows, that many sweeps of rotations are faster than block reflectors.
+_SWEEPS = 16
+# Width of a block reflector: wide enough for matrix products, narrow enough for its triangle.
+_REFLECTOR = 64
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Cholesky:
+    """L, immutable. A factor shares with its predecessor every panel that did not change.
+
+    `update` says how a block is appended or deleted: in one step (`direct`, `auto`) or one
+    row after the other (`iterative`).
+
+    >>> A = np.array([[4.0, 2.0], [2.0, 5.0]])
+    >>> factor = Cholesky().append(np.empty((0, 2)), A)
+    >>> factor.lower()
+    array([[2., 0.],
+           [1., 2.]])
+    >>> factor.delete(np.array([0])).lower() ** 2
+    array([[5.]])
+    """
+
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    update: Update = "auto"
+    size: int = 0
+    panels: tuple[Panel, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        blocks = [panel.rows(0, count) for panel, count in self._filled()]
+        return _restore, (self.dtype, self.update, blocks)
+
+    def lower(self) -> Array:
+        """L as one array (n, n)."""
+        L = np.zeros((self.size, self.size), dtype=self.dtype)
+        for panel, count in self._filled():
+            s = panel.start
+            L[s : s + count, : s + count] = panel.rows(0, count)
+        return L
+
+    # -- growing -----------------------------------------------------------------------------
+
+    def with_update(self, update: Update) -> Cholesky:
+        """The same factor, to be edited in this way from now on."""
+        return replace(self, update=update)
+
+    def append(self, cross: Array, corner: Array) -> Cholesky:
+        """The factor of [[A, cross], [cross', corner]]."""
+        if self.update != "iterative" or self.size == 0:
+            return self._append(cross, corner)
+        factor = self
+        for j in range(len(corner)):
+            column = np.vstack([cross[:, j : j + 1], corner[:j, j : j + 1]])
+            factor = factor._append(column, corner[j : j + 1, j : j + 1])
+        return factor
+
+    def _append(self, cross: Array, corner: Array) -> Cholesky:
+        with threads_for((self.size**2 + len(corner) ** 2) // 2):
+            Y = self.forward(cross)
+            L22 = self._pivot(corner - Y.T @ Y, np.diagonal(corner))
+        return self._with_rows(Y, L22)
+
+    def _pivot(self, schur: Array, scale: Array) -> Array:
+        """chol(schur); a pivot lost in the rounding of `scale` (k,) counts as none."""
+        L22, info = _potrf[self.dtype.char](schur.astype(self.dtype), lower=1, clean=1)
+        good = len(schur) if info == 0 else info - 1
+        floor = (self.size + len(schur)) * np.finfo(self.dtype).eps * scale[:good]
+        lost = np.flatnonzero(~(np.diagonal(L22)[:good] ** 2 > floor))
+        if len(lost) or info:
+            row = self.size + int(lost[0] if len(lost) else good)
+            raise NotPositiveDefinite(f"The pivot of row {row} vanishes.", row)
+        return np.asarray(L22)
+
+    def _with_rows(self, Y: Array, L22: Array) -> Cholesky:
+        """[[L, 0], [Y', L22]], written into the last panel and new ones."""
+        n, k = self.size, len(L22)
+        panels = list(self.panels)
+        i = 0
+        while i < k:
+            start = (n + i) // PANEL * PANEL
+            at = n + i - start
+            take = min(PANEL - at, k - i)
+            rows = np.hstack([Y[:, i : i + take].T, L22[i : i + take, : i + take]])
+            fresh = Panel(start, self.dtype) if at == 0 else panels.pop()
+            panels.append(fresh.claim(at, take))
+            panels[-1].write(at, rows)
+            i += take
+        return replace(self, size=n + k, panels=tuple(panels))
+
+    # -- shrinking ---------------------------------------------------------------------------
+
+    def delete(self, rows: Array) -> Cholesky:
+        """The factor of A without `rows`."""
+        rows = np.unique(rows)
+        if self.update != "iterative":
+            return self._delete(rows)
+        factor = self
+        for row in rows[::-1]:
+            factor = factor._delete(np.array([row]))
+        return factor
+
+    def regrows(self, rows: Array) -> bool:
+        """2 k r^2 flops to delete k rows, the first of them r before the end, against r^3 / 3."""
+        trailing = self.size - int(rows.min()) - len(rows)
+        return self.update != "iterative" and 6 * len(rows) > trailing
+
+    def _delete(self, deleted: Array) -> Cholesky:
+        n = self.size - len(deleted)
+        first = int(deleted[0]) if len(deleted) else n
+        if first == n:
+            return replace(self, size=n, panels=self.panels[: -(-n // PANEL)])
+        method = _Rotations if len(deleted) <= _SWEEPS else _Reflectors
+        orthogonal = method(first, n, len(deleted), self.dtype)
+        panels = list(self.panels[: first // PANEL])
+        with threads_for((n**2 - first**2) // 2):
+            for panel, C in self._gathered(deleted, len(panels) * PANEL):
+                orthogonal.apply(panel, C)
+                panels.append(panel)
+        return replace(self, size=n, panels=tuple(panels))
+
+    def _gathered(self, deleted: Array, begin: int) -> Iterator[tuple[Panel, Array]]:
+        """Panels of L_RR from row `begin` on, each with its rows of C = L_RS."""
+        from knowmore.linalg.sweep import gather
+
+        kept = np.delete(np.arange(self.size), deleted)
+        for start in range(begin, len(kept), PANEL):
+            sources = kept[start : start + PANEL]
+            new = Panel(start, self.dtype).claim(0, len(sources))
+            C = np.empty((len(sources), len(deleted)), dtype=self.dtype)
+            at = 0
+            for p in range(sources[0] // PANEL, sources[-1] // PANEL + 1):
+                old = self.panels[p]
+                rows = sources[sources // PANEL == p] - old.start
+                gather(
+                    old.start,
+                    old.left,
+                    old.diagonal,
+                    rows,
+                    start,
+                    new.left,
+                    new.diagonal,
+                    at,
+                    deleted,
+                    C,
+                )
+                at += len(rows)
+            yield new, C
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def forward(self, B: Array, head: Array | None = None) -> Array:
+        """L^-1 B, (n, m); its leading rows may be given."""
+        Y = np.array(B, dtype=self.dtype, order="C")
+        if head is not None:
+            Y[: len(head)] = head
+        return self._forward(Y, known=0 if head is None else len(head), zeros=0)
+
+    def _forward(self, Y: Array, known: int, zeros: int) -> Array:
+        """Solve L Y = B in place from row `known` on; the first `zeros` rows of Y are zero."""
+        if known < self.size:
+            with threads_for((self.size**2 - known**2) // 2):
+                for panel, count in self._filled(known // PANEL):
+                    panel.forward(Y, known, zeros, count)
+        return Y
+
+    def backward(self, H: Array) -> Array:
+        """L^-T H, (n, m)."""
+        X = np.array(H, dtype=self.dtype, order="C")
+        with threads_for(self.size**2 // 2):
+            for panel, count in reversed(list(self._filled())):
+                panel.backward(X, count)
+        return X
+
+    def solve(self, B: Array) -> Array:
+        """L^-T L^-1 B, (n, m)."""
+        return self.backward(self.forward(B))
+
+    def half_solve(self, B: Array) -> Array:
+        """L^-1 B; rows of zeros that B starts with cost nothing."""
+        filled = B.any(axis=1)
+        zeros = int(filled.argmax()) if filled.any() else len(B)
+        return self._forward(np.array(B, dtype=self.dtype, order="C"), known=zeros, zeros=zeros)
+
+    def inverse_diagonal(self) -> Array:
+        """The column sums of L^-1 o L^-1, (n,)."""
+        d = np.empty(self.size, dtype=self.dtype)
+        for begin in range(0, self.size, PANEL):
+            end = min(begin + PANEL, self.size)
+            E = np.zeros((self.size, end - begin), dtype=self.dtype)
+            E[begin:end] = np.eye(end - begin)
+            H = self.half_solve(E)
+            d[begin:end] = np.einsum("ij,ij->j", H, H)
+        return d
+
+    def logdet(self) -> float:
+        """2 sum log L_ii."""
+        return 2.0 * sum(
+            float(np.log(np.diagonal(panel.diagonal)[:count].astype(float)).sum())
+            for panel, count in self._filled()
+        )
+
+    def _filled(self, first: int = 0) -> Iterator[tuple[Panel, int]]:
+        """Each panel from the given one on, with the number of its rows that are ours."""
+        for panel in self.panels[first:]:
+            yield panel, min(PANEL, self.size - panel.start)
+
+
+def _restore(dtype: np.dtype[Any], update: Update, blocks: list[Array]) -> Cholesky:
+    """A factor from the rows of its panels."""
+    panels = []
+    for p, rows in enumerate(blocks):
+        panels.append(Panel(p * PANEL, dtype).claim(0, len(rows)))
+        panels[-1].write(0, rows)
+    return Cholesky(dtype, update, sum(map(len, blocks)), tuple(panels))
+
+
+@final
+class _Rotations:
+    """Makes C vanish by plane rotations, one sweep for each of its columns."""
+
+    def __init__(self, first: int, n: int, k: int, dtype: np.dtype[Any]) -> None:
+        self.first = first
+        self.cos = np.empty((k, n), dtype=dtype)
+        self.sin = np.empty((k, n), dtype=dtype)
+
+    def apply(self, panel: Panel, C: Array) -> None:
+        """Apply the rotations of the panels above to [panel, C] and find the panel's own."""
+        from knowmore.linalg.sweep import eliminate, rotate
+
+        start, left = panel.start, panel.left[: len(C)]
+        for s in range(len(self.cos)):
+            rotate(left, C, s, self.cos, self.sin, self.first, start)
+            begin = max(self.first - start, 0)
+            eliminate(panel.diagonal, C, s, self.cos, self.sin, start, begin)
+
+
+@final
+class _Reflectors:
+    """Makes C vanish by block reflectors I - [I; V] T [I; V]', LAPACK's tpqrt."""
+
+    def __init__(self, first: int, n: int, k: int, dtype: np.dtype[Any]) -> None:
+        self.first = first
+        self.blocks: list[tuple[slice, Array, Array, Array]] = []
+
+    def apply(self, panel: Panel, C: Array) -> None:
+        """Apply the reflectors of the panels above to [panel, C] and find the panel's own."""
+        for columns, V, T, sign in self.blocks:
+            _reflect(panel.left[: len(C), columns], C, V, T, sign)
+        for begin in range(max(self.first - panel.start, 0), len(C), _REFLECTOR):
+            end = min(begin + _REFLECTOR, len(C))
+            D = panel.diagonal[begin : len(C), begin:end]
+            w = end - begin
+            R = np.asfortranarray(np.tril(D[:w]).T)
+            R, V, T, _ = _tpqrt[C.dtype.char](0, w, R, np.asfortranarray(C[begin:end].T))
+            sign = np.where(np.diagonal(R) < 0, -1.0, 1.0).astype(C.dtype)
+            _reflect(D[w:], C[end:], V, T, sign)
+            D[:w] = np.triu(R).T * sign
+            C[begin:end] = 0
+            self.blocks.append((slice(panel.start + begin, panel.start + end), V, T, sign))
+
+
+def _reflect(A: Array, C: Array, V: Array, T: Array, sign: Array) -> None:
+    """[A, C] <- [A, C] Q in place, Q = I - [I; V] T [I; V]'; columns signed as L's are."""
+    G = (A + C @ V) @ np.triu(T)
+    A -= G
+    C -= G @ V.T
+    A *= sign

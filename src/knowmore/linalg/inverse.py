@@ -1,0 +1,223 @@
+"""The papers' Factor: the explicit inverse P = A^-1, kept by Woodbury's formula.
+
+Lütz, Rodner and Denzler change k rows and columns S of A by a matrix of rank 2k. With
+
+    a_q^(i) =   A'_iq - A_iq   for q not in S,
+    a_q^(i) = 1/2 (A'_iq - A_iq)  for q in S,      i in S         (eqs. 8 and 9)
+
+U = [a^(s1) ... a^(sk)  e_s1 ... e_sk] and V = [E; A]' they have A' = A + UV (eq. 7) and Woodbury's
+formula (eq. 6) gives the new inverse. A' is the *whole* new matrix: new examples against each
+other, and the noise on the diagonal. Their 2k x 2k core is not symmetric only because of how V is
+stacked; with its two block rows swapped it is, and it is solved so, by its eigenvectors:
+
+    W = [a E],  J = [[0, I], [I, 0]],  Z = PW:   P' = P - Z (J + W'Z)^-1 Z'.
+
+Adding puts rows of zeros with a positive diagonal under A and changes them; removing changes rows
+to that and cuts them off. Both are `change`. Errors grow like cond(A)^2 from update to update, so
+the inverse watches its residual and inverts afresh (`refresh`) when a bound is passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from knowmore.errors import NotPositiveDefinite
+from knowmore.linalg.cholesky import Cholesky
+from knowmore.linalg.factor import Update
+from knowmore.linalg.threads import threads_for
+
+Array = npt.NDArray[Any]
+
+# Columns of the inverse that the residual is measured on.
+_PROBES = 4
+
+
+def _empty() -> Array:
+    return np.empty((0, 0))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """A and P = A^-1, both (n, n), immutable.
+
+    `update`: `iterative`, k changes of rank 2; `direct`, one of rank 2k; `auto`, direct while that
+    costs less than to invert afresh. `patience`: how many times the residual that a fresh inverse
+    of this condition may have is borne before it is refreshed; infinity is the paper's method.
+    `refreshes` counts.
+
+    >>> A = np.array([[4.0, 2.0], [2.0, 5.0]])
+    >>> factor = Inverse().append(np.empty((0, 1)), A[:1, :1]).append(A[:1, 1:], A[1:, 1:])
+    >>> np.allclose(factor.P @ A, np.eye(2))
+    True
+    """
+
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    update: Update = "auto"
+    patience: float = 16.0
+    A: Array = field(default_factory=_empty)
+    P: Array = field(default_factory=_empty)
+    refreshes: int = 0
+
+    @property
+    def size(self) -> int:
+        """n, the number of rows of A."""
+        return len(self.A)
+
+    # -- changing ----------------------------------------------------------------------------
+
+    def with_update(self, update: Update) -> Inverse:
+        """The same factor, to be edited in this way from now on."""
+        return replace(self, update=update)
+
+    def append(self, cross: Array, corner: Array) -> Inverse:
+        """The inverse of [[A, cross], [cross', corner]]."""
+        n, k = cross.shape
+        A = np.zeros((n + k, n + k), dtype=self.dtype)
+        P = np.zeros_like(A)
+        A[:n, :n], P[:n, :n] = self.A, self.P
+        new = np.arange(n, n + k)
+        # The paper starts from ones on the diagonal; any positive number will do, and the true
+        # one leaves nothing to change there.
+        A[new, new] = np.diagonal(corner)
+        P[new, new] = 1 / np.diagonal(corner)
+        grown = replace(self, A=A, P=P)
+        if n == 0:
+            return grown._inverted(corner.astype(self.dtype))
+        return grown.change(new, np.hstack([cross.T, corner]))
+
+    def delete(self, rows: Array) -> Inverse:
+        """The inverse of A without `rows`."""
+        rows = np.unique(rows)
+        kept = np.delete(np.arange(self.size), rows)
+        cut = np.ix_(kept, kept)
+        if self._is_dear(len(rows)):
+            return self._inverted(self.A[cut])
+        unit = np.zeros((len(rows), self.size), dtype=self.dtype)
+        unit[np.arange(len(rows)), rows] = self.A[rows, rows]
+        changed = self._woodbury(rows, unit)
+        return replace(changed, A=changed.A[cut], P=changed.P[cut])._watched()
+
+    def regrows(self, rows: Array) -> bool:
+        """Never: what is left of A is stored and can be inverted as it is."""
+        return False
+
+    def change(self, rows: Array, new: Array) -> Inverse:
+        """The inverse of A with `rows` and these columns replaced by `new` (k, n)."""
+        if self._is_dear(len(rows)):
+            return self._inverted(_changed(self.A, rows, new))
+        return self._woodbury(rows, new)._watched()
+
+    def refresh(self) -> Inverse:
+        """The same A, inverted afresh."""
+        return replace(self._inverted(self.A), refreshes=self.refreshes + 1)
+
+    def _inverted(self, A: Array) -> Inverse:
+        factor = Cholesky(self.dtype).append(np.empty((0, len(A)), dtype=self.dtype), A)
+        P = factor.solve(np.eye(len(A), dtype=self.dtype))
+        return replace(self, A=A, P=(P + P.T) / 2)
+
+    def _is_dear(self, k: int) -> bool:
+        """Does a change of k rows cost more than a fresh inverse? 4 n^2 k against n^3."""
+        return self.update == "auto" and 4 * k > self.size
+
+    def _woodbury(self, rows: Array, new: Array) -> Inverse:
+        A, P = self.A.copy(), self.P.copy()
+        step = 1 if self.update == "iterative" else max(len(rows), 1)
+        with threads_for(self.size**2):
+            for j in range(0, len(rows), step):
+                S, later = rows[j : j + step], rows[j + step :]
+                target = np.array(new[j : j + step], dtype=self.dtype)
+                target[:, later] = A[np.ix_(S, later)]
+                _woodbury(P, (target - A[S]).T, S)
+                A[S], A[:, S] = target, target.T
+        return replace(self, A=A, P=P)
+
+    # -- watching ----------------------------------------------------------------------------
+
+    def residual(self) -> float:
+        """max |A P - I| over a few columns: about eps cond(A) when fresh, growing as it drifts."""
+        if self.size == 0:
+            return 0.0
+        J = np.linspace(0, self.size - 1, num=min(_PROBES, self.size), dtype=int)
+        R = self.A @ self.P[:, J]
+        R[J, np.arange(len(J))] -= 1
+        return float(abs(R).max())
+
+    def _watched(self) -> Inverse:
+        bound = self.patience * np.finfo(self.dtype).eps * _norm(self.A) * _norm(self.P)
+        # "not below" and not "above": a residual of NaN must not pass.
+        return self if self.residual() <= bound or np.isinf(self.patience) else self.refresh()
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def forward(self, B: Array, head: Array | None = None) -> Array:
+        """B itself: an explicit inverse has no halfway."""
+        return np.array(B, dtype=self.dtype, order="C")
+
+    def backward(self, H: Array) -> Array:
+        """P H, (n, m)."""
+        with threads_for(self.size**2):
+            return np.asarray(self.P @ H)
+
+    def solve(self, B: Array) -> Array:
+        """P B, (n, m)."""
+        return self.backward(self.forward(B))
+
+    def half_solve(self, B: Array) -> Array:
+        """R'B with P = RR', (n, m); the root is taken once."""
+        with threads_for(self.size**2):
+            return np.asarray(self._root.T @ B.astype(self.dtype))
+
+    def inverse_diagonal(self) -> Array:
+        """diag(P), (n,)."""
+        return np.diagonal(self.P).copy()
+
+    def logdet(self) -> float:
+        """-log |P|."""
+        return -2.0 * float(np.log(np.diagonal(self._root).astype(float)).sum())
+
+    @cached_property
+    def _root(self) -> Array:
+        if self.size == 0:
+            return self.P
+        try:
+            return np.asarray(linalg.cholesky(self.P, lower=True, check_finite=False))
+        except linalg.LinAlgError as error:
+            raise NotPositiveDefinite(
+                "The inverse has drifted so far that it is no longer positive definite. "
+                "Call refresh(), or use the Cholesky factor.",
+                row=0,
+            ) from error
+
+
+def _norm(A: Array) -> float:
+    return float(abs(A).sum(axis=0).max(initial=0))
+
+
+def _changed(A: Array, rows: Array, new: Array) -> Array:
+    """A with `rows` and the columns of the same number replaced by `new` (k, n)."""
+    A = A.copy()
+    A[rows] = new
+    A[:, rows] = new.T
+    return A
+
+
+def _woodbury(P: Array, a: Array, S: Array) -> None:
+    """Update P = A^-1 in place for A'_S - A_S = a' (n, k), the whole difference. Eqs. (6)-(9)."""
+    k = len(S)
+    a[S] *= 0.5
+    Z = np.hstack([P @ a, P[:, S]])
+    WZ = np.vstack([a.T @ Z, Z[S]])
+    J = np.eye(2 * k, k=k, dtype=P.dtype) + np.eye(2 * k, k=-k, dtype=P.dtype)
+    values, vectors = np.linalg.eigh(J + (WZ + WZ.T) / 2)
+    # Z core^-1 Z' = G+ G+' - G- G-': two products that are symmetric to the last bit.
+    G = Z @ (vectors / np.sqrt(abs(values)))
+    P -= G[:, values > 0] @ G[:, values > 0].T
+    P += G[:, values < 0] @ G[:, values < 0].T

@@ -1,0 +1,159 @@
+"""The label-free half of every kernel model: the covariance of the examples it holds.
+
+K~ = kappa(X, X) + sigma^2 I and its factor. Labels do not enter, so relabelling touches no matrix
+and the predictive variance is one for all classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.errors import InvalidInput, NotPositiveDefinite
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
+from knowmore.linalg import Factor
+
+Array = npt.NDArray[Any]
+
+# Rows appended at a time: wide enough for matrix products at full speed, narrow enough that a
+# block of kernel values stays small beside the factor.
+BLOCK = 512
+# Numbers in a block of kernel values that a question works on at a time.
+_NUMBERS = 2**23
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """kernel, noise sigma^2, examples, and the factor of K~; immutable."""
+
+    kernel: AnyKernel
+    noise: float
+    examples: Examples
+    factor: Factor
+
+    @classmethod
+    def of(cls, kernel: AnyKernel, noise: float, examples: Examples, empty: Factor) -> Covariance:
+        """The covariance of `examples`, factorised from scratch; `empty` is a factor of size 0."""
+        nothing = Examples.of(examples.X[:0], examples.labels[:0])
+        batch = cls(kernel, noise, nothing, empty.with_update("auto")).follow(examples)
+        return replace(batch, factor=batch.factor.with_update(empty.update))
+
+    @property
+    def X(self) -> Array:
+        """The inputs, (n, d)."""
+        return self.examples.X
+
+    def follow(self, examples: Examples) -> Covariance:
+        """The covariance of `examples`, by the smallest update that leads there."""
+        deleted, appended = examples.since(self.examples)
+        factor = self.factor
+        if len(deleted):
+            if self.is_certain(len(examples), self.peak) and factor.regrows(deleted):
+                deleted = np.arange(deleted[0], factor.size)
+                appended = len(examples) - int(deleted[0])
+            factor = factor.delete(deleted)
+        for begin in range(len(examples) - appended, len(examples), BLOCK):
+            factor = self._append(factor, examples, begin, min(begin + BLOCK, len(examples)))
+        return replace(self, examples=examples, factor=factor)
+
+    def _append(self, factor: Factor, examples: Examples, begin: int, end: int) -> Factor:
+        X = examples.X
+        N = corner(self.kernel, X[begin:end])
+        N[np.diag_indices_from(N)] += self.noise
+        C = cross(self.kernel, X[:begin], X[begin:end]) if begin else np.empty((0, end))
+        if not np.isfinite(C.sum() + N.sum()):
+            ids = examples.ids[begin:end].tolist()
+            raise InvalidInput(
+                f"The kernel {self.kernel!r} gave a value that is not finite for one of the "
+                f"examples {ids[0]!r} ... {ids[-1]!r}. "
+                f"Their features may be too large for it: scale them. Nothing was changed."
+            )
+        try:
+            return factor.append(C, N)
+        except NotPositiveDefinite as error:
+            raise self._explained(error.row, examples) from error
+
+    def _explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
+        """What to say of an example whose pivot vanishes."""
+        X, ids = examples.X, examples.ids.tolist()
+        x = X[row : row + 1]
+        scale = np.sqrt(diagonal(self.kernel, X[: row + 1]) * diagonal(self.kernel, x))
+        similar = cross(self.kernel, X[:row], x)[:, 0] / scale[:row] if row else np.zeros(0)
+        text = f"The covariance matrix is not positive definite at example {ids[row]!r}."
+        if row and np.isfinite(similar).any():
+            twin = int(np.nanargmax(similar))
+            same = bool((X[twin] == x).all())
+            relation = "has the very same features" if same else "is nearest to it"
+            text += (
+                f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
+                f" Either (a) the two are duplicates: remove one of them, or set noise above zero;"
+            )
+        else:
+            text += (
+                " Either (a) its own variance is not positive: look at the kernel's value there;"
+            )
+        return NotPositiveDefinite(
+            f"{text} or (b) noise={self.noise:g} is too small for so smooth a kernel: raise it; "
+            f"or (c) the kernel {self.kernel!r} is not positive definite. Nothing was changed.",
+            row,
+        )
+
+    # -- what may go wrong -------------------------------------------------------------------
+
+    @cached_property
+    def peak(self) -> float:
+        """The largest kappa(x, x) among the examples."""
+        return self.peak_of(self.X)
+
+    def peak_of(self, X: Array) -> float:
+        """The largest kappa(x, x) among these, infinite where squares of features overflow."""
+        with np.errstate(over="ignore"):
+            reach = np.einsum("ij,ij->i", X, X).max(initial=0)
+        return float(diagonal(self.kernel, X).max(initial=0)) if np.isfinite(reach) else np.inf
+
+    def is_certain(self, n: int, peak: float) -> bool:
+        """Is a factorisation of n such examples sure to succeed?
+
+        Rounding perturbs K~ by at most about n^2 eps max K~_ii (Higham, Accuracy and Stability,
+        theorem 10.7); noise above that keeps a positive kernel's matrix positive definite.
+        """
+        eps = np.finfo(self.factor.dtype).eps
+        return is_positive(self.kernel) and self.noise > 4 * n**2 * eps * (peak + self.noise)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def cross(self, X: Array) -> Array:
+        """k_* = kappa(X_held, X), (n, m)."""
+        return cross(self.kernel, self.X, X)
+
+    def variance(self, X: Array) -> Array:
+        """k_** - k_*' K~^-1 k_* + sigma^2, (m,). Eq. (3), Lütz et al."""
+        explained = [
+            np.einsum("ij,ij->j", H, H)
+            for part in self.parts(X)
+            for H in [self.factor.half_solve(self.cross(part))]
+        ]
+        latent = diagonal(self.kernel, X) - np.concatenate(explained or [np.zeros(0)])
+        return np.asarray(np.maximum(latent, 0) + self.noise)
+
+    def parts(self, X: Array) -> Iterator[Array]:
+        """X cut so that a block of kernel values against the examples stays small."""
+        step = max(_NUMBERS // max(len(self.examples), 1), 1)
+        for begin in range(0, len(X), step):
+            yield X[begin : begin + step]
+
+    def matrix_rows(self) -> Iterator[tuple[slice, Array]]:
+        """K~ in blocks of rows (b, n), evaluated anew."""
+        for begin in range(0, len(self.examples), BLOCK):
+            rows = slice(begin, min(begin + BLOCK, len(self.examples)))
+            K = cross(self.kernel, self.X[rows], self.X)
+            K[:, rows] = corner(self.kernel, self.X[rows])
+            K[:, rows] += self.noise * np.eye(len(K))
+            yield rows, K
