@@ -123,12 +123,10 @@ class Examples:
         """The rows of these examples, (k,)."""
         mine = self.serials
         found = np.array([self._index.serials.get(one, -1) for one in ids], dtype=np.int64)
-        rows = np.searchsorted(mine, found)
-        held = rows < len(mine)
-        held[held] = mine[rows[held]] == found[held]
+        held = _among(found, mine)
         if not held.all():
             raise UnknownId(self._unknown([ids[i] for i in np.flatnonzero(~held)]))
-        return rows
+        return np.searchsorted(mine, found)
 
     def apply(self, edit: Edit) -> Examples:
         """The examples after one edit; an edit that cannot be done raises and nothing changes."""
@@ -154,9 +152,11 @@ class Examples:
         Rows that both have and that stand before the first row that is only ours are kept.
         """
         mine, theirs = self.serials, earlier.serials
-        shared = np.isin(mine, theirs, assume_unique=True)
+        if np.array_equal(mine[: len(theirs)], theirs):
+            return np.empty(0, dtype=np.int64), len(mine) - len(theirs)
+        shared = _among(mine, theirs)
         kept = len(mine) if shared.all() else int(shared.argmin())
-        return np.flatnonzero(~np.isin(theirs, mine[:kept], assume_unique=True)), len(mine) - kept
+        return np.flatnonzero(~_among(theirs, mine[:kept])), len(mine) - kept
 
     def _with(self, X: Array, labels: Array, ids: tuple[Id, ...] | None) -> Examples:
         if ids is None:
@@ -194,7 +194,9 @@ class Examples:
         )
 
     def _holds(self, one: Id) -> bool:
-        serial = self._index.serials.get(one, -1)
+        serial = self._index.serials.get(one)
+        if serial is None:
+            return False
         row = int(np.searchsorted(self.serials, serial))
         return row < len(self) and int(self.serials[row]) == serial
 
@@ -205,6 +207,14 @@ class Examples:
             (kind,) = kinds
             hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
         return f"The model holds no example {_some(ids)}. {hint}"
+
+
+def _among(some: Array, others: Array) -> Array:
+    """Which of `some` are in `others`, which ascend."""
+    at = np.searchsorted(others, some)
+    found = at < len(others)
+    found[found] = others[at[found]] == some[found]
+    return found
 
 
 def _some(ids: list[Id]) -> str:

@@ -144,6 +144,8 @@ def _finite(name: str, values: Array) -> None:
 def _one_column(y: Any) -> Array:
     """y as an array (k,), numbers and strings in one list kept apart."""
     _given(y)
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in _KINDS:
+        return y
     if isinstance(y, (list, tuple)) and not all(isinstance(one, (list, tuple)) for one in y):
         values = np.empty(len(y), dtype=object)
         values[:] = y

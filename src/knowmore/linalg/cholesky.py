@@ -109,12 +109,12 @@ class Cholesky:
             start = (n + i) // PANEL * PANEL
             at = n + i - start
             take = min(PANEL - at, k - i)
-            rows = np.hstack([Y[:, i : i + take].T, L22[i : i + take, : i + take]])
+            rows = np.concatenate([Y[:, i : i + take].T, L22[i : i + take, : i + take]], axis=1)
             fresh = Panel(start, self.dtype) if at == 0 else panels.pop()
             panels.append(fresh.claim(at, take))
             panels[-1].write(at, rows)
             i += take
-        return replace(self, size=n + k, panels=tuple(panels))
+        return Cholesky(self.dtype, self.update, n + k, tuple(panels))
 
     # -- shrinking ---------------------------------------------------------------------------
 

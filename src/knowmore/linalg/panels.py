@@ -18,6 +18,7 @@ Array = npt.NDArray[Any]
 
 PANEL = 128
 _trsm = {"d": blas.dtrsm, "f": blas.strsm}
+_trsv = {"d": blas.dtrsv, "f": blas.strsv}
 
 # Freed panels wait here for the next of their shape: touching fresh pages costs three times the
 # arithmetic of a deletion (n = 8000: 84 ms to write a new triangle, 26 ms to overwrite an old one).
@@ -99,14 +100,24 @@ class Panel:
             rest -= self.left[done:count, zeros:] @ Y[zeros:s]
         if done:
             rest -= self.diagonal[done:count, :done] @ Y[s : s + done]
-        D = np.asfortranarray(self.diagonal[done:count, done:count])
-        _trsm[Y.dtype.char](1.0, D, rest.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        _solve(self.diagonal[done:count, done:count], rest, transposed=False)
 
     def backward(self, X: Array, count: int) -> None:
         """Solve the panel's rows of L' X = H in place and take them out of the rows above."""
         s = self.start
         x = X[s : s + count]
-        D = np.asfortranarray(self.diagonal[:count, :count])
-        _trsm[X.dtype.char](1.0, D, x.T, side=1, lower=1, trans_a=0, overwrite_b=1)
+        _solve(self.diagonal[:count, :count], x, transposed=True)
         if s:
             X[:s] -= self.left[:count].T @ x
+
+
+def _solve(D: Array, B: Array, *, transposed: bool) -> None:
+    """Solve D X = B, or D'X = B, in place; D lower triangular, B (count, m) in C order."""
+    D = np.asfortranarray(D)
+    if B.shape[1] == 1:
+        _trsv[B.dtype.char](D, B[:, 0], lower=1, trans=int(transposed), overwrite_x=1)
+    else:
+        # B' is in Fortran order, so that B'D^-T, the same solve from the right, needs no copy.
+        _trsm[B.dtype.char](
+            1.0, D, B.T, side=1, lower=1, trans_a=int(not transposed), overwrite_b=1
+        )

@@ -10,24 +10,23 @@ the small triangular solves in SciPy's on one, and work that is small as a whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, final
 
-import scipy.linalg.blas  # noqa: F401  loads SciPy's library, so that the controller finds it
+import scipy.linalg.blas  # noqa: F401  the controller must find SciPy's library loaded
 from threadpoolctl import ThreadpoolController
 
 # A product over fewer numbers than this is faster on one thread (measured: the factor of a
 # thousand examples is 4 MB, and both routes take about the same time there).
 SMALL = 500_000
 
-_lock = Lock()
-_users: list[Level] = []
-_before: list[int] = []
-
 Level = Literal["one", "numpy"]
+
+_lock = Lock()
+_users: list[Level] = []  # who is at work now
+_before: list[int] = []  # the setting that the first of them found, for each library
+_now: list[int] = []  # the setting in force
 
 
 @cache
@@ -36,33 +35,42 @@ def _libraries() -> list[Any]:
     return [library for library in found if library.user_api == "blas"]
 
 
-def _is_numpy(library: Any) -> bool:
-    return "numpy" in str(library.filepath)
+@cache
+def _is_numpy(i: int) -> bool:
+    return "numpy" in str(_libraries()[i].filepath)
 
 
 def _limit() -> None:
     """Give every library what the strictest of the present users asks for."""
-    for library, threads in zip(_libraries(), _before, strict=True):
-        alone = "one" in _users or ("numpy" in _users and not _is_numpy(library))
-        library.set_num_threads(1 if alone else threads)
+    for i, library in enumerate(_libraries()):
+        alone = "one" in _users or (_users and not _is_numpy(i))
+        wanted = 1 if alone else _before[i]
+        if wanted != _now[i]:
+            library.set_num_threads(wanted)
+            _now[i] = wanted
 
 
-@contextmanager
-def threads_for(numbers: int) -> Iterator[None]:
+@final
+class threads_for:  # noqa: N801  it reads as a function, and is one call less than a generator
     """Run the block with the threads that work over `numbers` matrix entries deserves.
 
     The setting is the process's, so overlapping users in several threads are counted: the first
     notes what was set, the last restores it.
     """
-    level: Level = "one" if numbers < SMALL else "numpy"
-    with _lock:
-        if not _users:
-            _before[:] = [library.get_num_threads() for library in _libraries()]
-        _users.append(level)
-        _limit()
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_level",)
+
+    def __init__(self, numbers: int) -> None:
+        self._level: Level = "one" if numbers < SMALL else "numpy"
+
+    def __enter__(self) -> None:
         with _lock:
-            _users.remove(level)
+            if not _users:
+                _before[:] = _now[:] = [library.get_num_threads() for library in _libraries()]
+            _users.append(self._level)
+            _limit()
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            _users.remove(self._level)
             _limit()

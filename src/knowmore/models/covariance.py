@@ -66,7 +66,7 @@ class Covariance:
     def _append(self, factor: Factor, examples: Examples, begin: int, end: int) -> Factor:
         X = examples.X
         N = corner(self.kernel, X[begin:end])
-        N[np.diag_indices_from(N)] += self.noise
+        N.flat[:: len(N) + 1] += self.noise
         C = cross(self.kernel, X[:begin], X[begin:end]) if begin else np.empty((0, end))
         if not np.isfinite(C.sum() + N.sum()):
             ids = examples.ids[begin:end].tolist()

@@ -84,7 +84,7 @@ class GP:
 
     @cached_property
     def half(self) -> Array:
-        """The first half of the solve for the coefficients, (n, q): an append extends it."""
+        """The first half of the solve for the coefficients, (n, M): an append extends it."""
         return self.covariance.factor.forward(self.targets.basis, self.head)
 
     @cached_property

@@ -15,9 +15,9 @@ Array = npt.NDArray[Any]
 @final
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """T = basis @ mix, (n, M), one column for each of `names` (M,).
+    """T = basis @ mix, (n, M), one column for each of `names` (M,), which ascend.
 
-    What is solved for is the basis (n, q): its columns stay when a class comes or goes.
+    What is solved for is the basis (n, M): its columns do not change when a class comes or goes.
     """
 
     names: Array
@@ -36,12 +36,11 @@ class Targets:
         """
         if np.array_equal(self.names, earlier.names):
             return H
-        carried = np.zeros((len(H), self.basis.shape[1]), dtype=H.dtype)
-        carried[:, len(self.names) :] = H[:, len(earlier.names) :]
+        carried = np.zeros((len(H), len(self.names)), dtype=H.dtype)
         at = np.searchsorted(earlier.names, self.names)
-        at[at == len(earlier.names)] = 0
-        known = earlier.names[at] == self.names
-        carried[:, np.flatnonzero(known)] = H[:, at[known]]
+        known = at < len(earlier.names)
+        known[known] = earlier.names[at[known]] == self.names[known]
+        carried[:, known] = H[:, at[known]]
         return carried
 
 
@@ -51,8 +50,8 @@ Coding = Callable[[Array], Targets]
 def one_vs_all(labels: Array) -> Targets:
     """t^(c)_i = 1 where example i is of class c, else -1; classes in sorted order. Eq. (4).
 
-    As 2 [label = c] - 1 it is made of an indicator for each class, which a new class does not
-    touch, and a column of ones.
+    The basis is the indicators e^(c), which a new class does not touch. They sum to one, so
+    t^(c) = 2 e^(c) - sum_c' e^(c').
 
     >>> one_vs_all(np.array(["b", "a", "b"])).T
     array([[-1.,  1.],
@@ -60,14 +59,12 @@ def one_vs_all(labels: Array) -> Targets:
            [-1.,  1.]])
     """
     classes, codes = np.unique(labels, return_inverse=True)
-    basis = np.zeros((len(labels), len(classes) + 1))
+    basis = np.zeros((len(labels), len(classes)))
     basis[np.arange(len(labels)), codes] = 1
-    basis[:, -1] = 1
-    mix = np.vstack([2 * np.eye(len(classes)), -np.ones(len(classes))])
-    return Targets(classes, basis, mix)
+    return Targets(classes, basis, 2 * np.eye(len(classes)) - 1)
 
 
 def real_values(labels: Array) -> Targets:
-    """The values themselves, (n,) or (n, q)."""
+    """The values themselves, (n,) or (n, M)."""
     basis = labels.reshape(len(labels), -1).astype(float)
     return Targets(np.arange(basis.shape[1]), basis, np.eye(basis.shape[1]))
