@@ -1,1 +1,34 @@
-"""The `knowmore` command."""
+"""The `knowmore` command. Needs the extra `cli`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command; what knowmore itself complains about is said in words, not in a trace."""
+    try:
+        _run()
+    except Exception as error:
+        # Only now: the errors load scikit-learn, and `knowmore --help` does without it.
+        from knowmore.errors import KnowmoreError
+
+        if not isinstance(error, KnowmoreError):
+            raise
+        sys.exit(f"knowmore: {error}")
+
+
+def _run() -> None:
+    try:
+        from knowmore.cli.app import app
+    except ModuleNotFoundError as error:
+        from knowmore.errors import MissingExtra
+
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("typer", "rich", "click"):
+            raise
+        raise MissingExtra(
+            f"The command line needs {missing}, which is not installed. "
+            f'It comes with: pip install "knowmore[cli]"'
+        ) from error
+    app()

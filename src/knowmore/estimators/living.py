@@ -85,8 +85,10 @@ class LivingEstimator(BaseEstimator, ABC):
             return self.fit(X, y, ids).ids_
         X = inputs(self, X, reset=False)
         labels = self._labels(y, len(X), self._state.examples.labels)
-        self._apply(Add(X, labels, None if ids is None else as_ids(ids)))
-        return self._state.examples.last_ids(len(X))
+        state = self._after(Add(X, labels, None if ids is None else as_ids(ids)))
+        new = state.examples.last_ids(len(X))
+        self._state = state
+        return new
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there."""
@@ -206,15 +208,18 @@ class LivingEstimator(BaseEstimator, ABC):
         """What is predicted at these scores (m, M)."""
 
     def _apply(self, edit: Edit) -> Self:
-        """Take an edit: at once if it may fail numerically, else when the next question comes."""
+        self._state = self._after(edit)
+        return self
+
+    def _after(self, edit: Edit) -> _State:
+        """The state after an edit. What may fail numerically is done here, the rest when asked."""
         model, examples, peak = self._state
         examples = examples.apply(edit)
         if isinstance(edit, (Add, Replace)):
             peak = max(peak, model.covariance.peak_of(edit.X))
         if not model.covariance.is_certain(len(examples), peak):
             model = model.follow(examples)
-        self._state = _State(model, examples, peak)
-        return self
+        return _State(model, examples, peak)
 
     def _asked(self) -> GP:
         """The model, ready for a question."""

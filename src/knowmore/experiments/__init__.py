@@ -1,1 +1,11 @@
-"""One file for each figure or table of the papers."""
+"""One file for each figure or table of the papers, and the demonstration.
+
+An experiment is a module with `run`, which computes a frozen result and nothing else, and
+`report`, which draws it, writes it down and says what it means: see `findings.Experiment`. To add
+one, write the module and name it here; `toy-2d` is `toy_2d.py`.
+"""
+
+REPRODUCTIONS = {
+    "toy-2d": "Fig. 1 of Lütz et al.: scores and variance while classes grow and appear.",
+    "update-times": "Fig. 2 of Lütz et al.: the time to add k examples to n, against batch.",
+}

@@ -110,9 +110,9 @@ class Cholesky:
             at = n + i - start
             take = min(PANEL - at, k - i)
             rows = np.concatenate([Y[:, i : i + take].T, L22[i : i + take, : i + take]], axis=1)
-            fresh = Panel(start, self.dtype) if at == 0 else panels.pop()
-            panels.append(fresh.claim(at, take))
-            panels[-1].write(at, rows)
+            panel = panels.pop().claim(at, take) if at else Panel.fresh(start, self.dtype, take)
+            panel.write(at, rows)
+            panels.append(panel)
             i += take
         return Cholesky(self.dtype, self.update, n + k, tuple(panels))
 
@@ -154,7 +154,7 @@ class Cholesky:
         kept = np.delete(np.arange(self.size), deleted)
         for start in range(begin, len(kept), PANEL):
             sources = kept[start : start + PANEL]
-            new = Panel(start, self.dtype).claim(0, len(sources))
+            new = Panel.fresh(start, self.dtype, len(sources))
             C = np.empty((len(sources), len(deleted)), dtype=self.dtype)
             at = 0
             for p in range(sources[0] // PANEL, sources[-1] // PANEL + 1):
@@ -238,7 +238,7 @@ def _restore(dtype: np.dtype[Any], update: Update, blocks: list[Array]) -> Chole
     """A factor from the rows of its panels."""
     panels = []
     for p, rows in enumerate(blocks):
-        panels.append(Panel(p * PANEL, dtype).claim(0, len(rows)))
+        panels.append(Panel.fresh(p * PANEL, dtype, len(rows)))
         panels[-1].write(0, rows)
     return Cholesky(dtype, update, sum(map(len, blocks)), tuple(panels))
 

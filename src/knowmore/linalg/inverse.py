@@ -151,9 +151,18 @@ class Inverse:
         return float(abs(R).max())
 
     def _watched(self) -> Inverse:
-        bound = self.patience * np.finfo(self.dtype).eps * _norm(self.A) * _norm(self.P)
-        # "not below" and not "above": a residual of NaN must not pass.
-        return self if self.residual() <= bound or np.isinf(self.patience) else self.refresh()
+        """Itself while it can be trusted, else inverted afresh; that says if A is singular."""
+        return self if self._is_sound() else self.refresh()
+
+    def _is_sound(self) -> bool:
+        eps = np.finfo(self.dtype).eps
+        # 1 / P_ii is what the others leave open of row i: the pivot that a factor would have.
+        with np.errstate(divide="ignore"):
+            pivots = 1 / np.diagonal(self.P)
+        if not (pivots > self.size * eps * np.diagonal(self.A)).all():
+            return False
+        bound = self.patience * eps * _norm(self.A) * _norm(self.P)
+        return np.isinf(self.patience) or self.residual() <= bound
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -218,6 +227,8 @@ def _woodbury(P: Array, a: Array, S: Array) -> None:
     J = np.eye(2 * k, k=k, dtype=P.dtype) + np.eye(2 * k, k=-k, dtype=P.dtype)
     values, vectors = np.linalg.eigh(J + (WZ + WZ.T) / 2)
     # Z core^-1 Z' = G+ G+' - G- G-': two products that are symmetric to the last bit.
-    G = Z @ (vectors / np.sqrt(abs(values)))
+    # A core without an inverse gives infinities here, which no watched inverse survives.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        G = Z @ (vectors / np.sqrt(abs(values)))
     P -= G[:, values > 0] @ G[:, values > 0].T
     P += G[:, values < 0] @ G[:, values < 0].T

@@ -22,29 +22,23 @@ _trsv = {"d": blas.dtrsv, "f": blas.strsv}
 
 # Freed panels wait here for the next of their shape: touching fresh pages costs three times the
 # arithmetic of a deletion (n = 8000: 84 ms to write a new triangle, 26 ms to overwrite an old one).
+# There is no lock: a panel may be freed by the garbage collector while this very code runs. Each
+# step on the lists is atomic by itself, and a limit that is passed by one panel does no harm.
 _SPARE_BYTES = 256 * 2**20
 _spare: dict[tuple[int, str], list[Array]] = {}
-_spare_lock = Lock()
-_spare_total = 0
 
 
 def _take_left(start: int, dtype: np.dtype[Any]) -> Array:
-    global _spare_total
-    with _spare_lock:
-        waiting = _spare.get((start, dtype.char))
-        if waiting:
-            array = waiting.pop()
-            _spare_total -= array.nbytes
-            return array
-    return np.empty((PANEL, start), dtype=dtype)
+    try:
+        return _spare[start, dtype.char].pop()
+    except (KeyError, IndexError):
+        return np.empty((PANEL, start), dtype=dtype)
 
 
 def _give_left(array: Array) -> None:
-    global _spare_total
-    with _spare_lock:
-        if _spare_total + array.nbytes <= _SPARE_BYTES:
-            _spare.setdefault((array.shape[1], array.dtype.char), []).append(array)
-            _spare_total += array.nbytes
+    waiting = sum(spare.nbytes for spares in list(_spare.values()) for spare in list(spares))
+    if waiting + array.nbytes <= _SPARE_BYTES:
+        _spare.setdefault((array.shape[1], array.dtype.char), []).append(array)
 
 
 @final
@@ -53,15 +47,23 @@ class Panel:
 
     __slots__ = ("_lock", "diagonal", "filled", "left", "start")
 
-    def __init__(self, start: int, dtype: np.dtype[Any]) -> None:
-        self.start = start
-        self.left = _take_left(start, dtype)
-        self.diagonal = np.zeros((PANEL, PANEL), dtype=dtype, order="F")
-        self.filled = 0
+    def __init__(self, left: Array, filled: int) -> None:
+        self.start = left.shape[1]
+        self.left = left
+        self.diagonal = np.zeros((PANEL, PANEL), dtype=left.dtype, order="F")
+        self.filled = filled
         self._lock = Lock()
 
+    @classmethod
+    def fresh(cls, start: int, dtype: np.dtype[Any], count: int) -> Panel:
+        """A panel whose first `count` rows are the caller's to write."""
+        return cls(_take_left(start, dtype), count)
+
     def __del__(self) -> None:
-        _give_left(self.left)
+        # One that was interrupted while it was made has nothing to give.
+        left = getattr(self, "left", None)
+        if left is not None:
+            _give_left(left)
 
     def claim(self, at: int, count: int) -> Panel:
         """A panel with the same first `at` rows whose next `count` are the caller's to write.
@@ -72,10 +74,9 @@ class Panel:
             if self.filled == at:
                 self.filled = at + count
                 return self
-        copy = Panel(self.start, self.left.dtype)
+        copy = Panel.fresh(self.start, self.left.dtype, at + count)
         copy.left[:at] = self.left[:at]
         copy.diagonal[:at, :at] = self.diagonal[:at, :at]
-        copy.filled = at + count
         return copy
 
     def write(self, at: int, rows: Array) -> None:

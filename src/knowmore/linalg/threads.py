@@ -68,7 +68,11 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
             if not _users:
                 _before[:] = _now[:] = [library.get_num_threads() for library in _libraries()]
             _users.append(self._level)
-            _limit()
+            try:
+                _limit()
+            except BaseException:
+                _users.remove(self._level)
+                raise
 
     def __exit__(self, *_: object) -> None:
         with _lock:

@@ -1,0 +1,128 @@
+"""What all experiments share: how findings are said, drawn and written down."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from knowmore.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Called with the share that is done and what comes next.
+Progress = Callable[[float, str], None]
+
+# Okabe and Ito's colours, which stay apart for the colour-blind; in the order of use.
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#666666"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim of a paper, whether it holds here, and the number that says so."""
+
+    claim: str
+    holds: bool
+    measured: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of words and numbers as they are to be read."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is told at the end: sentences, tables and verdicts in order, and the files written."""
+
+    parts: tuple[str | Table | Verdict, ...]
+    files: tuple[Path, ...]
+
+
+class Experiment(Protocol):
+    """What a module of this package offers."""
+
+    def run(self, *, seed: int, quick: bool, progress: Progress) -> Any:
+        """Compute the result, a frozen value; write and print nothing."""
+
+    def report(self, result: Any, out: Path) -> Report:
+        """Draw and write the result into the folder `out`, and put it into words."""
+
+
+def silent(share: float, step: str) -> None:
+    """Progress that nobody watches."""
+
+
+def folder(out: Path) -> Path:
+    """`out`, made if it is not there yet."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"The folder {str(out)!r} for the results cannot be made: {error.strerror}. "
+            f"Name another one with --out."
+        ) from error
+    return out
+
+
+def require(library: str, extra: str) -> None:
+    """Complain in words if an optional library is not installed."""
+    try:
+        found = find_spec(library) is not None
+    except ValueError:
+        found = False
+    if not found:
+        raise MissingExtra(
+            f'{library} is not installed. It comes with: pip install "knowmore[{extra}]"'
+        )
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+    """Write a table for other programs."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches, outside pyplot and so without any global state."""
+    require("matplotlib", "plots")
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=150, layout="constrained")
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write the figure as PNG."""
+    figure.savefig(path)
+    return path
+
+
+def quiet_axes(ax: Axes, *, grid: bool = True) -> None:
+    """Leave out ink that carries nothing: the upper and right frame, strong grid lines."""
+    ax.spines[["top", "right"]].set_visible(False)
+    if grid:
+        ax.grid(color="0.9", linewidth=0.8)
+        ax.set_axisbelow(True)
+
+
+def as_time(seconds: float) -> str:
+    """Seconds with two digits and a unit that suits them.
+
+    >>> as_time(0.00123), as_time(0.0456), as_time(7.89), as_time(456)
+    ('1.2 ms', '46 ms', '7.9 s', '456 s')
+    """
+    value, unit = (seconds * 1e3, "ms") if seconds < 1 else (seconds, "s")
+    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"

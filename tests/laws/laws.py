@@ -1,0 +1,279 @@
+"""The laws of a living estimator. `laws_for` yields every one that applies to a class.
+
+Each law takes `make`, which gives a fresh unfitted estimator, and a seeded generator.
+"""
+
+from __future__ import annotations
+
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import oracle
+import strategies
+from sklearn.base import is_classifier
+from tolerance import assert_rounded, assert_solves
+
+LAWS = []
+
+# (estimator, law) -> why it does not apply
+EXEMPT: dict[tuple[str, str], str] = {}
+
+
+def law(function):
+    LAWS.append(function)
+    return function
+
+
+def laws_for(estimator_class):
+    for function in LAWS:
+        if (estimator_class.__name__, function.__name__) not in EXEMPT:
+            yield function
+
+
+def data(estimator, rng, n, classes=4):
+    """Inputs and labels that fit the estimator."""
+    X, y = strategies.examples(rng, n, classes=classes)
+    return (X, y) if is_classifier(estimator) else (X, y + rng.normal(size=n))
+
+
+def batch(make, estimator):
+    """A fresh fit of the examples that the estimator holds, in another order."""
+    held = estimator.model_.examples
+    order = np.random.default_rng(0).permutation(len(held))
+    ids = held.ids[order].tolist()
+    fresh = make().set_params(kernel=estimator.kernel_)
+    return fresh.fit(held.X[order], held.labels[order], ids)
+
+
+def assert_equal_models(one, other, queries):
+    """Do the two say the same of these queries, (m, d), to the accuracy of their matrix?"""
+    model = one.model_
+    K = oracle.covariance(one.kernel_, model.examples.X, model.covariance.noise)
+    k = one.kernel_(model.examples.X, queries)
+    both = dict(solver=one.solver, left=k)
+    np.testing.assert_array_equal(model.targets.names, other.model_.targets.names)
+    T = model.targets.T
+    assert_solves(model.mean(queries), other.model_.mean(queries), K, T, **both)
+    ours = np.diag(one.predict_variance(queries))
+    theirs = np.diag(other.predict_variance(queries))
+    assert_solves(ours, theirs, K, k, **both)
+
+
+@law
+def any_history_equals_the_fit_of_the_survivors(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 60)
+    clf.fit(X[:30], y[:30])
+    clf.add(X[30:50], y[30:50])
+    clf.remove([2, 3, 40]).relabel([5, 6], y[:2])
+    clf.predict(X[:1])
+    clf.replace([7, 31], X[50:52], y[50:52]).remove([0])
+    clf.add(X[52:], y[52:])
+    assert_equal_models(clf, batch(make, clf), X)
+
+
+@law
+def adding_and_removing_leaves_the_model_as_it_was(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 50)
+    clf.fit(X[:40], y[:40])
+    before = deepcopy(clf)
+    clf.predict(X[:1])
+    ids = clf.add(X[40:], y[40:])
+    clf.predict(X[:1])
+    clf.remove(ids)
+    assert_equal_models(clf, before, X)
+
+
+@law
+def adding_and_removing_between_two_questions_touches_nothing(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 50)
+    clf.fit(X[:40], y[:40])
+    factor = clf.model_.covariance.factor
+    clf.remove(clf.add(X[40:], y[40:]))
+    if clf.model_.covariance.is_certain(40, clf.model_.covariance.peak):
+        assert clf.model_.covariance.factor.size == factor.size
+        assert clf.model_.covariance.factor.solve(X[:40]).tolist() == factor.solve(X[:40]).tolist()
+
+
+@law
+def the_order_of_adding_does_not_matter(make, rng):
+    clf, other = make(), make()
+    X, y = data(clf, rng, 40)
+    clf.fit(X[:10], y[:10])
+    clf.add(X[10:], y[10:])
+    order = np.r_[0:10, rng.permutation(np.arange(10, 40))]
+    other.set_params(kernel=clf.kernel_).fit(X[order[:25]], y[order[:25]], order[:25])
+    other.add(X[order[25:]], y[order[25:]], order[25:])
+    assert_equal_models(clf, other, X)
+
+
+@law
+def replacing_is_removing_and_adding(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 40)
+    clf.fit(X[:30], y[:30])
+    other = deepcopy(clf)
+    clf.replace([1, 17], X[30:32], y[30:32])
+    other.remove([1, 17])
+    other.add(X[30:32], y[30:32], [1, 17])
+    assert_equal_models(clf, other, X)
+    np.testing.assert_array_equal(clf.ids_, other.ids_)
+
+
+@law
+def adding_many_is_adding_one_by_one(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 40)
+    clf.fit(X[:20], y[:20])
+    other = deepcopy(clf)
+    clf.add(X[20:], y[20:])
+    for i in range(20, 40):
+        other.add(X[i : i + 1], y[i : i + 1])
+        other.predict(X[:1])
+    assert_equal_models(clf, other, X)
+
+
+@law
+def merging_is_fitting_the_union(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 40)
+    clf.fit(X[:25], y[:25])
+    other = make().set_params(kernel=clf.kernel_).fit(X[25:], y[25:], range(100, 115))
+    clf.merge(other)
+    union = make().set_params(kernel=clf.kernel_).fit(X, y)
+    assert_equal_models(clf, union, X)
+    # Taking the merged ones out again undoes it.
+    clf.remove(other.ids_)
+    assert_equal_models(clf, make().set_params(kernel=clf.kernel_).fit(X[:25], y[:25]), X)
+
+
+@law
+def leaving_out_is_refitting_without(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 30)
+    clf.fit(X, y).remove([4]).add(X[:3] + 0.1, y[:3])
+    held, noise = clf.model_.examples, clf.model_.covariance.noise
+    K = oracle.covariance(clf.kernel_, held.X, noise)
+    T = clf.model_.targets.T
+    groups = rng.integers(0, 6, len(held))
+    for g, left in [
+        (np.arange(len(held)), clf.leave_one_out()),
+        (groups, clf.leave_one_out(groups)),
+    ]:
+        mean, variance = oracle.left_out(clf.kernel_, noise, held.X, T, g)
+        both = dict(solver=clf.solver, left=K)
+        assert_solves(left.scores, mean, K, T, **both)
+        assert_solves(np.diag(left.variance), np.diag(variance), K, np.eye(len(K)), **both)
+        np.testing.assert_array_equal(left.ids, clf.ids_)
+        np.testing.assert_array_equal(left.labels, held.labels)
+
+
+@law
+def variance_ignores_labels(make, rng):
+    clf, other = make(), make()
+    X, y = data(clf, rng, 30)
+    clf.fit(X, y)
+    other.fit(X, rng.permutation(y))
+    np.testing.assert_array_equal(clf.predict_variance(X), other.predict_variance(X))
+    before = clf.predict_variance(X)
+    np.testing.assert_array_equal(clf.relabel([3], y[:1]).predict_variance(X), before)
+
+
+@law
+def relabelling_touches_no_matrix(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 30)
+    clf.fit(X, y)
+    factor = clf.model_.covariance.factor
+    clf.relabel([3, 9], y[:2]).predict(X)
+    assert clf.model_.covariance.factor is factor
+
+
+@law
+def the_likelihood_is_the_gaussian_density(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 30)
+    clf.fit(X, y).remove([3, 4])
+    held, noise = clf.model_.examples, clf.model_.covariance.noise
+    T = clf.model_.targets.T
+    want = oracle.log_marginal_likelihood(clf.kernel_, noise, held.X, T)
+    K = oracle.covariance(clf.kernel_, held.X, noise)
+    fit = (T * oracle.solve(K, T)).sum()
+    scale = abs(fit) + T.shape[1] * abs(np.log(np.linalg.eigvalsh(K))).sum()
+    assert_rounded(clf.log_marginal_likelihood(), want, 100 * np.linalg.cond(K), scale)
+
+
+@law
+def it_shrinks_to_nothing_and_grows_again(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 20)
+    clf.fit(X, y)
+    clf.remove(clf.ids_)
+    assert len(clf.ids_) == 0
+    ids = clf.add(X, y)
+    assert ids.tolist() == list(range(20, 40))
+    other = make().set_params(kernel=clf.kernel_).fit(X, y)
+    assert_equal_models(clf, other, X)
+
+
+@law
+def inputs_are_neither_changed_nor_kept(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 20)
+    X0, y0 = X.copy(), y.copy()
+    clf.fit(X, y)
+    clf.add(X, y)
+    clf.replace([0], X[5:6]).relabel([1], y[:1])
+    queries = X + 1
+    before = clf.model_.mean(queries)
+    np.testing.assert_array_equal(X, X0)
+    np.testing.assert_array_equal(y, y0)
+    X[:], y[:] = 0, y[0]
+    clf.relabel([1], y0[:1])
+    np.testing.assert_array_equal(clf.model_.mean(queries), before)
+
+
+@law
+def old_values_do_not_change(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 40)
+    clf.fit(X[:20], y[:20])
+    old = clf.model_
+    before = old.mean(X), old.variance(X), old.examples.ids.tolist()
+    clf.add(X[20:], y[20:])
+    clf.remove([0, 5]).replace([1], X[:1]).relabel([2], y[:1]).predict(X)
+    vars(old).pop("coefficients", None)
+    np.testing.assert_array_equal(old.mean(X), before[0])
+    np.testing.assert_array_equal(old.variance(X), before[1])
+    assert old.examples.ids.tolist() == before[2]
+
+
+@law
+def a_copy_lives_its_own_life(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 40)
+    clf.fit(X[:20], y[:20])
+    clf.add(X[20:22], y[20:22])
+    for copy in (deepcopy(clf), pickle.loads(pickle.dumps(clf))):
+        np.testing.assert_array_equal(copy.model_.mean(X), clf.model_.mean(X))
+        before = clf.model_.mean(X)
+        copy.add(X[30:], y[30:])
+        copy.remove([0, 21]).predict(X)
+        np.testing.assert_array_equal(clf.model_.mean(X), before)
+        assert_equal_models(copy, batch(make, copy), X)
+
+
+@law
+def the_residual_is_a_few_roundings(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 60)
+    clf.fit(X[:40], y[:40])
+    clf.add(X[40:], y[40:])
+    clf.remove([3, 50])
+    K = oracle.covariance(clf.kernel_, clf.model_.examples.X, clf.model_.covariance.noise)
+    # A factor solves a nearby system; a product with an inverse need not (hence the condition).
+    roundings = 4 * len(K) if clf.solver == "cholesky" else 64 * np.linalg.cond(K, 1)
+    assert clf.residual() <= roundings * np.finfo(float).eps
