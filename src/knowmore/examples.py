@@ -51,8 +51,9 @@ class _Index:
         self.serials = serials
         self.lock = Lock()
 
-    def __reduce__(self) -> tuple[type[_Index], tuple[dict[Id, int]]]:
-        return _Index, (dict(self.serials),)
+    @classmethod
+    def of(cls, ids: Rows, serials: Rows) -> _Index:
+        return cls(dict(zip(ids.view.tolist(), serials.view.tolist(), strict=True)))
 
     def extended(self, new: dict[Id, int]) -> _Index:
         with self.lock:
@@ -90,9 +91,9 @@ class Examples:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        _serials.pass_over(int(self.serials.max(initial=-1)))
+    def __reduce__(self) -> tuple[Any, ...]:
+        rows = self._ids, self._X, self._labels, self._serials
+        return _restore, (*rows, self._next_id)
 
     @property
     def ids(self) -> Array:
@@ -185,13 +186,12 @@ class Examples:
     def _without(self, rows: Array) -> Examples:
         kept = np.ones(len(self), dtype=bool)
         kept[rows] = False
-        return replace(
-            self,
-            _ids=self._ids.keep(kept),
-            _X=self._X.keep(kept),
-            _labels=self._labels.keep(kept),
-            _serials=self._serials.keep(kept),
-        )
+        ids, serials = self._ids.keep(kept), self._serials.keep(kept)
+        # The index keeps the names of what was removed, until they are the larger part of it.
+        crowded = len(self._index.serials) > 2 * len(ids) + 100
+        index = _Index.of(ids, serials) if crowded else self._index
+        X, labels = self._X.keep(kept), self._labels.keep(kept)
+        return Examples(ids, X, labels, serials, index, self._next_id)
 
     def _holds(self, one: Id) -> bool:
         serial = self._index.serials.get(one)
@@ -207,6 +207,12 @@ class Examples:
             (kind,) = kinds
             hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
         return f"The model holds no example {_some(ids)}. {hint}"
+
+
+def _restore(ids: Rows, X: Rows, labels: Rows, serials: Rows, next_id: int) -> Examples:
+    """Examples as they were when they were pickled, and nothing of what they had been."""
+    _serials.pass_over(int(serials.view.max(initial=-1)))
+    return Examples(ids, X, labels, serials, _Index.of(ids, serials), next_id)
 
 
 def _among(some: Array, others: Array) -> Array:

@@ -51,7 +51,7 @@ def assert_equal_models(one, other, queries):
     model = one.model_
     K = oracle.covariance(one.kernel_, model.examples.X, model.covariance.noise)
     k = one.kernel_(model.examples.X, queries)
-    both = dict(solver=one.solver, left=k)
+    both = {"solver": one.solver, "left": k}
     np.testing.assert_array_equal(model.targets.names, other.model_.targets.names)
     T = model.targets.T
     assert_solves(model.mean(queries), other.model_.mean(queries), K, T, **both)
@@ -164,7 +164,7 @@ def leaving_out_is_refitting_without(make, rng):
         (groups, clf.leave_one_out(groups)),
     ]:
         mean, variance = oracle.left_out(clf.kernel_, noise, held.X, T, g)
-        both = dict(solver=clf.solver, left=K)
+        both = {"solver": clf.solver, "left": K}
         assert_solves(left.scores, mean, K, T, **both)
         assert_solves(np.diag(left.variance), np.diag(variance), K, np.eye(len(K)), **both)
         np.testing.assert_array_equal(left.ids, clf.ids_)

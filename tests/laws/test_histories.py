@@ -112,7 +112,7 @@ class Histories(RuleBasedStateMachine):
         queries = np.vstack([X[:2], self.rng.normal(size=(3, 3))])
         K = oracle.covariance(self.kernel, X, self.noise)
         k = self.kernel(X, queries)
-        both = dict(solver=self.clf.solver, left=k)
+        both = {"solver": self.clf.solver, "left": k}
         want = k.T @ oracle.solve(K, T)
         assert_solves(self.clf.model_.mean(queries), want, K, T, **both)
         variance = oracle.variance(self.kernel, self.noise, X, queries)

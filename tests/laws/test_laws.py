@@ -6,22 +6,22 @@ from functools import partial
 
 import numpy as np
 import pytest
-from laws.laws import EXEMPT, LAWS, laws_for
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 import knowmore
 from knowmore.estimators.living import LivingEstimator
+from laws.laws import EXEMPT, LAWS, laws_for
 
 PUBLIC = [getattr(knowmore, name) for name in knowmore.__all__]
 LIVING = [each for each in PUBLIC if issubclass(each, LivingEstimator)]
 SETTINGS = {
-    "cholesky": dict(solver="cholesky"),
-    "cholesky-iterative": dict(solver="cholesky", update="iterative"),
-    "cholesky-at-once": dict(solver="cholesky", noise=1e-12, kernel=RBF(0.3)),
-    "cholesky-dot": dict(solver="cholesky", noise=1e-3, kernel=DotProduct(1.0) + RBF(1.0)),
-    "inverse": dict(solver="inverse"),
-    "inverse-direct": dict(solver="inverse", update="direct", kernel=RBF(1.0)),
-    "inverse-iterative": dict(solver="inverse", update="iterative", noise=1e-4),
+    "cholesky": {"solver": "cholesky"},
+    "cholesky-iterative": {"solver": "cholesky", "update": "iterative"},
+    "cholesky-at-once": {"solver": "cholesky", "noise": 1e-12, "kernel": RBF(0.3)},
+    "cholesky-dot": {"solver": "cholesky", "noise": 1e-3, "kernel": DotProduct(1.0) + RBF(1.0)},
+    "inverse": {"solver": "inverse"},
+    "inverse-direct": {"solver": "inverse", "update": "direct", "kernel": RBF(1.0)},
+    "inverse-iterative": {"solver": "inverse", "update": "iterative", "noise": 1e-4},
 }
 
 

@@ -69,6 +69,11 @@ class Cholesky:
 
     # -- growing -----------------------------------------------------------------------------
 
+    @property
+    def block(self) -> int:
+        """Wide enough for products at full speed, narrow enough that it is small beside L."""
+        return 512
+
     def with_update(self, update: Update) -> Cholesky:
         """The same factor, to be edited in this way from now on."""
         return replace(self, update=update)

@@ -33,6 +33,11 @@ class Factor(Protocol):
         """The precision that A is kept in."""
         ...
 
+    @property
+    def block(self) -> int:
+        """How many rows are best appended at a time."""
+        ...
+
     def with_update(self, update: Update) -> Self:
         """The same factor, to be edited in this way from now on."""
         ...

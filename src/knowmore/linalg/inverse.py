@@ -66,6 +66,11 @@ class Inverse:
     refreshes: int = 0
 
     @property
+    def block(self) -> int:
+        """All of them: one inversion costs less than several updates."""
+        return 2**62
+
+    @property
     def size(self) -> int:
         """n, the number of rows of A."""
         return len(self.A)
@@ -79,29 +84,27 @@ class Inverse:
     def append(self, cross: Array, corner: Array) -> Inverse:
         """The inverse of [[A, cross], [cross', corner]]."""
         n, k = cross.shape
-        A = np.zeros((n + k, n + k), dtype=self.dtype)
-        P = np.zeros_like(A)
+        if n == 0 or self._is_dear(k, n + k):
+            return self._inverted(np.block([[self.A, cross], [cross.T, corner]]))
+        A, P = np.zeros((2, n + k, n + k), dtype=self.dtype)
         A[:n, :n], P[:n, :n] = self.A, self.P
         new = np.arange(n, n + k)
         # The paper starts from ones on the diagonal; any positive number will do, and the true
         # one leaves nothing to change there.
         A[new, new] = np.diagonal(corner)
         P[new, new] = 1 / np.diagonal(corner)
-        grown = replace(self, A=A, P=P)
-        if n == 0:
-            return grown._inverted(corner.astype(self.dtype))
-        return grown.change(new, np.hstack([cross.T, corner]))
+        return self._woodbury(A, P, new, np.hstack([cross.T, corner]))._watched()
 
     def delete(self, rows: Array) -> Inverse:
         """The inverse of A without `rows`."""
         rows = np.unique(rows)
         kept = np.delete(np.arange(self.size), rows)
         cut = np.ix_(kept, kept)
-        if self._is_dear(len(rows)):
+        if self._is_dear(len(rows), self.size):
             return self._inverted(self.A[cut])
         unit = np.zeros((len(rows), self.size), dtype=self.dtype)
         unit[np.arange(len(rows)), rows] = self.A[rows, rows]
-        changed = self._woodbury(rows, unit)
+        changed = self._woodbury(self.A.copy(), self.P.copy(), rows, unit)
         return replace(changed, A=changed.A[cut], P=changed.P[cut])._watched()
 
     def regrows(self, rows: Array) -> bool:
@@ -110,27 +113,30 @@ class Inverse:
 
     def change(self, rows: Array, new: Array) -> Inverse:
         """The inverse of A with `rows` and these columns replaced by `new` (k, n)."""
-        if self._is_dear(len(rows)):
-            return self._inverted(_changed(self.A, rows, new))
-        return self._woodbury(rows, new)._watched()
+        if self._is_dear(len(rows), self.size):
+            A = self.A.copy()
+            A[rows], A[:, rows] = new, new.T
+            return self._inverted(A)
+        return self._woodbury(self.A.copy(), self.P.copy(), rows, new)._watched()
 
     def refresh(self) -> Inverse:
         """The same A, inverted afresh."""
         return replace(self._inverted(self.A), refreshes=self.refreshes + 1)
 
     def _inverted(self, A: Array) -> Inverse:
+        A = A.astype(self.dtype)
         factor = Cholesky(self.dtype).append(np.empty((0, len(A)), dtype=self.dtype), A)
         P = factor.solve(np.eye(len(A), dtype=self.dtype))
         return replace(self, A=A, P=(P + P.T) / 2)
 
-    def _is_dear(self, k: int) -> bool:
-        """Does a change of k rows cost more than a fresh inverse? 4 n^2 k against n^3."""
-        return self.update == "auto" and 4 * k > self.size
+    def _is_dear(self, k: int, n: int) -> bool:
+        """Does a change of k of n rows cost more than a fresh inverse? 4 n^2 k against n^3."""
+        return self.update == "auto" and 4 * k > n
 
-    def _woodbury(self, rows: Array, new: Array) -> Inverse:
-        A, P = self.A.copy(), self.P.copy()
+    def _woodbury(self, A: Array, P: Array, rows: Array, new: Array) -> Inverse:
+        """Change `rows` of A to `new`, and P with them, in place."""
         step = 1 if self.update == "iterative" else max(len(rows), 1)
-        with threads_for(self.size**2):
+        with threads_for(len(A) ** 2):
             for j in range(0, len(rows), step):
                 S, later = rows[j : j + step], rows[j + step :]
                 target = np.array(new[j : j + step], dtype=self.dtype)
@@ -161,8 +167,9 @@ class Inverse:
             pivots = 1 / np.diagonal(self.P)
         if not (pivots > self.size * eps * np.diagonal(self.A)).all():
             return False
-        bound = self.patience * eps * _norm(self.A) * _norm(self.P)
-        return np.isinf(self.patience) or self.residual() <= bound
+        if np.isinf(self.patience):
+            return True
+        return bool(self.residual() <= self.patience * eps * _norm(self.A) * _norm(self.P))
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -208,14 +215,6 @@ class Inverse:
 
 def _norm(A: Array) -> float:
     return float(abs(A).sum(axis=0).max(initial=0))
-
-
-def _changed(A: Array, rows: Array, new: Array) -> Array:
-    """A with `rows` and the columns of the same number replaced by `new` (k, n)."""
-    A = A.copy()
-    A[rows] = new
-    A[:, rows] = new.T
-    return A
 
 
 def _woodbury(P: Array, a: Array, S: Array) -> None:

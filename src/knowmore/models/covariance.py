@@ -18,12 +18,10 @@ from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
+from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
 
-# Rows appended at a time: wide enough for matrix products at full speed, narrow enough that a
-# block of kernel values stays small beside the factor.
-BLOCK = 512
 # Numbers in a block of kernel values that a question works on at a time.
 _NUMBERS = 2**23
 
@@ -59,15 +57,18 @@ class Covariance:
                 deleted = np.arange(deleted[0], factor.size)
                 appended = len(examples) - int(deleted[0])
             factor = factor.delete(deleted)
-        for begin in range(len(examples) - appended, len(examples), BLOCK):
-            factor = self._append(factor, examples, begin, min(begin + BLOCK, len(examples)))
+        for begin in range(len(examples) - appended, len(examples), factor.block):
+            end = min(begin + factor.block, len(examples))
+            factor = self._append(factor, examples, begin, end)
         return replace(self, examples=examples, factor=factor)
 
     def _append(self, factor: Factor, examples: Examples, begin: int, end: int) -> Factor:
-        X = examples.X
-        N = corner(self.kernel, X[begin:end])
+        X = examples.X[begin:end]
+        held = examples.X[:begin]
+        with threads_for(held.size + X.size):
+            N = corner(self.kernel, X)
+            C = cross(self.kernel, held, X) if begin else np.empty((0, end))
         N.flat[:: len(N) + 1] += self.noise
-        C = cross(self.kernel, X[:begin], X[begin:end]) if begin else np.empty((0, end))
         if not np.isfinite(C.sum() + N.sum()):
             ids = examples.ids[begin:end].tolist()
             raise InvalidInput(
@@ -84,8 +85,9 @@ class Covariance:
         """What to say of an example whose pivot vanishes."""
         X, ids = examples.X, examples.ids.tolist()
         x = X[row : row + 1]
-        scale = np.sqrt(diagonal(self.kernel, X[: row + 1]) * diagonal(self.kernel, x))
-        similar = cross(self.kernel, X[:row], x)[:, 0] / scale[:row] if row else np.zeros(0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.sqrt(diagonal(self.kernel, X[:row]) * diagonal(self.kernel, x))
+            similar = cross(self.kernel, X[:row], x)[:, 0] / scale if row else np.zeros(0)
         text = f"The covariance matrix is not positive definite at example {ids[row]!r}."
         if row and np.isfinite(similar).any():
             twin = int(np.nanargmax(similar))
@@ -131,7 +133,8 @@ class Covariance:
 
     def cross(self, X: Array) -> Array:
         """k_* = kappa(X_held, X), (n, m)."""
-        return cross(self.kernel, self.X, X)
+        with threads_for(self.X.size + X.size):
+            return cross(self.kernel, self.X, X)
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,). Eq. (3), Lütz et al."""
@@ -151,9 +154,11 @@ class Covariance:
 
     def matrix_rows(self) -> Iterator[tuple[slice, Array]]:
         """K~ in blocks of rows (b, n), evaluated anew."""
-        for begin in range(0, len(self.examples), BLOCK):
-            rows = slice(begin, min(begin + BLOCK, len(self.examples)))
-            K = cross(self.kernel, self.X[rows], self.X)
-            K[:, rows] = corner(self.kernel, self.X[rows])
-            K[:, rows] += self.noise * np.eye(len(K))
+        begin = 0
+        for part in self.parts(self.X):
+            rows = slice(begin, begin + len(part))
+            K = self.cross(part).T
+            K[:, rows] = corner(self.kernel, part)
+            K[:, rows] += self.noise * np.eye(len(part))
             yield rows, K
+            begin = rows.stop

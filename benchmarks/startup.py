@@ -1,0 +1,55 @@
+"""How long a new process takes to be of use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from benchmarks.scene import Scale
+from benchmarks.table import Benchmark, Row, Target
+from benchmarks.timing import interleaved
+
+
+def starts(scale: Scale) -> Iterator[Row]:
+    """Each command in turn, in a process of its own; the first round fills the file cache."""
+    program = str(Path(sys.executable).with_name("knowmore"))
+    commands = {
+        "python -c pass": [sys.executable, "-c", "pass"],
+        "import knowmore": [sys.executable, "-c", "import knowmore"],
+        "from knowmore import GPClassifier": [
+            sys.executable,
+            "-c",
+            "from knowmore import GPClassifier",
+        ],
+        "knowmore --help": [program, "--help"],
+    }
+    failures = {name: why for name in commands if (why := _failure(commands[name]))}
+    working = {name: command for name, command in commands.items() if name not in failures}
+    times = interleaved(
+        scale.starts,
+        {name: partial(_failure, command) for name, command in working.items()},
+    )
+    for name in commands:
+        bound = {"python -c pass": None, "knowmore --help": 0.7}.get(name, 1.0)
+        target = None if bound is None else Target("<", bound)
+        if name in failures:
+            yield Row(name, target=target, note=f"failed: {failures[name]}")
+        else:
+            samples = times[name]
+            note = f"best {samples.best:.3g} s"
+            yield Row(name, samples.median, target=target, note=note, raw=samples.raw())
+
+
+def _failure(command: list[str]) -> str:
+    """Run it; the last line that it said if it failed, else nothing."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return str(error)
+    return (done.stderr.strip() or "no word").splitlines()[-1] if done.returncode else ""
+
+
+BENCHMARKS: list[Benchmark] = [starts]

@@ -1,0 +1,155 @@
+"""The benchmarks run at tiny sizes and say what they should. Nothing is timed here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str, out: Path) -> tuple[str, dict[str, Any]]:
+    command = [sys.executable, "-m", *arguments, "--out", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, json.loads(out.read_text())
+
+
+def load(monkeypatch: pytest.MonkeyPatch, name: str) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT)
+    return import_module(f"benchmarks.{name}")
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("results") / "deep" / "benchmarks.json"
+    groups = ["limits", "small", "exact", "drift", "peers.laplace", "peers.woodbury"]
+    only = [word for group in groups for word in ("--only", group)]
+    return run("benchmarks", "--quick", *only, out=out)
+
+
+def test_every_row_is_a_measurement(quick: tuple[str, dict[str, Any]]) -> None:
+    _, found = quick
+    assert {row["group"] for row in found["rows"]} == {"limits", "small", "exact", "drift", "peers"}
+    for row in found["rows"]:
+        assert np.isfinite(row["measured"]), row["name"]
+        assert (row["ratio"] is None) == (row["reference"] is None), row["name"]
+        assert (row["met"] is None) == (row["target"] is None), row["name"]
+
+
+def test_ratios_are_of_the_raw_medians(quick: tuple[str, dict[str, Any]]) -> None:
+    _, found = quick
+    (row,) = [row for row in found["rows"] if row["name"] == "remove one at random"]
+    mine, other = row["raw"]["measured"], row["raw"]["against"]
+    assert row["ratio"] == np.median(mine["seconds"]) / np.median(other["seconds"])
+    assert row["met"] == (row["ratio"] <= row["target"]["bound"])
+    assert row["raw"]["n"] == found["scale"]["n"]
+    assert 1 < row["raw"]["condition"] < 1e6
+
+
+def test_relabelling_touches_no_factor(quick: tuple[str, dict[str, Any]]) -> None:
+    _, found = quick
+    (row,) = [row for row in found["rows"] if "appends and deletes" in row["name"]]
+    assert row["raw"] == {"append": 0, "delete": 0}
+    assert row["met"] is True
+
+
+def test_cholesky_is_exact_at_every_noise(quick: tuple[str, dict[str, Any]]) -> None:
+    _, found = quick
+    rows = [row for row in found["rows"] if row["name"].startswith("cholesky, noise")]
+    assert len(rows) == 4
+    assert all(row["met"] for row in rows)
+    assert all(sum(row["raw"]["edits"].values()) == found["scale"]["edits"] for row in rows)
+
+
+def test_the_machine_is_described(quick: tuple[str, dict[str, Any]]) -> None:
+    _, found = quick
+    assert found["machine"]["numpy"] == np.__version__
+    assert found["machine"]["dtype"] == "float64"
+    assert found["machine"]["cores"] >= 1
+    assert all(pool["num_threads"] >= 1 for pool in found["machine"]["blas"])
+
+
+def test_the_table_shows_every_row(quick: tuple[str, dict[str, Any]]) -> None:
+    text, found = quick
+    for row in found["rows"]:
+        assert row["name"][:20] in text
+    held = [row["met"] for row in found["rows"] if row["met"] is not None]
+    assert f"{sum(held)} of {len(held)} targets met" in text
+    assert "Tiny sizes" in text
+
+
+@pytest.mark.skipif(find_spec("gpytorch") is not None, reason="GPyTorch is installed")
+def test_a_missing_peer_says_how_to_get_it(tmp_path: Path) -> None:
+    out = tmp_path / "found.json"
+    text, found = run("benchmarks", "--quick", "--only", "peers.fantasy", out=out)
+    assert "not installed: pip install knowmore[bench]" in text
+    assert [(row["measured"], row["met"]) for row in found["rows"]] == [(None, None)]
+
+
+def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--only", "nothing"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no benchmark is named nothing" in done.stderr
+
+
+def test_drift_compares_three_models_with_a_batch_fit(tmp_path: Path) -> None:
+    text, found = run(
+        "benchmarks.drift", "--edits", "1200", "--size", "25", out=tmp_path / "drift.json"
+    )
+    assert set(found["models"]) == {
+        "Cholesky",
+        "Inverse, refreshes itself",
+        "Inverse, Woodbury alone",
+    }
+    assert all(set(one["errors"]) == {"1000", "1200"} for one in found["models"].values())
+    assert found["models"]["Cholesky"]["errors"]["1200"] < 1e-8
+    assert "1,000 edits" in text
+    assert "Batch fit in double" in text
+
+
+def test_the_reference_solves_its_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = load(monkeypatch, "reference")
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    T = reference.one_vs_all(np.arange(30) % 3)
+    noise = 1e-6
+    A = reference.refined(X, T, 1.0, noise)
+    K = reference.gram(X, X, 1.0) + np.longdouble(noise) * np.eye(30, dtype=np.longdouble)
+    eps = float(np.finfo(np.longdouble).eps)
+    assert abs(T - K @ A).max() <= 30 * eps * abs(K).sum(axis=1).max() * abs(A).max()
+    plain = reference.plain_scores(X, T, X, 1.0, noise)
+    bound = 4 * np.finfo(float).eps * reference.condition(X, 1.0, noise) * abs(plain).max()
+    assert abs(plain - reference.scores(X, T, X, 1.0, noise)).max() <= bound
+
+
+def test_a_target_is_met_or_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = load(monkeypatch, "table")
+    at_most = table.Target("<=", 2.0)
+    assert table.Row("a", 5.0, ratio=2.0, target=at_most).met is True
+    assert table.Row("a", 1.0, ratio=2.5, target=at_most).met is False
+    assert table.Row("a", 1.5, target=at_most).met is True
+    assert table.Row("a", float("nan"), target=at_most).met is False
+    assert table.Row("failed", target=at_most).met is False
+    assert table.Row("reported", 1.0).met is None
+
+
+def test_interleaved_runs_in_turn_and_forgets_the_first_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timing = load(monkeypatch, "timing")
+    calls: list[str] = []
+    times = timing.interleaved(
+        2, {"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, times={"b": 2}
+    )
+    assert "".join(calls) == "ab" + "abb" * 2
+    assert [len(times[name].seconds) for name in "ab"] == [2, 4]

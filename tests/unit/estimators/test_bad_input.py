@@ -1,0 +1,361 @@
+"""Each mistake has its own error, says what to do, and changes nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+
+from knowmore import GPClassifier, GPRegressor, KnowmoreError
+
+X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+Y = ["a", "b", "b"]
+NAN = np.array([[0.0, np.nan]])
+INF = np.array([[0.0, 0.0], [np.inf, 0.0]])
+
+
+def gibbs(A, B):
+    """A kernel that is not positive definite: it likes what is far away."""
+    return np.abs(A[:, None] - B[None]).sum(axis=-1)
+
+
+def lopsided(A, B):
+    return A.sum(axis=1)[:, None] + 2 * B.sum(axis=1)[None]
+
+
+MISTAKES = {
+    "NaN": (
+        lambda clf: clf.add(NAN, ["a"]),
+        ValueError,
+        "Input X contains NaN or infinity: 1 value(s), the first at row 0, column 1 (nan). "
+        "Remove these examples or fill in the values.",
+    ),
+    "infinity in a question": (
+        lambda clf: clf.predict(INF),
+        ValueError,
+        "Input X contains NaN or infinity: 1 value(s), the first at row 1, column 0 (inf). "
+        "Remove these examples or fill in the values.",
+    ),
+    "wrong number of features": (
+        lambda clf: clf.add(np.zeros((1, 3)), ["a"]),
+        ValueError,
+        "X has 3 features, but GPClassifier is expecting 2 features as input.",
+    ),
+    "one-dimensional X": (
+        lambda clf: clf.add(np.zeros(2), ["a"]),
+        ValueError,
+        "Expected 2D array, got 1D array instead:\narray=[0. 0.].\nReshape your data either using "
+        "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
+        "contains a single sample.",
+    ),
+    "empty X": (
+        lambda clf: clf.add(np.zeros((0, 2)), []),
+        ValueError,
+        "Found array with 0 sample(s) (shape=(0, 2)) while a minimum of 1 is required by "
+        "GPClassifier.",
+    ),
+    "a sparse X": (
+        lambda clf: clf.add(sparse.csr_array(X), Y),
+        TypeError,
+        "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to "
+        "a dense numpy array.",
+    ),
+    "more examples than labels": (
+        lambda clf: clf.add(X, ["a"]),
+        ValueError,
+        "X has 3 examples, but y has 1 labels. Give one label for each.",
+    ),
+    "no labels": (
+        lambda clf: clf.add(X, None),
+        ValueError,
+        "Learning requires y to be passed, but the target y is None. Give one label each.",
+    ),
+    "mixed labels": (
+        lambda clf: clf.add(X, ["a", 1, "b"]),
+        ValueError,
+        "The labels are of mixed types: int, str. Classes must be told apart and sorted: "
+        "use one type for all, such as str.",
+    ),
+    "labels of another type than those held": (
+        lambda clf: clf.add(X, [1, 2, 3]),
+        ValueError,
+        "The new labels are of type int, but those held are of type str, such as 'a'. "
+        "Convert them first.",
+    ),
+    "unhashable labels": (
+        lambda clf: clf.add(X, [{"a"}, {"b"}, {"b"}]),
+        ValueError,
+        "Unknown label type: a label of type set was given. A class label is a string, an integer "
+        "or a bool.",
+    ),
+    "missing labels": (
+        lambda clf: clf.relabel([0, 1], [None, None]),
+        ValueError,
+        "Unknown label type: a label of type NoneType was given. A class label is a string, an "
+        "integer or a bool.",
+    ),
+    "fractions as labels": (
+        lambda clf: clf.relabel([0], [0.5]),
+        ValueError,
+        "Unknown label type: continuous. The labels are numbers with fractions, which name no "
+        "classes; use GPRegressor for values.",
+    ),
+    "two columns of labels": (
+        lambda clf: clf.add(X[:2], np.array([["a", "b"], ["a", "b"]])),
+        ValueError,
+        "y should be a 1d array, got an array of shape (2, 2) instead.",
+    ),
+    "an id given twice": (
+        lambda clf: clf.add(X[:2], Y[:2], ids=["new", "new"]),
+        ValueError,
+        "The id 'new' is given twice in one call. Each example is named once.",
+    ),
+    "an id that is held": (
+        lambda clf: clf.add(X[:2], Y[:2], ids=[7, 2]),
+        ValueError,
+        "The model already holds 2. Use replace() to change an example, or give the new one "
+        "another id.",
+    ),
+    "too few ids": (
+        lambda clf: clf.add(X, Y, ids=[7]),
+        ValueError,
+        "1 ids were given for 3 examples. Give one each.",
+    ),
+    "an unknown id": (
+        lambda clf: clf.remove([0, 99]),
+        KeyError,
+        "The model holds no example 99. They may have been removed before; ids_ lists those that "
+        "are there.",
+    ),
+    "an id of another type": (
+        lambda clf: clf.relabel(["0"], ["a"]),
+        KeyError,
+        "The model holds no example '0'. All its ids are of type int: 1 and '1' are different ids.",
+    ),
+    "a float as id": (
+        lambda clf: clf.remove([1.0]),
+        ValueError,
+        "An id is a string or an integer, but 1.0 is a float. A float is not exact enough to name "
+        "a thing by: use int or str.",
+    ),
+    "a bool as id": (
+        lambda clf: clf.remove([True]),
+        ValueError,
+        "An id is a string or an integer, but True is a bool.",
+    ),
+    "no ids": (
+        lambda clf: clf.remove([]),
+        ValueError,
+        "No ids were given. Name at least one example.",
+    ),
+    "replacing with another number of rows": (
+        lambda clf: clf.replace([0, 1], X),
+        ValueError,
+        "2 examples are to be replaced, but X has 3 rows. Give one each.",
+    ),
+    "replacing with other features": (
+        lambda clf: clf.replace([0], [[1.0]]),
+        ValueError,
+        "X has 1 features, but GPClassifier is expecting 2 features as input.",
+    ),
+    "merging with another kernel": (
+        lambda clf: clf.merge(GPClassifier(RBF(3.0)).fit(X, Y, ids=[7, 8, 9])),
+        ValueError,
+        "The two models differ in kernel: RBF(length_scale=1) here, RBF(length_scale=3) there. "
+        "Models merge only if they agree: fit both with the same kernel.",
+    ),
+    "merging with other noise": (
+        lambda clf: clf.merge(GPClassifier(RBF(1.0), 0.2).fit(X, Y, ids=[7, 8, 9])),
+        ValueError,
+        "The two models differ in noise: 0.1 here, 0.2 there. Models merge only if they agree: "
+        "fit both with the same noise.",
+    ),
+    "merging with another kind": (
+        lambda clf: clf.merge(GPRegressor(RBF(1.0)).fit(X, [1.0, 2.0, 3.0])),
+        ValueError,
+        "A GPClassifier cannot merge with a GPRegressor.",
+    ),
+    "merging with the same ids": (
+        lambda clf: clf.merge(GPClassifier(RBF(1.0)).fit(X, Y)),
+        ValueError,
+        "The model already holds 0, 1, 2. Use replace() to change an example, or give the new one "
+        "another id.",
+    ),
+    "merging with what was never fitted": (
+        lambda clf: clf.merge(GPClassifier(RBF(1.0))),
+        NotFittedError,
+        "This GPClassifier has learnt nothing yet. Call fit or add first.",
+    ),
+    "groups of the wrong length": (
+        lambda clf: clf.leave_one_out([1, 2]),
+        ValueError,
+        "groups has shape (2,), but there are 3 examples. Give one group for each, in the order "
+        "of ids_.",
+    ),
+    "a label outside the declared classes": (
+        lambda clf: clf.partial_fit(X, ["a", "b", "z"], classes=["a", "b"]),
+        ValueError,
+        "y has the label 'z', which is not among classes. Leave classes out: new classes are "
+        "learnt as they come.",
+    ),
+    "refitting with NaN": (
+        lambda clf: clf.fit(np.full((2, 5), np.nan), ["x", "y"]),
+        ValueError,
+        "Input X contains NaN or infinity: 10 value(s), the first at row 0, column 0 (nan). "
+        "Remove these examples or fill in the values.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_and_changes_nothing(mistake):
+    act, kind, text = MISTAKES[mistake]
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    before = clf.decision_function(X), vars(clf).copy()
+    with pytest.raises(KnowmoreError) as caught:
+        act(clf)
+    assert isinstance(caught.value, kind)
+    assert str(caught.value) == text
+    assert vars(clf) == before[1]
+    np.testing.assert_array_equal(clf.decision_function(X), before[0])
+
+
+SETTINGS = {
+    "noise below zero": (
+        {"noise": -1.0},
+        "noise=-1.0, but a variance is finite and not below zero. "
+        "Usual values lie between 1e-6 and 1.",
+    ),
+    "noise that is NaN": (
+        {"noise": float("nan")},
+        "noise=nan, but a variance is finite and not below zero. "
+        "Usual values lie between 1e-6 and 1.",
+    ),
+    "noise in words": (
+        {"noise": "some"},
+        "noise='some' is not a number. Give the noise variance.",
+    ),
+    "an unknown solver": (
+        {"solver": "qr"},
+        "solver='qr' is not known. Choose one of 'cholesky', 'inverse'.",
+    ),
+    "an unknown update": (
+        {"update": "slow"},
+        "update='slow' is not known. Choose one of 'auto', 'direct', 'iterative'.",
+    ),
+    "an unknown dtype": (
+        {"dtype": "float16"},
+        "dtype='float16' is not known. Choose one of 'float64', 'float32'.",
+    ),
+    "a kernel that is none": (
+        {"kernel": "rbf"},
+        "kernel='rbf' is no kernel. Give one of sklearn.gaussian_process.kernels, a function of "
+        "X (n, d) and Y (m, d) that returns (n, m), or None.",
+    ),
+    "a kernel of single pairs": (
+        {"kernel": np.vdot},
+        f"The kernel {np.vdot!r} was asked for a block of shape (3, 3) and gave (). A callable "
+        f"kernel takes X (n, d) and Y (m, d) and returns all n x m values at once.",
+    ),
+    "a kernel that is not symmetric": (
+        {"kernel": lopsided},
+        f"The kernel {lopsided!r} is not symmetric: k(x, y) and k(y, x) differ by 1.0e+00. "
+        f"A covariance function must not depend on the order of its arguments.",
+    ),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_wrong_setting_is_told(setting):
+    parameters, text = SETTINGS[setting]
+    clf = GPClassifier(**parameters)
+    with pytest.raises(KnowmoreError) as caught:
+        clf.fit(X, Y)
+    assert isinstance(caught.value, ValueError)
+    assert str(caught.value) == text
+    assert not clf.__sklearn_is_fitted__()
+    assert not hasattr(clf, "n_features_in_")
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+def test_duplicates_without_noise_are_named(solver):
+    clf = GPClassifier(RBF(1.0), noise=0.0, solver=solver).fit(X, Y, ids=["p", "q", "r"])
+    before = clf.decision_function(X)
+    with pytest.raises(KnowmoreError) as caught:
+        clf.add(np.vstack([[[5.0, 5.0]], X[1:2]]), ["a", "a"], ids=["fresh", "twin"])
+    assert isinstance(caught.value, np.linalg.LinAlgError)
+    assert str(caught.value) == (
+        "The covariance matrix is not positive definite at example 'twin'. Example 'q' has the "
+        "very same features (correlation 1). Either (a) the two are duplicates: remove one of "
+        "them, or set noise above zero; or (b) noise=0 is too small for so smooth a kernel: raise "
+        "it; or (c) the kernel RBF(length_scale=1) is not positive definite. Nothing was changed."
+    )
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+    assert clf.ids_.tolist() == ["p", "q", "r"]
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+def test_near_duplicates_without_noise_are_named(solver):
+    clf = GPClassifier(RBF(1.0), noise=0.0, solver=solver).fit(X, Y)
+    with pytest.raises(KnowmoreError, match=r"Example 2 is nearest to it \(correlation 1\)"):
+        clf.add(X[2:] + 1e-9, ["a"])
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+def test_duplicates_with_noise_are_fine(solver):
+    clf = GPClassifier(RBF(1.0), noise=1e-6, solver=solver).fit(X, Y)
+    clf.add(X[1:2], ["a"])
+    assert clf.predict_proba(X[1:2]).max() < 0.6
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+def test_an_indefinite_kernel_is_found_at_the_call(solver):
+    clf = GPClassifier(gibbs, noise=5.0, solver=solver).fit(X[:1], ["a"])
+    with pytest.raises(KnowmoreError, match=r"is not positive definite\. Nothing was changed"):
+        clf.add([[40.0, 0.0]], ["b"])
+    assert clf.ids_.tolist() == [0]
+
+
+def test_features_that_overflow_are_told_at_the_call():
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        clf.add([[1e200, 0.0]], ["a"])
+        assert clf.predict([[1e200, 0.0]]) in ("a", "b")
+        dot = GPClassifier(DotProduct()).fit(X, Y)
+        with pytest.raises(KnowmoreError, match=r"gave a value that is not finite"):
+            dot.add([[1e200, 0.0]], ["a"])
+    assert dot.ids_.tolist() == [0, 1, 2]
+
+
+def test_a_question_to_an_empty_model_is_told():
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    clf.remove([0, 1, 2])
+    assert clf.classes_.tolist() == []
+    for question in (clf.predict, clf.decision_function, clf.predict_proba, clf.predict_variance):
+        with pytest.raises(KnowmoreError) as caught:
+            question(X)
+        assert str(caught.value) == (
+            "This GPClassifier holds no examples: all were removed. Add some before asking."
+        )
+
+
+def test_regression_targets_must_agree_in_width():
+    reg = GPRegressor(RBF(1.0)).fit(X, [[1.0, 2.0]] * 3)
+    with pytest.raises(KnowmoreError) as caught:
+        reg.add(X + 1, [1.0, 2.0, 3.0])
+    assert str(caught.value) == (
+        "The new targets have shape (3,), but those held have (3, 2): "
+        "each example must have the same number of values."
+    )
+    with pytest.raises(KnowmoreError, match=r"Input y contains NaN or infinity"):
+        reg.relabel([0], [[np.nan, 0.0]])
+
+
+@pytest.mark.parametrize("verb", ["remove", "replace", "relabel", "predict", "leave_one_out"])
+def test_what_never_learnt_anything_says_so(verb):
+    arguments = {"remove": [0], "replace": ([0], X[:1]), "relabel": ([0], ["a"]), "predict": (X,)}
+    call = arguments.get(verb, ())
+    with pytest.raises(NotFittedError, match="has learnt nothing yet"):
+        getattr(GPClassifier(), verb)(*(call if isinstance(call, tuple) else (call,)))

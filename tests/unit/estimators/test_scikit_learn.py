@@ -1,0 +1,110 @@
+"""The estimators keep scikit-learn's contract and work with its tools."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tolerance import assert_solves
+
+from knowmore import GPClassifier, GPRegressor
+
+
+def expected_failures(estimator):
+    if not isinstance(estimator, GPClassifier):
+        return {}
+    return {
+        "check_decision_proba_consistency": (
+            "the probability of a class depends on the score and on the variance at that input, "
+            "so that it need not rank inputs as the score alone does"
+        ),
+    }
+
+
+@parametrize_with_checks(
+    [
+        GPClassifier(),
+        GPRegressor(),
+        GPClassifier(solver="inverse"),
+        GPRegressor(solver="inverse", update="iterative"),
+        GPClassifier(dtype="float32"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+X, y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+
+
+def test_it_works_in_a_pipeline_and_in_cross_validation():
+    pipeline = make_pipeline(StandardScaler(), GPClassifier())
+    assert cross_val_score(pipeline, X, NAMES[y], cv=5).mean() > 0.9
+    search = GridSearchCV(pipeline, {"gpclassifier__noise": [1.0, 0.01]}, cv=3).fit(X, y)
+    assert search.best_params_["gpclassifier__noise"] in (1.0, 0.01)
+
+
+def test_a_clone_is_unfitted_and_equal_in_parameters():
+    clf = GPClassifier(RBF(2.0), noise=0.5, solver="inverse", update="direct").fit(X, y)
+    copy = clone(clf)
+    assert copy.get_params() == clf.get_params()
+    assert not copy.__sklearn_is_fitted__()
+
+
+def test_a_kernel_changed_outside_does_not_change_the_model():
+    kernel = RBF(2.0)
+    clf = GPClassifier(kernel).fit(X, y)
+    before = clf.decision_function(X)
+    kernel.length_scale = 0.1
+    clf.add(X[:1], y[:1])
+    clf.remove(clf.ids_[-1:])
+    np.testing.assert_allclose(clf.decision_function(X), before, rtol=1e-12)
+    assert clf.kernel_ == RBF(2.0)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_tables_bring_their_feature_names(frame):
+    columns = ["length", "width", "petal length", "petal width"]
+    table = frame(dict(zip(columns, X.T, strict=True)))
+    labels = (pd.Series if frame is pd.DataFrame else pl.Series)(NAMES[y].tolist())
+    clf = GPClassifier().fit(table[:100], labels[:100])
+    assert clf.feature_names_in_.tolist() == columns
+    assert clf.classes_.tolist() == ["setosa", "versicolor"]
+    clf.add(table[100:], labels[100:])
+    assert clf.classes_.tolist() == NAMES.tolist()
+    plain = GPClassifier(clf.kernel_).fit(X, NAMES[y])
+    np.testing.assert_array_equal(clf.predict(table), plain.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        clf.add(table[:1][columns[::-1]], labels[:1])
+    assert len(clf.ids_) == 150
+
+
+def test_ids_may_come_from_an_index():
+    table = pd.DataFrame(X[:5], index=[f"flower {i}" for i in range(5)])
+    clf = GPClassifier().fit(table.to_numpy(), y[:5], ids=table.index)
+    assert clf.ids_.tolist() == table.index.tolist()
+    assert clf.remove(table.index[1]).ids_.tolist() == [f"flower {i}" for i in (0, 2, 3, 4)]
+
+
+def test_the_regressor_is_scikit_learn_s_posterior():
+    rng = np.random.default_rng(0)
+    targets = rng.normal(size=(len(X), 2))
+    ours = GPRegressor(RBF(1.0), noise=0.1).fit(X, targets)
+    theirs = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None).fit(X, targets)
+    mean, std = theirs.predict(X + 0.1, return_std=True)
+    K, k = RBF(1.0)(X) + 0.1 * np.eye(len(X)), RBF(1.0)(X, X + 0.1)
+    assert_solves(ours.predict(X + 0.1), mean, K, targets, left=k)
+    # scikit-learn's variance is that of the function, ours that of an observation.
+    latent = ours.predict_variance(X + 0.1) - 0.1
+    assert_solves(np.diag(latent), np.diag(std[:, 0] ** 2), K, k, left=k)

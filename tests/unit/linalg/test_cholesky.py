@@ -1,0 +1,88 @@
+"""Structure as well as value: what is shared, what runs, what stays a triangle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tolerance import assert_rounded
+
+from knowmore.errors import NotPositiveDefinite
+from knowmore.linalg import Cholesky, cholesky
+from knowmore.linalg.panels import PANEL
+
+
+def matrix(n, seed=0):
+    Q = np.random.default_rng(seed).normal(size=(n, n))
+    return Q @ Q.T + n * np.eye(n)
+
+
+def factor_of(A):
+    return Cholesky().append(np.empty((0, len(A))), A)
+
+
+def assert_is_lower_factor(factor, A):
+    L = factor.lower()
+    assert (np.triu(L, 1) == 0).all()
+    assert (np.diagonal(L) > 0).all()
+    assert_rounded(L, np.linalg.cholesky(A), 100 * np.linalg.cond(A))
+
+
+def test_an_append_shares_all_panels_and_factorises_only_the_new_rows(monkeypatch):
+    A = matrix(300)
+    old = factor_of(A[:290, :290])
+    sizes = []
+    potrf = cholesky._potrf["d"]
+
+    def spied(a, **options):
+        sizes.append(len(a))
+        return potrf(a, **options)
+
+    monkeypatch.setitem(cholesky._potrf, "d", spied)
+    new = old.append(A[:290, 290:], A[290:, 290:])
+    assert sizes == [10]
+    assert all(a is b for a, b in zip(old.panels, new.panels, strict=True))
+    assert_is_lower_factor(new, A)
+
+
+def test_a_deletion_shares_the_panels_above_and_factorises_nothing(monkeypatch):
+    A = matrix(400)
+    old = factor_of(A)
+    monkeypatch.delitem(cholesky._potrf, "d")
+    new = old.delete(np.array([PANEL + 5, 300]))
+    assert new.panels[0] is old.panels[0]
+    assert new.panels[1] is not old.panels[1]
+    kept = np.delete(np.arange(400), [PANEL + 5, 300])
+    assert_is_lower_factor(new, A[np.ix_(kept, kept)])
+
+
+def test_cutting_off_the_end_copies_nothing():
+    A = matrix(300)
+    old = factor_of(A)
+    new = old.delete(np.arange(200, 300))
+    assert [a is b for a, b in zip(new.panels, old.panels, strict=False)] == [True, True]
+    assert_is_lower_factor(new, A[:200, :200])
+
+
+@pytest.mark.parametrize("k", [1, 2, 16, 17, 60])
+@pytest.mark.parametrize("first", [0, 5, PANEL - 1, PANEL, 200])
+def test_rotations_and_reflectors_agree(k, first, monkeypatch):
+    A = matrix(300)
+    rows = np.sort(np.random.default_rng(k).permutation(np.arange(first, 300))[:k])
+    rows[0] = first
+    kept = np.delete(np.arange(300), rows)
+    for sweeps in (0, 1000):
+        monkeypatch.setattr(cholesky, "_SWEEPS", sweeps)
+        assert_is_lower_factor(factor_of(A).delete(rows), A[np.ix_(kept, kept)])
+
+
+def test_a_pivot_that_is_only_rounding_counts_as_none():
+    A = matrix(50)
+    twin = np.vstack([A, A[7]])
+    twin = np.hstack([twin, np.append(A[7], A[7, 7])[:, None]])
+    with pytest.raises(NotPositiveDefinite, match="The pivot of row 50 vanishes"):
+        factor_of(A).append(twin[:50, 50:], twin[50:, 50:])
+
+
+def test_deleting_nothing_is_the_same_factor():
+    old = factor_of(matrix(10))
+    assert old.delete(np.array([], dtype=int)).panels == old.panels

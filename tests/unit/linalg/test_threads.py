@@ -1,0 +1,57 @@
+"""One place decides how many threads BLAS may use, and puts back what was there."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from knowmore.linalg.threads import SMALL, threads_for
+
+
+def counts():
+    return {
+        info["filepath"]: info["num_threads"]
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    }
+
+
+def test_small_work_runs_on_one_thread_and_large_work_on_numpy_s():
+    with threadpool_limits(2, user_api="blas"):
+        before = counts()
+        with threads_for(10):
+            assert set(counts().values()) == {1}
+        with threads_for(SMALL):
+            now = counts()
+            assert {now[path] for path in now if "numpy" in path} == {2}
+            assert {now[path] for path in now if "numpy" not in path} == {1}
+            with threads_for(10):
+                assert set(counts().values()) == {1}
+            assert counts() == now
+        assert counts() == before
+
+
+def test_it_is_restored_after_an_error():
+    before = counts()
+    with pytest.raises(RuntimeError, match="inside"), threads_for(10):
+        raise RuntimeError("inside")
+    assert counts() == before
+
+
+def test_overlapping_users_restore_the_first_setting():
+    with threadpool_limits(2, user_api="blas"):
+        before = counts()
+        meet = Barrier(4)
+
+        def work(numbers):
+            for _ in range(50):
+                meet.wait()
+                with threads_for(numbers):
+                    pass
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, [10, SMALL, 10, SMALL]))
+        assert counts() == before
