@@ -49,7 +49,7 @@ def laplace(scale: Scale) -> Iterator[Row]:
     operations = {"refit": lambda: peer.fit(X, y), "add": adding(classifier(n))}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        times = interleaved(2, operations, times={"add": 5 * _ADDS}, rest=REST, warm=0)
+        times = interleaved(1, operations, times={"add": 5 * _ADDS}, rest=REST, warm=0)
     yield faster(
         f"add one, n = {n}",
         times["add"],

@@ -29,7 +29,8 @@ def assert_solves(got, want, K, B, *, solver="cholesky", dtype=np.float64, left=
 
     `left` (n, m) defaults to the identity, B is (n, q). Column j of the solution has norm at most
     |K^-1| |b_j|; what an inverse computes is off by a part of that, what a factor computes by a
-    part of the norm of the solution itself.
+    part of the norm of the solution itself. A value that the solution is taken from or added to
+    (a prior variance) is rounded too.
     """
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape
@@ -38,7 +39,8 @@ def assert_solves(got, want, K, B, *, solver="cholesky", dtype=np.float64, left=
     else:
         size = np.linalg.norm(B, axis=0) * np.linalg.norm(np.linalg.inv(K), 2)
     scale = size[None, :] * (1.0 if left is None else np.linalg.norm(left, axis=0)[:, None])
-    bound = tolerance(K, solver, dtype) * scale + np.finfo(dtype).eps
+    rounding = 4 * np.finfo(dtype).eps * abs(want).max(initial=0)
+    bound = tolerance(K, solver, dtype) * scale + rounding + np.finfo(dtype).tiny
     excess = (abs(got - want) / bound).max(initial=0)
     assert excess <= 1, f"{excess:.2g} times the tolerance"
 

@@ -130,5 +130,5 @@ class Histories(RuleBasedStateMachine):
             self.ask()
 
 
-Histories.TestCase.settings = settings(max_examples=200, stateful_step_count=25)
+Histories.TestCase.settings = settings(max_examples=400, stateful_step_count=25)
 TestHistories = Histories.TestCase
