@@ -35,7 +35,10 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
 
 
 def _direct(X: Array, Y: Array) -> Array:
-    return np.asarray(cdist(X, Y, "sqeuclidean"))
+    if len(Y) != 1:
+        return np.asarray(cdist(X, Y, "sqeuclidean"))
+    difference = X - Y
+    return np.asarray(np.einsum("ij,ij->i", difference, difference)[:, None])
 
 
 def _by_product(X: Array, Y: Array) -> Array:

@@ -65,9 +65,8 @@ class Covariance:
     def _append(self, factor: Factor, examples: Examples, begin: int, end: int) -> Factor:
         X = examples.X[begin:end]
         held = examples.X[:begin]
-        with threads_for(held.size + X.size):
-            N = corner(self.kernel, X)
-            C = cross(self.kernel, held, X) if begin else np.empty((0, end))
+        N = corner(self.kernel, X)
+        C = cross(self.kernel, held, X) if begin else np.empty((0, end))
         N.flat[:: len(N) + 1] += self.noise
         if not np.isfinite(C.sum() + N.sum()):
             ids = examples.ids[begin:end].tolist()
@@ -133,16 +132,16 @@ class Covariance:
 
     def cross(self, X: Array) -> Array:
         """k_* = kappa(X_held, X), (n, m)."""
-        with threads_for(self.X.size + X.size):
-            return cross(self.kernel, self.X, X)
+        return cross(self.kernel, self.X, X)
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,). Eq. (3), Lütz et al."""
-        explained = [
-            np.einsum("ij,ij->j", H, H)
-            for part in self.parts(X)
-            for H in [self.factor.half_solve(self.cross(part))]
-        ]
+        with threads_for(self.factor.size**2 // 2):
+            explained = [
+                np.einsum("ij,ij->j", H, H)
+                for part in self.parts(X)
+                for H in [self.factor.half_solve(self.cross(part))]
+            ]
         latent = diagonal(self.kernel, X) - np.concatenate(explained or [np.zeros(0)])
         return np.asarray(np.maximum(latent, 0) + self.noise)
 

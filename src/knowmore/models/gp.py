@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi
 from typing import Any, final
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
+from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import leave_group_out, leave_one_out
 from knowmore.models.targets import Coding, Targets
@@ -72,15 +73,19 @@ class GP:
 
     def follow(self, examples: Examples) -> GP:
         """The batch fit of `examples`, by the smallest update that leads there."""
-        covariance = self.covariance.follow(examples)
+        with threads_for(len(examples) ** 2 // 2):
+            covariance = self.covariance.follow(examples)
         targets = self.coding(examples.labels)
-        head = targets.carry(self.targets, self.__dict__.get("half", self.head))
+        known = self.__dict__.get("half", self.head)[: self._unchanged(examples)]
+        return GP(covariance, self.coding, targets, targets.carry(self.targets, known))
+
+    def _unchanged(self, examples: Examples) -> int:
+        """How many leading rows have the same example and the same label there."""
         deleted, _ = examples.since(self.examples)
-        valid = min(len(head), int(deleted[0]) if len(deleted) else len(head), len(examples))
-        same = targets.carry(self.targets, self.targets.basis[:valid]) == targets.basis[:valid]
-        changed = np.flatnonzero(~same.all(axis=1))
-        head = head[: changed[0] if len(changed) else valid]
-        return replace(self, covariance=covariance, targets=targets, head=head)
+        rows = int(deleted[0]) if len(deleted) else len(self.examples)
+        differs = np.flatnonzero(examples.labels[:rows] != self.examples.labels[:rows])
+        width = int(np.prod(examples.labels.shape[1:]))
+        return int(differs[0]) // width if len(differs) else rows
 
     @cached_property
     def half(self) -> Array:
@@ -95,8 +100,9 @@ class GP:
 
     def mean(self, X: Array) -> Array:
         """mu_* = k_*' K~^-1 T, (m, M). Eqs. (2) and (4), Lütz et al."""
-        A = self.coefficients
-        scores = [self.covariance.cross(part).T @ A for part in self.covariance.parts(X)]
+        with threads_for(len(self.examples) ** 2 // 2):
+            A = self.coefficients
+            scores = [self.covariance.cross(part).T @ A for part in self.covariance.parts(X)]
         return np.concatenate(scores or [np.zeros((0, A.shape[1]))])
 
     def variance(self, X: Array) -> Array:

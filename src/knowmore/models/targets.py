@@ -58,9 +58,9 @@ def one_vs_all(labels: Array) -> Targets:
            [ 1., -1.],
            [-1.,  1.]])
     """
-    classes, codes = np.unique(labels, return_inverse=True)
+    classes = np.unique(labels)
     basis = np.zeros((len(labels), len(classes)))
-    basis[np.arange(len(labels)), codes] = 1
+    basis[np.arange(len(labels)), np.searchsorted(classes, labels)] = 1
     return Targets(classes, basis, 2 * np.eye(len(classes)) - 1)
 
 
