@@ -54,7 +54,8 @@ class _Peer:
         self.more = stream(2)
         self.questions = data(20, seed=12)[0]
         likelihood = self.gpytorch.likelihoods.GaussianLikelihood().double()
-        likelihood.noise = NOISE
+        # GPyTorch reads a Python number in single precision.
+        likelihood.noise = self.torch.tensor(NOISE, dtype=self.torch.float64)
         self.model = self._exact_gp(likelihood)
         self.model.covar_module.lengthscale = LENGTH
         self.model.eval()

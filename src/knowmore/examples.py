@@ -153,7 +153,7 @@ class Examples:
         Rows that both have and that stand before the first row that is only ours are kept.
         """
         mine, theirs = self.serials, earlier.serials
-        if np.array_equal(mine[: len(theirs)], theirs):
+        if len(mine) >= len(theirs) and (mine[: len(theirs)] == theirs).all():
             return np.empty(0, dtype=np.int64), len(mine) - len(theirs)
         shared = _among(mine, theirs)
         kept = len(mine) if shared.all() else int(shared.argmin())

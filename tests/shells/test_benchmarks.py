@@ -103,17 +103,18 @@ def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
     assert "no benchmark is named nothing" in done.stderr
 
 
-def test_drift_compares_three_models_with_a_batch_fit(tmp_path: Path) -> None:
+def test_drift_compares_three_models_with_a_batch_fit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     text, found = run(
         "benchmarks.drift", "--edits", "1200", "--size", "25", out=tmp_path / "drift.json"
     )
-    assert set(found["models"]) == {
-        "Cholesky",
-        "Inverse, refreshes itself",
-        "Inverse, Woodbury alone",
-    }
-    assert all(set(one["errors"]) == {"1000", "1200"} for one in found["models"].values())
-    assert found["models"]["Cholesky"]["errors"]["1200"] < 1e-8
+    models = {one["model"]: one for one in found["models"]}
+    assert set(models) == {"Cholesky", "Inverse, refreshes itself", "Inverse, Woodbury alone"}
+    assert all(set(one["errors"]) == {"1000", "1200"} for one in models.values())
+    # The history is the same for all, though each ran in a process of its own.
+    assert len({str(one["batch"]) + str(one["conditions"]) for one in models.values()}) == 1
+    assert models["Cholesky"]["errors"]["1200"] <= load(monkeypatch, "drift").BOUND
     assert "1,000 edits" in text
     assert "Batch fit in double" in text
 

@@ -160,6 +160,8 @@ def _(kernel: Exponentiation, X: Array, Y: Array) -> Array:
 @corner.register(DotProduct)
 @corner.register(ConstantKernel)
 def _(kernel: Any, X: Array) -> Array:
+    if len(X) == 1:
+        return diagonal(kernel, X)[:, None]
     K = cross(kernel, X, X)
     return (K + K.T) / 2
 

@@ -83,9 +83,10 @@ class GP:
         """How many leading rows have the same example and the same label there."""
         deleted, _ = examples.since(self.examples)
         rows = int(deleted[0]) if len(deleted) else len(self.examples)
-        differs = np.flatnonzero(examples.labels[:rows] != self.examples.labels[:rows])
-        width = int(np.prod(examples.labels.shape[1:]))
-        return int(differs[0]) // width if len(differs) else rows
+        differs = examples.labels[:rows] != self.examples.labels[:rows]
+        if not differs.any():
+            return rows
+        return int(differs.reshape(rows, -1).any(axis=1).argmax())
 
     @cached_property
     def half(self) -> Array:
