@@ -155,8 +155,8 @@ def _worst(scale: Scale, solver: str, noise: float) -> Row:
         f"{solver}, noise {noise:g}: scaled error",
         max(errors),
         "",
-        # An explicit inverse answers with the square of the condition at worst: no bound is held.
-        target=Target("<=", 4) if solver == "cholesky" else None,
+        # The same for both solvers: the law makes no exception for an inverse.
+        target=Target("<=", 4),
         note=f"{scale.histories} histories, {sum(kinds.values())} edits, {len(errors)} questions, "
         f"condition up to {max(conditions):.1e}",
         raw=raw | {"errors": errors, "conditions": conditions},

@@ -30,7 +30,7 @@ from scipy import linalg
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.cholesky import Cholesky
 from knowmore.linalg.factor import Update
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.threads import calm
 
 Array = npt.NDArray[Any]
 
@@ -136,7 +136,7 @@ class Inverse:
     def _woodbury(self, A: Array, P: Array, rows: Array, new: Array) -> Inverse:
         """Change `rows` of A to `new`, and P with them, in place."""
         step = 1 if self.update == "iterative" else max(len(rows), 1)
-        with threads_for(len(A) ** 2):
+        with calm(len(A) ** 2 * len(rows)):
             for j in range(0, len(rows), step):
                 S, later = rows[j : j + step], rows[j + step :]
                 target = np.array(new[j : j + step], dtype=self.dtype)
@@ -179,7 +179,7 @@ class Inverse:
 
     def backward(self, H: Array) -> Array:
         """P H, (n, m)."""
-        with threads_for(self.size**2):
+        with calm(self.size**2 * H.shape[1]):
             return np.asarray(self.P @ H)
 
     def solve(self, B: Array) -> Array:
@@ -188,7 +188,7 @@ class Inverse:
 
     def half_solve(self, B: Array) -> Array:
         """R'B with P = RR', (n, m); the root is taken once."""
-        with threads_for(self.size**2):
+        with calm(self.size**2 * B.shape[1]):
             return np.asarray(self._root.T @ B.astype(self.dtype))
 
     def inverse_diagonal(self) -> Array:

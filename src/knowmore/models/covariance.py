@@ -18,7 +18,7 @@ from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.threads import calm
 
 Array = npt.NDArray[Any]
 
@@ -136,7 +136,7 @@ class Covariance:
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,). Eq. (3), Lütz et al."""
-        with threads_for(self.factor.size**2 // 2):
+        with calm(self.factor.size**2 * len(X)):
             explained = [
                 np.einsum("ij,ij->j", H, H)
                 for part in self.parts(X)
