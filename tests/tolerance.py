@@ -20,7 +20,6 @@ def tolerance(K, solver="cholesky", dtype=np.float64):
     if solver == "cholesky":
         # Sums of n terms are rounded n times; that shows where the condition is small.
         return 4 * eps * (np.linalg.cond(K) + np.sqrt(len(K)))
-    # The drift of the columns that are not probed is taken to be like that of the probed ones.
     return 4 * _PATIENCE * eps * np.linalg.cond(K, 1)
 
 

@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.factor import Update
 from knowmore.linalg.panels import PANEL, Panel
-from knowmore.linalg.threads import by_columns, one_thread
+from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
 
@@ -89,13 +89,14 @@ class Cholesky:
         return factor
 
     def _append(self, cross: Array, corner: Array) -> Cholesky:
-        Y = self.forward(cross)
-        return self._with_rows(Y, self._pivot(corner - Y.T @ Y, np.diagonal(corner)))
+        with threads_for((self.size**2 + len(corner) ** 2) // 2, len(corner)):
+            Y = self.forward(cross)
+            L22 = self._pivot(corner - Y.T @ Y, np.diagonal(corner))
+        return self._with_rows(Y, L22)
 
     def _pivot(self, schur: Array, scale: Array) -> Array:
         """chol(schur); a pivot lost in the rounding of `scale` (k,) counts as none."""
-        with one_thread():
-            L22, info = _potrf[self.dtype.char](schur.astype(self.dtype), lower=1, clean=1)
+        L22, info = _potrf[self.dtype.char](schur.astype(self.dtype), lower=1, clean=1)
         good = len(schur) if info == 0 else info - 1
         floor = (self.size + len(schur)) * np.finfo(self.dtype).eps * scale[:good]
         lost = np.flatnonzero(~(np.diagonal(L22)[:good] ** 2 > floor))
@@ -145,7 +146,7 @@ class Cholesky:
         method = _Rotations if len(deleted) <= _SWEEPS else _Reflectors
         orthogonal = method(first, n, len(deleted), self.dtype)
         panels = list(self.panels[: first // PANEL])
-        with one_thread():
+        with threads_for((n**2 - first**2) // 2, len(deleted)):
             for panel, C in self._gathered(deleted, len(panels) * PANEL):
                 orthogonal.apply(panel, C)
                 panels.append(panel)
@@ -190,24 +191,19 @@ class Cholesky:
 
     def _forward(self, Y: Array, known: int, zeros: int) -> Array:
         """Solve L Y = B in place from row `known` on; the first `zeros` rows of Y are zero."""
-
-        def substitute(Z: Array) -> None:
-            for panel, count in self._filled(known // PANEL):
-                panel.forward(Z, known, zeros, count)
-
-        if known == self.size:
-            return Y
-        return by_columns(substitute, Y, (self.size**2 - known**2) // 2)
+        if known < self.size:
+            with threads_for((self.size**2 - known**2) // 2, Y.shape[1]):
+                for panel, count in self._filled(known // PANEL):
+                    panel.forward(Y, known, zeros, count)
+        return Y
 
     def backward(self, H: Array) -> Array:
         """L^-T H, (n, m)."""
-
-        def substitute(Z: Array) -> None:
-            for panel, count in reversed(list(self._filled())):
-                panel.backward(Z, count)
-
         X = np.array(H, dtype=self.dtype, order="C")
-        return by_columns(substitute, X, self.size**2 // 2)
+        with threads_for(self.size**2 // 2, X.shape[1]):
+            for panel, count in reversed(list(self._filled())):
+                panel.backward(X, count)
+        return X
 
     def solve(self, B: Array) -> Array:
         """L^-T L^-1 B, (n, m)."""

@@ -18,7 +18,7 @@ from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
-from knowmore.linalg.threads import calm
+from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
 
@@ -136,7 +136,7 @@ class Covariance:
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,). Eq. (3), Lütz et al."""
-        with calm(self.factor.size**2 * len(X)):
+        with threads_for(self.factor.size**2, 1 + len(X)):
             explained = [
                 np.einsum("ij,ij->j", H, H)
                 for part in self.parts(X)

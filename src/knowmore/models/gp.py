@@ -13,7 +13,7 @@ import numpy.typing as npt
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.linalg.threads import calm
+from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import leave_group_out, leave_one_out
 from knowmore.models.targets import Coding, Targets
@@ -74,7 +74,7 @@ class GP:
     def follow(self, examples: Examples) -> GP:
         """The batch fit of `examples`, by the smallest update that leads there."""
         targets = self.coding(examples.labels)
-        with calm(len(examples) ** 2 * len(targets.names)):
+        with threads_for(len(examples) ** 2, 1 + len(targets.names)):
             covariance = self.covariance.follow(examples)
         known = self.__dict__.get("half", self.head)[: self._unchanged(examples)]
         return GP(covariance, self.coding, targets, targets.carry(self.targets, known))
@@ -101,7 +101,7 @@ class GP:
 
     def mean(self, X: Array) -> Array:
         """mu_* = k_*' K~^-1 T, (m, M). Eqs. (2) and (4), Lütz et al."""
-        with calm(len(self.examples) ** 2 * len(self.targets.names)):
+        with threads_for(len(self.examples) ** 2, 1 + len(self.targets.names)):
             A = self.coefficients
             scores = [self.covariance.cross(part).T @ A for part in self.covariance.parts(X)]
         return np.concatenate(scores or [np.zeros((0, A.shape[1]))])
