@@ -60,7 +60,7 @@ class Inverse:
 
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
     update: Update = "auto"
-    patience: float = 16.0
+    patience: float = 1.0
     A: Array = field(default_factory=_empty)
     P: Array = field(default_factory=_empty)
     refreshes: int = 0
