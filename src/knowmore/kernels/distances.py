@@ -12,6 +12,8 @@ Array = npt.NDArray[Any]
 
 # With fewer rows than this on one side the loop over pairs is as fast.
 _FEW = 16
+# A difference of this many numbers stays in the cache, and is made faster than cdist is called.
+_CACHED = 100_000
 # |x|^2 + |y|^2 - 2 x.y loses digits where the distance is short against the norms. Pairs nearer
 # than this fraction are taken directly, so that every squared distance keeps a relative error of
 # about a hundred roundings.
@@ -35,7 +37,7 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
 
 
 def _direct(X: Array, Y: Array) -> Array:
-    if len(Y) != 1:
+    if len(Y) != 1 or X.size > _CACHED:
         return np.asarray(cdist(X, Y, "sqeuclidean"))
     difference = X - Y
     return np.asarray(np.einsum("ij,ij->i", difference, difference)[:, None])
