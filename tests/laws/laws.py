@@ -193,6 +193,31 @@ def relabelling_touches_no_matrix(make, rng):
 
 
 @law
+def relabelling_after_a_question_is_fitting_the_new_labels(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 30)
+    clf.fit(X, y).predict(X)
+    changed = y.copy()
+    changed[[3, 20]] = y[[20, 3]] + 1
+    clf.relabel([3, 20], changed[[3, 20]])
+    assert_equal_models(clf, make().set_params(kernel=clf.kernel_).fit(X, changed), X)
+
+
+@law
+def classes_that_come_and_go_between_others_keep_the_columns_in_order(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 40)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    outer, inner = np.r_[0:8, 32:40], np.r_[8:32]
+    clf.fit(X[outer], y[outer]).predict(X)
+    ids = clf.add(X[inner], y[inner])
+    assert_equal_models(clf, batch(make, clf), X)
+    clf.remove(ids)
+    assert_equal_models(clf, make().set_params(kernel=clf.kernel_).fit(X[outer], y[outer]), X)
+
+
+@law
 def the_likelihood_is_the_gaussian_density(make, rng):
     clf = make()
     X, y = data(clf, rng, 30)

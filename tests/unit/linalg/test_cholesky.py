@@ -83,6 +83,13 @@ def test_a_pivot_that_is_only_rounding_counts_as_none():
         factor_of(A).append(twin[:50, 50:], twin[50:, 50:])
 
 
+def test_a_pivot_of_one_rounding_counts_as_none():
+    eps = np.finfo(float).eps
+    with pytest.raises(NotPositiveDefinite):
+        factor_of(np.array([[1.0, 1.0], [1.0, 1.0 + eps]]))
+    assert factor_of(np.array([[1.0, 1.0], [1.0, 1.0 + 8 * eps]])).size == 2
+
+
 def test_deleting_nothing_is_the_same_factor():
     old = factor_of(matrix(10))
     assert old.delete(np.array([], dtype=int)).panels == old.panels
