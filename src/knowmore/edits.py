@@ -58,7 +58,8 @@ def as_ids(ids: Any) -> tuple[Id, ...]:
     >>> as_ids("left"), as_ids(np.array([3, 1]))
     (('left',), (3, 1))
     """
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+    single = isinstance(ids, np.ndarray) and ids.ndim == 0
+    if single or isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         ids = [ids]
     found = tuple(_as_id(one) for one in ids)
     if not found:

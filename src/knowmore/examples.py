@@ -103,7 +103,17 @@ class Examples:
     def last_ids(self, k: int) -> Array:
         """The ids of the last k rows, (k,)."""
         ids = self._ids.view[len(self) - k :]
-        return np.array(ids.tolist()) if len(set(map(type, ids))) == 1 else ids.copy()
+        if len(set(map(type, ids))) == 1:
+            natural = np.array(ids.tolist())
+            # Integers beyond 64 bits and strings that end in NUL would not come out again.
+            if natural.tolist() == ids.tolist():
+                return natural
+        return ids.copy()
+
+    @property
+    def names(self) -> tuple[Id, ...]:
+        """The ids as they were given."""
+        return tuple(self._ids.view)
 
     @property
     def X(self) -> Array:

@@ -57,7 +57,7 @@ class Rows:
     def append(self, rows: Array) -> Rows:
         """These rows and `rows` behind them."""
         end = self._length + len(rows)
-        dtype = np.result_type(self._buffer.array, rows)
+        dtype = np.result_type(self._buffer.array, rows) if self._length else rows.dtype
         with self._buffer.lock:
             buffer = self._buffer
             newest = buffer.filled == self._length and buffer.array.dtype == dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from numbers import Real
 from typing import Any
 
@@ -44,7 +44,7 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
         )
     _paired(len(labels), k)
     (kind,) = kinds or {"int"}
-    if kind not in _KINDS.values():
+    if kind not in ("bool", "int", "float", "str"):
         raise InvalidInput(
             f"Unknown label type: a label of type {kind} was given. "
             f"A class label is a string, an integer or a bool."
@@ -56,14 +56,37 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
                 "Unknown label type: continuous. The labels are numbers with fractions, which name "
                 "no classes; use GPRegressor for values."
             )
-    target = {"int": np.int64, "float": np.float64, "bool": np.bool_, "str": np.str_}.get(kind)
-    labels = labels.astype(target or labels.dtype)
+    given = labels
+    with suppress(OverflowError):
+        labels = labels.astype({"int": np.int64, "float": float, "bool": bool, "str": str}[kind])
+    if labels.dtype == object or labels.tolist() != given.tolist():
+        raise InvalidInput(
+            "Some labels cannot be kept as they are: integers beyond 64 bits, or strings that end "
+            "in NUL. Use other names for these classes."
+        )
     if held is not None and len(held) and _KINDS[held.dtype.kind] != kind:
         raise InvalidInput(
             f"The new labels are of type {kind}, but those held are of type "
             f"{_KINDS[held.dtype.kind]}, such as {held[0].item()!r}. Convert them first."
         )
     return labels
+
+
+def group_names(groups: Any, n: int) -> Array:
+    """The group of each of n examples, (n,), of one kind."""
+    names = np.asarray(groups)
+    if names.shape != (n,):
+        raise InvalidInput(
+            f"groups has shape {names.shape}, but there are {n} examples. "
+            f"Give one group for each, in the order of ids_."
+        )
+    kinds = _kinds_of(_one_column(groups))
+    if len(kinds) > 1 or not kinds <= set(_KINDS.values()) or (names != names).any():
+        raise InvalidInput(
+            "The groups are of mixed types, or some are missing. Name each group by a string or a "
+            "number."
+        )
+    return names
 
 
 def real_values(y: Any, k: int, held: Array | None) -> Array:
@@ -146,6 +169,10 @@ def _one_column(y: Any) -> Array:
     _given(y)
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in _KINDS:
         return y
+    dtype = getattr(y, "dtype", None)
+    if dtype is not None and not isinstance(dtype, np.dtype):
+        # Columns of tables with types of their own: scikit-learn would make floats of integers.
+        y = np.asarray(y, dtype=object)
     if isinstance(y, (list, tuple)) and not all(isinstance(one, (list, tuple)) for one in y):
         values = np.empty(len(y), dtype=object)
         values[:] = y

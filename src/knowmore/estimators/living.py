@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace, as_ids
 from knowmore.errors import InvalidInput, NoExamples, NotFitted
-from knowmore.estimators.checks import choice, inputs, noise_level
+from knowmore.estimators.checks import choice, group_names, inputs, noise_level
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
@@ -22,6 +23,9 @@ from knowmore.models import GP, LeftOut
 from knowmore.models.targets import Coding
 
 Array = npt.NDArray[Any]
+
+# For a comparison and an assignment, by all estimators: a lock of their own could not be copied.
+_publishing = Lock()
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
@@ -85,15 +89,16 @@ class LivingEstimator(BaseEstimator, ABC):
             return self.fit(X, y, ids).ids_
         X = inputs(self, X, reset=False)
         labels = self._labels(y, len(X), self._state.examples.labels)
-        state = self._after(Add(X, labels, None if ids is None else as_ids(ids)))
-        new = state.examples.last_ids(len(X))
-        self._state = state
-        return new
+        return self._apply(Add(X, labels, None if ids is None else as_ids(ids)))
 
     def remove(self, ids: Any) -> Self:
-        """Forget these examples exactly, as if they had never been there."""
+        """Forget these examples exactly, as if they had never been there.
+
+        Their memory is given back with the next question; a pickle never holds them.
+        """
         self._check_fitted()
-        return self._apply(Remove(as_ids(ids)))
+        self._apply(Remove(as_ids(ids)))
+        return self
 
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
         """Give these examples other features X (k, d), and other labels unless y is None."""
@@ -104,13 +109,15 @@ class LivingEstimator(BaseEstimator, ABC):
                 f"{len(ids)} examples are to be replaced, but X has {len(X)} rows. Give one each."
             )
         labels = None if y is None else self._labels(y, len(X), self._state.examples.labels)
-        return self._apply(Replace(ids, X, labels))
+        self._apply(Replace(ids, X, labels))
+        return self
 
     def relabel(self, ids: Any, y: Any) -> Self:
         """Give these examples other labels. No matrix is touched."""
         self._check_fitted()
         ids = as_ids(ids)
-        return self._apply(Relabel(ids, self._labels(y, len(ids), self._state.examples.labels)))
+        self._apply(Relabel(ids, self._labels(y, len(ids), self._state.examples.labels)))
+        return self
 
     def merge(self, other: Self) -> Self:
         """Learn all examples of another estimator of the same kind, kernel and noise.
@@ -132,11 +139,16 @@ class LivingEstimator(BaseEstimator, ABC):
                     f"Models merge only if they agree: fit both with the same {name}."
                 )
         joining = other._state.examples
-        if len(joining) == 0:
-            return self
-        X = inputs(self, joining.X, reset=False)
-        labels = self._labels(joining.labels, len(X), self._state.examples.labels)
-        return self._apply(Add(X, labels, tuple(joining.ids.tolist())))
+        here, there = _features(self), _features(other)
+        if here != there:
+            raise InvalidInput(
+                f"The two models differ in their features: {here} here, {there} there. "
+                f"Models merge only if these are the same, in the same order."
+            )
+        if len(joining):
+            labels = self._labels(joining.labels, len(joining), self._state.examples.labels)
+            self._apply(Add(joining.X, labels, joining.names))
+        return self
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -154,12 +166,7 @@ class LivingEstimator(BaseEstimator, ABC):
         model = self._asked()
         examples = model.examples
         if groups is not None:
-            groups = np.asarray(groups)
-            if groups.shape != (len(examples),):
-                raise InvalidInput(
-                    f"groups has shape {groups.shape}, but there are {len(examples)} examples. "
-                    f"Give one group for each, in the order of ids_."
-                )
+            groups = group_names(groups, len(examples))
         scores, variance = model.leave_one_out(groups)
         return LeftOut(
             examples.ids, examples.labels, scores, variance, self._prediction(model, scores)
@@ -181,10 +188,11 @@ class LivingEstimator(BaseEstimator, ABC):
         """The frozen value behind the estimator, up to date with all edits."""
         self._check_fitted()
         state = self._state
-        if state.model.examples is not state.examples:
-            state = state._replace(model=state.model.follow(state.examples))
-            self._state = state
-        return state.model
+        if state.model.examples is state.examples:
+            return state.model
+        model = state.model.follow(state.examples)
+        self._publish(state, state._replace(model=model))
+        return model
 
     @property
     def ids_(self) -> Array:
@@ -201,35 +209,53 @@ class LivingEstimator(BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies: up to date, so that nothing is in them that was removed."""
+        if self.__sklearn_is_fitted__():
+            _ = self.model_
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
     # -- inside ------------------------------------------------------------------------------
 
     @abstractmethod
     def _prediction(self, model: GP, scores: Array) -> Array:
         """What is predicted at these scores (m, M)."""
 
-    def _apply(self, edit: Edit) -> Self:
-        self._state = self._after(edit)
-        return self
+    def _apply(self, edit: Edit) -> Array:
+        """Take an edit and return the new ids. What may fail is done before the edit counts.
 
-    def _after(self, edit: Edit) -> _State:
-        """The state after an edit. What may fail numerically is done here, the rest when asked."""
-        model, examples, peak = self._state
-        examples = examples.apply(edit)
-        if isinstance(edit, (Add, Replace)):
-            peak = max(peak, model.covariance.peak_of(edit.X))
-        if not model.covariance.is_certain(len(examples), peak):
-            model = model.follow(examples)
-        return _State(model, examples, peak)
+        If another thread's edit came first, this one is done again on top of it.
+        """
+        while True:
+            before = self._state
+            examples, peak = before.examples.apply(edit), before.peak
+            covariance = before.model.covariance
+            if isinstance(edit, (Add, Replace)):
+                peak = max(peak, covariance.peak_of(edit.X))
+            certain = covariance.is_certain(len(examples), peak)
+            model = before.model if certain else before.model.follow(examples)
+            new = examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)
+            if self._publish(before, _State(model, examples, peak)):
+                return new
+
+    def _publish(self, before: _State, after: _State) -> bool:
+        """Set the state, unless the examples are no longer those of `before`."""
+        with _publishing:
+            current = self._state.examples is before.examples
+            if current:
+                self._state = after
+            return current
 
     def _asked(self) -> GP:
         """The model, ready for a question."""
-        self._check_fitted()
-        if len(self._state.examples) == 0:
+        model = self.model_
+        if len(model.examples) == 0:
             raise NoExamples(
                 f"This {type(self).__name__} holds no examples: all were removed. "
                 f"Add some before asking."
             )
-        return self.model_
+        return model
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -253,6 +279,12 @@ class LivingEstimator(BaseEstimator, ABC):
         except BaseException:
             self.__dict__ = before
             raise
+
+
+def _features(estimator: BaseEstimator) -> list[str] | int:
+    """The names of the features if they have any, else their number."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return int(estimator.n_features_in_) if names is None else [str(name) for name in names]
 
 
 def _own(kernel: AnyKernel) -> AnyKernel:

@@ -36,22 +36,19 @@ AnyKernel: TypeAlias = Kernel | Callable[[Array, Array], Array]
 _DIAGONAL = 32
 
 
-@singledispatch
-def cross(kernel: Any, X: Array, Y: Array) -> Array:
+def cross(kernel: AnyKernel, X: Array, Y: Array) -> Array:
     """The block kappa(X, Y), (n, m), between two sets of different examples.
 
     >>> cross(RBF(), np.zeros((2, 3)), np.zeros((1, 3)))
     array([[1.],
            [1.]])
     """
-    return _checked(kernel, kernel(X, Y), (len(X), len(Y)))
+    return np.asarray(_exactly(_cross, kernel)(kernel, X, Y))
 
 
-@singledispatch
-def corner(kernel: Any, X: Array) -> Array:
+def corner(kernel: AnyKernel, X: Array) -> Array:
     """The matrix kappa(X, X), (n, n), of one set; here a WhiteKernel is on the diagonal."""
-    K = kernel(X) if isinstance(kernel, Kernel) else kernel(X, X)
-    return _symmetric(kernel, _checked(kernel, K, (len(X), len(X))))
+    return np.asarray(_exactly(_corner, kernel)(kernel, X))
 
 
 def diagonal(kernel: AnyKernel, X: Array) -> Array:
@@ -62,9 +59,30 @@ def diagonal(kernel: AnyKernel, X: Array) -> Array:
     return np.concatenate([np.diagonal(corner(kernel, block)) for block in blocks] or [X[:0, 0]])
 
 
-@singledispatch
-def is_positive(kernel: Any) -> bool:
+def is_positive(kernel: AnyKernel) -> bool:
     """Is the kernel known to be positive semidefinite whatever the inputs? False: not known."""
+    return bool(_exactly(_is_positive, kernel)(kernel))
+
+
+def _exactly(function: Any, kernel: AnyKernel) -> Callable[..., Any]:
+    """What is registered for the very type of the kernel: a subclass may compute another thing."""
+    rule: Callable[..., Any] = function.registry.get(type(kernel), function.registry[object])
+    return rule
+
+
+@singledispatch
+def _cross(kernel: Any, X: Array, Y: Array) -> Array:
+    return _checked(kernel, kernel(X, Y), (len(X), len(Y)))
+
+
+@singledispatch
+def _corner(kernel: Any, X: Array) -> Array:
+    K = kernel(X) if isinstance(kernel, Kernel) else kernel(X, X)
+    return _symmetric(kernel, _checked(kernel, K, (len(X), len(X))))
+
+
+@singledispatch
+def _is_positive(kernel: Any) -> bool:
     return False
 
 
@@ -93,20 +111,20 @@ def _symmetric(kernel: Any, K: Array) -> Array:
 # -- scikit-learn's kernels by matrix products ---------------------------------------------------
 
 
-@cross.register
+@_cross.register
 def _(kernel: RBF, X: Array, Y: Array) -> Array:
     """exp(-|x - y|^2 / 2) in units of the length scale."""
     return _gaussian(squared_distances(X, Y, kernel.length_scale))
 
 
-@cross.register
+@_cross.register
 def _(kernel: RationalQuadratic, X: Array, Y: Array) -> Array:
     """(1 + |x - y|^2 / (2 a))^-a in units of the length scale."""
     a = kernel.alpha
     return np.asarray((1 + squared_distances(X, Y, kernel.length_scale) / (2 * a)) ** -a)
 
 
-@cross.register
+@_cross.register
 def _(kernel: Matern, X: Array, Y: Array) -> Array:
     """The Matern family at nu = 1/2, 3/2, 5/2 and infinity; other orders are scikit-learn's."""
     if kernel.nu not in (0.5, 1.5, 2.5, np.inf):
@@ -122,43 +140,43 @@ def _(kernel: Matern, X: Array, Y: Array) -> Array:
     return np.asarray((1 + r + r**2 / 3) * np.exp(-r))
 
 
-@cross.register
+@_cross.register
 def _(kernel: DotProduct, X: Array, Y: Array) -> Array:
     """x . y + sigma_0^2."""
     return np.asarray(X @ Y.T + kernel.sigma_0**2)
 
 
-@cross.register
+@_cross.register
 def _(kernel: ConstantKernel, X: Array, Y: Array) -> Array:
     return np.full((len(X), len(Y)), kernel.constant_value, dtype=float)
 
 
-@cross.register
+@_cross.register
 def _(kernel: WhiteKernel, X: Array, Y: Array) -> Array:
     """Nothing: different examples have independent noise."""
     return np.zeros((len(X), len(Y)))
 
 
-@cross.register
+@_cross.register
 def _(kernel: Sum, X: Array, Y: Array) -> Array:
     return cross(kernel.k1, X, Y) + cross(kernel.k2, X, Y)
 
 
-@cross.register
+@_cross.register
 def _(kernel: Product, X: Array, Y: Array) -> Array:
     return cross(kernel.k1, X, Y) * cross(kernel.k2, X, Y)
 
 
-@cross.register
+@_cross.register
 def _(kernel: Exponentiation, X: Array, Y: Array) -> Array:
     return np.asarray(cross(kernel.kernel, X, Y) ** kernel.exponent)
 
 
-@corner.register(RBF)
-@corner.register(RationalQuadratic)
-@corner.register(Matern)
-@corner.register(DotProduct)
-@corner.register(ConstantKernel)
+@_corner.register(RBF)
+@_corner.register(RationalQuadratic)
+@_corner.register(Matern)
+@_corner.register(DotProduct)
+@_corner.register(ConstantKernel)
 def _(kernel: Any, X: Array) -> Array:
     if len(X) == 1:
         return diagonal(kernel, X)[:, None]
@@ -166,50 +184,55 @@ def _(kernel: Any, X: Array) -> Array:
     return (K + K.T) / 2
 
 
-@corner.register
+@_corner.register
 def _(kernel: WhiteKernel, X: Array) -> Array:
     return np.asarray(kernel.noise_level * np.eye(len(X)))
 
 
-@corner.register
+@_corner.register
 def _(kernel: Sum, X: Array) -> Array:
     return corner(kernel.k1, X) + corner(kernel.k2, X)
 
 
-@corner.register
+@_corner.register
 def _(kernel: Product, X: Array) -> Array:
     return corner(kernel.k1, X) * corner(kernel.k2, X)
 
 
-@corner.register
+@_corner.register
 def _(kernel: Exponentiation, X: Array) -> Array:
     return np.asarray(corner(kernel.kernel, X) ** kernel.exponent)
 
 
-@is_positive.register(RBF)
-@is_positive.register(RationalQuadratic)
-@is_positive.register(Matern)
-@is_positive.register(DotProduct)
-@is_positive.register(WhiteKernel)
+@_is_positive.register(RBF)
+@_is_positive.register(RationalQuadratic)
+@_is_positive.register(Matern)
+@_is_positive.register(DotProduct)
 def _(kernel: Any) -> bool:
     return True
 
 
-@is_positive.register
+@_is_positive.register
+def _(kernel: WhiteKernel) -> bool:
+    return bool(kernel.noise_level >= 0)
+
+
+@_is_positive.register
 def _(kernel: ConstantKernel) -> bool:
     return bool(kernel.constant_value >= 0)
 
 
-@is_positive.register(Sum)
-@is_positive.register(Product)
+@_is_positive.register(Sum)
+@_is_positive.register(Product)
 def _(kernel: Any) -> bool:
     """Schur: sums and products of positive kernels are positive."""
     return is_positive(kernel.k1) and is_positive(kernel.k2)
 
 
-@is_positive.register
+@_is_positive.register
 def _(kernel: Exponentiation) -> bool:
-    return is_positive(kernel.kernel) and float(kernel.exponent).is_integer()
+    power = float(kernel.exponent)
+    return is_positive(kernel.kernel) and power.is_integer() and power >= 0
 
 
 def _gaussian(D2: Array) -> Array:

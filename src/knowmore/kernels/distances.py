@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
+from knowmore.errors import InvalidInput
+
 Array = npt.NDArray[Any]
 
 # With fewer rows than this on one side the loop over pairs is as fast.
@@ -29,6 +31,11 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
     array([[1.]])
     """
     if np.ndim(scale):
+        if len(np.asarray(scale)) != X.shape[1]:
+            raise InvalidInput(
+                f"The kernel has {len(np.asarray(scale))} length scales, but there are "
+                f"{X.shape[1]} features. Give one number, or one for each feature."
+            )
         return squared_distances(X / scale, Y / scale, 1.0)
     D2 = _direct(X, Y) if min(len(X), len(Y)) < _FEW else _by_product(X, Y)
     if scale != 1.0:

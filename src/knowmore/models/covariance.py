@@ -156,7 +156,7 @@ class Covariance:
         begin = 0
         for part in self.parts(self.X):
             rows = slice(begin, begin + len(part))
-            K = self.cross(part).T
+            K = np.array(self.cross(part).T)
             K[:, rows] = corner(self.kernel, part)
             K[:, rows] += self.noise * np.eye(len(part))
             yield rows, K

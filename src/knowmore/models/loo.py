@@ -30,8 +30,9 @@ def leave_one_out(factor: Factor, A: Array, T: Array) -> tuple[Array, Array]:
 def leave_group_out(factor: Factor, A: Array, T: Array, groups: Array) -> tuple[Array, Array]:
     """Means (n, M) and variances (n,) of each example by all that are not of its group."""
     mean, variance = np.empty_like(T), np.empty(len(T))
-    for name in np.unique(groups):
-        g = np.flatnonzero(groups == name)
+    names, codes = np.unique(groups, return_inverse=True)
+    for code in range(len(names)):
+        g = np.flatnonzero(codes == code)
         E = np.zeros((len(T), len(g)))
         E[g, np.arange(len(g))] = 1
         H = factor.half_solve(E).astype(float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -194,6 +195,36 @@ MISTAKES = {
         "groups has shape (2,), but there are 3 examples. Give one group for each, in the order "
         "of ids_.",
     ),
+    "groups with a gap": (
+        lambda clf: clf.leave_one_out([1.0, np.nan, 1.0]),
+        ValueError,
+        "The groups are of mixed types, or some are missing. Name each group by a string or a "
+        "number.",
+    ),
+    "groups of mixed type": (
+        lambda clf: clf.leave_one_out(["a", None, 1]),
+        ValueError,
+        "The groups are of mixed types, or some are missing. Name each group by a string or a "
+        "number.",
+    ),
+    "labels beyond 64 bits": (
+        lambda clf: GPClassifier().fit(X, np.array([2**63 + 1, 1, 2], dtype=np.uint64)),
+        ValueError,
+        "Some labels cannot be kept as they are: integers beyond 64 bits, or strings that end in "
+        "NUL. Use other names for these classes.",
+    ),
+    "bytes as labels": (
+        lambda clf: clf.add(X, [b"a", b"b", b"c"]),
+        ValueError,
+        "Unknown label type: a label of type bytes was given. A class label is a string, an "
+        "integer or a bool.",
+    ),
+    "as many length scales as there are not features": (
+        lambda clf: GPClassifier(RBF([1.0, 2.0, 3.0])).fit(X, Y),
+        ValueError,
+        "The kernel has 3 length scales, but there are 2 features. Give one number, or one for "
+        "each feature.",
+    ),
     "a label outside the declared classes": (
         lambda clf: clf.partial_fit(X, ["a", "b", "z"], classes=["a", "b"]),
         ValueError,
@@ -339,6 +370,27 @@ def test_a_question_to_an_empty_model_is_told():
         assert str(caught.value) == (
             "This GPClassifier holds no examples: all were removed. Add some before asking."
         )
+
+
+def test_merging_models_with_other_columns_is_refused():
+    table = pd.DataFrame(X, columns=["width", "height"])
+    one = GPClassifier(RBF(1.0)).fit(table, Y)
+    same = GPClassifier(RBF(1.0)).fit(table + 1, Y, ids=[7, 8, 9])
+    swapped = GPClassifier(RBF(1.0)).fit(table[["height", "width"]], Y, ids=[17, 18, 19])
+    assert len(one.merge(same).ids_) == 6
+    with pytest.raises(KnowmoreError) as caught:
+        one.merge(swapped)
+    assert str(caught.value) == (
+        "The two models differ in their features: ['width', 'height'] here, ['height', 'width'] "
+        "there. Models merge only if these are the same, in the same order."
+    )
+
+
+def test_a_kernel_to_a_negative_power_is_not_trusted():
+    clf = GPClassifier(RBF(1.0) ** -1).fit([[0.0]], [0])
+    with pytest.raises(KnowmoreError, match="Nothing was changed"):
+        clf.add([[3.0]], [1])
+    assert clf.ids_.tolist() == [0]
 
 
 def test_regression_targets_must_agree_in_width():

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import numpy as np
 import oracle
+import pandas as pd
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 from tolerance import assert_rounded, assert_solves, tolerance
@@ -200,3 +205,85 @@ def test_the_residual_tells_a_drifted_inverse_from_a_fresh_one():
     K = oracle.covariance(RBF(1.0), X, 0.1)
     assert fresh <= tolerance(K, "inverse")
     assert drifted.residual() > 1e3 * fresh
+
+
+def test_no_edit_is_lost_while_others_ask():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 3, 400)
+    clf = GPClassifier(RBF(1.0)).fit(X, y)
+    done = Event()
+
+    def ask():
+        while not done.is_set():
+            clf.predict(X[:2])
+
+    def edit(name):
+        for i in range(40):
+            clf.add(X[i : i + 1] + 0.1, y[i : i + 1], ids=[f"{name} {i}"])
+            clf.remove(f"{name} {i - 1}") if i % 2 else None
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask), pool.submit(ask)]
+        for editing in [pool.submit(edit, "one"), pool.submit(edit, "two")]:
+            editing.result()
+        done.set()
+        [each.result() for each in asking]
+    kept = {f"{name} {i}" for name in ("one", "two") for i in range(1, 40, 2)}
+    assert set(clf.model_.examples.names) == kept | set(range(400))
+
+
+def test_a_pickle_holds_nothing_that_was_removed():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), rng.integers(0, 3, 20)
+    clf = GPClassifier(RBF(1.0)).fit(X, y)
+    clf.remove([7])
+    assert X[7].tobytes() not in pickle.dumps(clf)
+    assert X[7].tobytes() not in pickle.dumps(clf.remove(clf.ids_[:-1]))
+
+
+def test_large_integers_stay_integers():
+    clf = GPClassifier().fit([[0.0], [1.0]], ["a", "b"], ids=[2**63 + 5, 3])
+    assert clf.ids_.tolist() == [2**63 + 5, 3]
+    other = GPClassifier(clf.kernel_).fit([[2.0]], ["a"]).merge(clf)
+    assert other.remove(clf.ids_[:1]).ids_.tolist() == [0, 3]
+
+
+def test_a_subclass_of_a_known_kernel_is_asked_itself():
+    class Twice(RBF):
+        def __call__(self, X, Y=None, eval_gradient=False):
+            return 2 * super().__call__(X, Y)
+
+        def diag(self, X):
+            return 2 * super().diag(X)
+
+    _clf, X, y = make()
+    twice = GPClassifier(Twice(1.0)).fit(X, y)
+    _, T = oracle.one_vs_all(y.tolist())
+    K = oracle.covariance(Twice(1.0), X, 0.1)
+    want = oracle.scores(Twice(1.0), 0.1, X, T, X)
+    assert_solves(twice.decision_function(X), want, K, T, left=Twice(1.0)(X))
+
+
+def test_an_empty_model_takes_labels_of_another_kind():
+    clf = GPClassifier().fit([[0.0], [1.0]], ["a", "b"])
+    clf.remove([0, 1]).add([[1.0], [2.0]], [1, 2])
+    assert clf.classes_.tolist() == [1, 2]
+
+
+def test_nullable_integers_are_integers():
+    clf = GPClassifier().fit([[0.0], [1.0]], pd.Series([1, 2], dtype="Int64"))
+    clf.add([[3.0]], [3])
+    assert clf.classes_.dtype == np.int64
+
+
+def test_the_residual_leaves_a_kernel_s_own_arrays_alone():
+    cache = {}
+
+    def remembering(A, B):
+        return cache.setdefault((A.tobytes(), B.tobytes()), RBF(1.0)(A, B))
+
+    _, X, y = make()
+    clf = GPClassifier(remembering).fit(X, y)
+    before = clf.decision_function(X)
+    clf.residual()
+    np.testing.assert_array_equal(clf.decision_function(X), before)
