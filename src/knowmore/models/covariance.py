@@ -68,7 +68,7 @@ class Covariance:
         N = corner(self.kernel, X)
         C = cross(self.kernel, held, X) if begin else np.empty((0, end))
         N.flat[:: len(N) + 1] += self.noise
-        if not np.isfinite(C.sum() + N.sum()):
+        if not (np.isfinite(C.sum()) and abs(N).max() <= np.finfo(factor.dtype).max):
             ids = examples.ids[begin:end].tolist()
             raise InvalidInput(
                 f"The kernel {self.kernel!r} gave a value that is not finite for one of the "
