@@ -68,7 +68,7 @@ class Covariance:
         N = corner(self.kernel, X)
         C = cross(self.kernel, held, X) if begin else np.empty((0, end))
         N.flat[:: len(N) + 1] += self.noise
-        if not (np.isfinite(C.sum()) and abs(N).max() <= np.finfo(factor.dtype).max):
+        if not (np.isfinite(C.sum()) and abs(N).max() <= float(np.finfo(factor.dtype).max)):
             ids = examples.ids[begin:end].tolist()
             raise InvalidInput(
                 f"The kernel {self.kernel!r} gave a value that is not finite for one of the "
@@ -125,7 +125,7 @@ class Covariance:
         Rounding perturbs K~ by at most about n^2 eps max K~_ii (Higham, Accuracy and Stability,
         theorem 10.7); noise above that keeps a positive kernel's matrix positive definite.
         """
-        eps = np.finfo(self.factor.dtype).eps
+        eps = float(np.finfo(self.factor.dtype).eps)
         return is_positive(self.kernel) and self.noise > 4 * n**2 * eps * (peak + self.noise)
 
     # -- asking ------------------------------------------------------------------------------
