@@ -69,7 +69,8 @@ def test_a_kernel_changed_outside_does_not_change_the_model():
     kernel.length_scale = 0.1
     clf.add(X[:1], y[:1])
     clf.remove(clf.ids_[-1:])
-    np.testing.assert_allclose(clf.decision_function(X), before, rtol=1e-12)
+    K, T = RBF(2.0)(X) + 0.1 * np.eye(len(X)), clf.model_.targets.T
+    assert_solves(clf.decision_function(X), before, K, T, left=RBF(2.0)(X))
     assert clf.kernel_ == RBF(2.0)
 
 
