@@ -22,15 +22,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from knowmore.errors import KnowmoreError
-    from knowmore.estimators import GPClassifier, GPRegressor
+    from knowmore.estimators import EigenspaceLDA, EigenspacePCA, GPClassifier, GPRegressor
+    from knowmore.linalg import Eigenspace, Truncation
 
-__all__ = ["GPClassifier", "GPRegressor", "KnowmoreError"]
+__all__ = [
+    "Eigenspace",
+    "EigenspaceLDA",
+    "EigenspacePCA",
+    "GPClassifier",
+    "GPRegressor",
+    "KnowmoreError",
+    "Truncation",
+]
 
 # Loaded when first asked for: scikit-learn takes a while, and `knowmore --help` does without it.
 _HOMES = {
+    "Eigenspace": "knowmore.linalg",
+    "EigenspaceLDA": "knowmore.estimators",
+    "EigenspacePCA": "knowmore.estimators",
     "GPClassifier": "knowmore.estimators",
     "GPRegressor": "knowmore.estimators",
     "KnowmoreError": "knowmore.errors",
+    "Truncation": "knowmore.linalg",
 }
 
 

@@ -1,5 +1,7 @@
 """The scikit-learn faces: thin mutable shells around frozen models."""
 
 from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
+from knowmore.estimators.lda import EigenspaceLDA
+from knowmore.estimators.pca import EigenspacePCA
 
-__all__ = ["GPClassifier", "GPRegressor"]
+__all__ = ["EigenspaceLDA", "EigenspacePCA", "GPClassifier", "GPRegressor"]

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from knowmore.errors import InvalidInput, InvalidType
 
 Array = npt.NDArray[Any]
+
+EPS = np.finfo(float).eps
 
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str", "S": "bytes"}
 
@@ -27,10 +30,25 @@ def inputs(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
     known = not reset and not hasattr(estimator, "feature_names_in_")
     if not (plain and known and X.shape[1] == estimator.n_features_in_):
-        with _translated():
-            X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+        X = _validated(estimator, X, reset)
     _finite("X", X)
     return np.asarray(X)
+
+
+def table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """X as `inputs` has it, or a sparse matrix in rows, left sparse."""
+    if not sparse.issparse(X):
+        return inputs(estimator, X, reset=reset)
+    X = _validated(estimator, X, reset, accept_sparse="csr")
+    _finite("X", X.data)
+    return X
+
+
+def _validated(estimator: BaseEstimator, X: Any, reset: bool, **kinds: Any) -> Any:
+    with _translated():
+        return validate_data(
+            estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, **kinds
+        )
 
 
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
@@ -70,6 +88,50 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
             f"{_KINDS[held.dtype.kind]}, such as {held[0].item()!r}. Convert them first."
         )
     return labels
+
+
+def among(y: Any, classes: Any) -> None:
+    """Complain if y has a label that is not one of the declared `classes`; None declares none."""
+    if classes is None or y is None:
+        return
+    strange = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes)).tolist()
+    if strange:
+        raise InvalidInput(
+            f"y has the label {strange[0]!r}, which is not among classes. "
+            f"Leave classes out: new classes are learnt as they come."
+        )
+
+
+def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array, Array]:
+    """How far each of k examples belongs to each class: names (C,) sorted, and Y (k, C).
+
+    Y is a column of labels, or soft labels: a matrix of parts that sum to one in each row, whose
+    columns are `classes`, or those held.
+    """
+    parts = np.asarray(Y) if not isinstance(Y, (list, tuple)) or np.ndim(Y) == 2 else None
+    if parts is None or parts.ndim != 2 or parts.shape[1] < 2:
+        among(Y, classes)
+        names, index = np.unique(class_labels(Y, k, held), return_inverse=True)
+        return names, np.eye(len(names))[index]
+    if classes is None and held is None:
+        raise InvalidInput(
+            f"y has shape {parts.shape}: soft labels, a column for each class. "
+            f"Name the columns with classes=[...]."
+        )
+    columns = np.asarray(held if classes is None else classes)
+    names = class_labels(columns, len(columns), held)
+    if len(np.unique(names)) != len(names) or parts.shape[1] != len(names):
+        raise InvalidInput(
+            f"y has {parts.shape[1]} columns of soft labels, for the classes {names.tolist()}. "
+            f"Give one column for each class, and each class once."
+        )
+    parts = real_values(parts, k, None)
+    if parts.min() < 0 or abs(parts.sum(axis=1) - 1).max() > len(names) * np.sqrt(EPS):
+        raise InvalidInput(
+            "Soft labels are parts of a whole: none below zero, and one in sum for each example."
+        )
+    order = np.argsort(names)
+    return names[order], parts[:, order]
 
 
 def group_names(groups: Any, n: int) -> Array:

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, logsumexp
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import class_labels, inputs, real_values
+from knowmore.estimators.checks import among, class_labels, inputs, real_values
 from knowmore.estimators.living import LivingEstimator
 from knowmore.models import GP, targets
 from knowmore.models.targets import Coding
@@ -60,13 +59,7 @@ class GPClassifier(ClassifierMixin, LivingEstimator):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """scikit-learn's word for `add`. Classes that are declared bind y; none need be."""
-        if classes is not None and y is not None:
-            strange = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes)).tolist()
-            if strange:
-                raise InvalidInput(
-                    f"y has the label {strange[0]!r}, which is not among classes. "
-                    f"Leave classes out: new classes are learnt as they come."
-                )
+        among(y, classes)
         self.add(X, y)
         return self
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace, as_ids
 from knowmore.errors import InvalidInput, NoExamples, NotFitted
 from knowmore.estimators.checks import choice, group_names, inputs, noise_level
+from knowmore.estimators.shell import publishing, same_features, same_kind, unchanged_on_error
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
@@ -23,9 +21,6 @@ from knowmore.models import GP, LeftOut
 from knowmore.models.targets import Coding
 
 Array = npt.NDArray[Any]
-
-# For a comparison and an assignment, by all estimators: a lock of their own could not be copied.
-_publishing = Lock()
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
@@ -73,7 +68,7 @@ class LivingEstimator(BaseEstimator, ABC):
 
     def fit(self, X: Any, y: Any, ids: Any = None) -> Self:
         """Learn X (n, d), y from scratch. `ids`: unique strings or integers; default 0, 1, ..."""
-        with self._unchanged_on_error():
+        with unchanged_on_error(self):
             X = inputs(self, X, reset=True)
             labels = self._labels(y, len(X), None)
             examples = Examples.of(X, labels, None if ids is None else as_ids(ids))
@@ -125,10 +120,7 @@ class LivingEstimator(BaseEstimator, ABC):
         The two must not share an id.
         """
         self._check_fitted()
-        if not isinstance(other, type(self)):
-            raise InvalidInput(
-                f"A {type(self).__name__} cannot merge with a {type(other).__name__}."
-            )
+        same_kind(self, other)
         other._check_fitted()
         mine, theirs = self._state.model.covariance, other._state.model.covariance
         for name in "kernel", "noise":
@@ -139,12 +131,7 @@ class LivingEstimator(BaseEstimator, ABC):
                     f"Models merge only if they agree: fit both with the same {name}."
                 )
         joining = other._state.examples
-        here, there = _features(self), _features(other)
-        if here != there:
-            raise InvalidInput(
-                f"The two models differ in their features: {here} here, {there} there. "
-                f"Models merge only if these are the same, in the same order."
-            )
+        same_features(self, other)
         if len(joining):
             labels = self._labels(joining.labels, len(joining), self._state.examples.labels)
             self._apply(Add(joining.X, labels, joining.names))
@@ -241,7 +228,7 @@ class LivingEstimator(BaseEstimator, ABC):
 
     def _publish(self, before: _State, after: _State) -> bool:
         """Set the state, unless the examples are no longer those of `before`."""
-        with _publishing:
+        with publishing:
             current = self._state.examples is before.examples
             if current:
                 self._state = after
@@ -269,22 +256,6 @@ class LivingEstimator(BaseEstimator, ABC):
         choice("dtype", self.dtype, ("float64", "float32"))
         factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype), update=self.update)
         return factor
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """scikit-learn notes feature names before it looks at the values: take that back too."""
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
-
-
-def _features(estimator: BaseEstimator) -> list[str] | int:
-    """The names of the features if they have any, else their number."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return int(estimator.n_features_in_) if names is None else [str(name) for name in names]
 
 
 def _own(kernel: AnyKernel) -> AnyKernel:

@@ -1,0 +1,263 @@
+"""Linear discriminants that learn, forget and merge."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import log_softmax
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import Tags
+
+from knowmore.errors import InvalidInput, NotFitted
+from knowmore.estimators.checks import choice, class_labels, inputs, memberships
+from knowmore.estimators.shell import exchange, same_features, same_kind, unchanged_on_error
+from knowmore.linalg import Eigenspace, Truncation
+from knowmore.models import ClassMeans, Discriminant
+
+Array = npt.NDArray[Any]
+
+
+@final
+class EigenspaceLDA(
+    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+):
+    """Linear discriminant analysis that adds, forgets and merges rows and classes.
+
+    The three steps of Kim et al.: an eigenspace of all rows, one of the class means, and the
+    discriminants in the span of both. With all directions kept it equals scikit-learn's
+    `LinearDiscriminantAnalysis(solver="eigen")` of the rows it holds now; it also works where
+    that cannot, with fewer rows than features. Classes need not be declared.
+
+    Parameters
+    ----------
+    n_components : how many discriminants `transform` returns at most; None: all, classes - 1
+    rank : how many directions of the total scatter are kept, or a `Truncation`; None keeps all.
+        Few make edits fast and regularise, since the weakest directions are the noisiest;
+        `total_.discarded` says how much they held.
+    priors : "frequency", as often as the classes were seen, or "equal": the nearest class mean
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> lda = EigenspaceLDA().fit(X[:100], y[:100])          # two kinds of iris
+    >>> lda = lda.partial_fit(X[100:], y[100:])              # a third one turns up
+    >>> lda.transform(X).shape, lda.score(X, y)
+    ((150, 2), 0.98)
+    >>> lda.forget(X[:50], y[:50]).classes_
+    array([1, 2])
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        rank: int | Truncation | None = None,
+        priors: str = "frequency",
+    ) -> None:
+        self.n_components = n_components
+        self.rank = rank
+        self.priors = priors
+
+    # -- learning ----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn X (n, D) and labels y (n,) from scratch.
+
+        y may be soft: (n, C), how far each row belongs to each of the `classes`, one in sum.
+        """
+        with unchanged_on_error(self):
+            rule = self._rule()
+            X = inputs(self, X, reset=True)
+            names, Y = memberships(y, len(X), classes, None)
+            self.model_ = Discriminant.of(X, Y, names, rule)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn more rows, of known or new classes. Soft labels have a column for each class."""
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, classes)
+        X, Y, names, rule = self._labelled(X, y, classes)
+        exchange(self, "model_", lambda held: held.add_rows(X, Y, names, rule))
+        return self
+
+    def forget(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Take out rows that were learnt with these labels, as if they had never been there.
+
+        A class without rows is gone.
+        """
+        self._check_fitted()
+        X, Y, names, rule = self._labelled(X, y, classes)
+        exchange(self, "model_", lambda held: held.remove_rows(X, Y, names, rule))
+        return self
+
+    def merge(self, other: EigenspaceLDA) -> Self:
+        """Learn all that another one has learnt."""
+        same_kind(self, other)
+        other._check_fitted()
+        self._check_fitted()
+        same_features(self, other)
+        joining, rule = other.model_, self._rule()
+        class_labels(joining.between.names, len(joining.between.names), self.classes_)
+        exchange(self, "model_", lambda held: held.merge(joining, rule))
+        return self
+
+    def absorb(self, X: Any, rounds: int = 20) -> Array:
+        """Learn rows without labels, and return how far each belongs to each class, (n, C).
+
+        Expectation-maximisation: the probabilities under the model so far are the soft labels of
+        the next one. The total scatter does not depend on them and is updated once. What is
+        returned is what `forget` needs, should the rows be taken out again.
+        """
+        self._check_fitted()
+        X, rule = inputs(self, X, reset=False), self._rule()
+        if not isinstance(rounds, Integral) or rounds < 1:
+            raise InvalidInput(f"rounds={rounds!r}, but at least one round is needed.")
+        found = []
+
+        def absorbed(held: Discriminant) -> Discriminant:
+            names = held.between.names
+            Y = self._probabilities(held, X)
+            model = held.add_rows(X, Y, names, rule)
+            for _ in range(rounds - 1):
+                before, Y = Y, self._probabilities(model, X)
+                model = model.relabelled(held.between.merge(ClassMeans.of(X, Y, names)))
+                if abs(Y - before).max() < np.sqrt(np.finfo(float).eps):
+                    break
+            found[:] = [Y]
+            return model
+
+        exchange(self, "model_", absorbed)
+        return np.asarray(found[0])
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Array:
+        """X (m, D) along the discriminants, (m, q), where each class has the covariance I."""
+        model = self._held
+        return np.asarray((inputs(self, X, reset=False) - model.total.mean) @ self.scalings_)
+
+    def predict(self, X: Any) -> Array:
+        """The class of the nearest mean along all discriminants, nearer the more frequent, (m,)."""
+        scores = self._scores(self._held, inputs(self, X, reset=False))
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    def decision_function(self, X: Any) -> Array:
+        """The log posterior up to a constant of each row, (m, C); for two classes the second's
+        minus the first's, (m,)."""
+        scores = self._scores(self._held, inputs(self, X, reset=False))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of `predict_proba`, (m, C)."""
+        scores = self._scores(self._held, inputs(self, X, reset=False))
+        return np.asarray(log_softmax(scores, axis=1))
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, all spread alike around their means, (m, C)."""
+        return self._probabilities(self._held, inputs(self, X, reset=False))
+
+    @property
+    def classes_(self) -> Array:
+        """The classes that have rows now, (C,), sorted."""
+        return self._held.between.names
+
+    @property
+    def means_(self) -> Array:
+        """The class means, (C, D)."""
+        return self._held.between.means
+
+    @property
+    def priors_(self) -> Array:
+        """The prior probability of each class, (C,)."""
+        return np.exp(self._log_priors(self._held))
+
+    @property
+    def xbar_(self) -> Array:
+        """The mean of all rows, (D,)."""
+        return self._held.total.mean
+
+    @property
+    def scalings_(self) -> Array:
+        """The discriminants, (D, q), best first, as `transform` uses them."""
+        return self._held.scalings[:, : self._most()]
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """The part of the variance between classes, within-class variance one, of each, (q,)."""
+        between = self._held.strengths
+        return between[: self._most()] / (between.sum() or 1.0)
+
+    @property
+    def total_(self) -> Eigenspace:
+        """The eigenspace of all rows."""
+        return self._held.total
+
+    @property
+    def between_(self) -> Eigenspace:
+        """The eigenspace of the class means, each as often as it has rows."""
+        return self._held.between.eigenspace(self._held.total)
+
+    # -- inside ------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.scalings_.shape[1])
+
+    @property
+    def _held(self) -> Discriminant:
+        self._check_fitted()
+        return self.model_
+
+    def _labelled(self, X: Any, y: Any, classes: Any) -> tuple[Array, Array, Array, Truncation]:
+        X = inputs(self, X, reset=False)
+        names, Y = memberships(y, len(X), classes, self.classes_)
+        return X, Y, names, self._rule()
+
+    def _probabilities(self, model: Discriminant, X: Array) -> Array:
+        return np.asarray(np.exp(log_softmax(self._scores(model, X), axis=1)))
+
+    def _scores(self, model: Discriminant, X: Array) -> Array:
+        return model.log_likelihood(X) + self._log_priors(model)
+
+    def _log_priors(self, model: Discriminant) -> Array:
+        choice("priors", self.priors, ("frequency", "equal"))
+        counts = model.between.counts
+        weights = counts if self.priors == "frequency" else np.ones(len(counts))
+        return np.asarray(np.log(weights / weights.sum()))
+
+    def _rule(self) -> Truncation:
+        self._most()
+        choice("priors", self.priors, ("frequency", "equal"))
+        return Truncation.by(self.rank)
+
+    def _most(self) -> int | None:
+        wanted = self.n_components
+        if wanted is not None and not (isinstance(wanted, Integral) and wanted >= 1):
+            raise InvalidInput(
+                f"n_components={wanted!r}, but the number of discriminants is a whole number from "
+                f"1 on, or None for all."
+            )
+        return wanted
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(
+                f"This {type(self).__name__} has learnt nothing yet. Call fit or partial_fit first."
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags

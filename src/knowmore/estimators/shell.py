@@ -1,0 +1,62 @@
+"""What every estimator does around its frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from knowmore.errors import InvalidInput
+
+# For a comparison and an assignment, by all estimators: a lock of their own could not be copied.
+publishing = Lock()
+
+
+def exchange(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) -> None:
+    """Replace the frozen value `name` by what `change` makes of it.
+
+    If another thread's change came first, this one is done again on top of it.
+    """
+    while True:
+        before = getattr(estimator, name)
+        after = change(before)
+        with publishing:
+            if getattr(estimator, name) is before:
+                setattr(estimator, name, after)
+                return
+
+
+@contextmanager
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """scikit-learn notes feature names before it looks at the values: take that back too."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise
+
+
+def same_kind(one: BaseEstimator, other: object) -> None:
+    """Complain unless both are estimators of one class."""
+    if not isinstance(other, type(one)):
+        raise InvalidInput(f"A {type(one).__name__} cannot merge with a {type(other).__name__}.")
+
+
+def same_features(one: BaseEstimator, other: BaseEstimator) -> None:
+    """Complain unless both learnt from the same columns."""
+    here, there = _features(one), _features(other)
+    if here != there:
+        raise InvalidInput(
+            f"The two models differ in their features: {here} here, {there} there. "
+            f"Models merge only if these are the same, in the same order."
+        )
+
+
+def _features(estimator: BaseEstimator) -> list[str] | int:
+    """The names of the features if they have any, else their number."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return int(estimator.n_features_in_) if names is None else [str(name) for name in names]

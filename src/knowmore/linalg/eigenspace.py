@@ -1,0 +1,310 @@
+"""Eigenspace: the mean and principal directions of a set of rows, which merge and split.
+
+Everything rests on one identity. Let B be any rows with B'B = N S, the scatter of N rows around
+their mean. The union of two sets has the scatter of B_1, B_2 and one row more, stacked:
+
+    N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d',    d = mu_1 - mu_2,
+
+so the rows of the stack are the sufficient spanning set of Hall, Marshall and Martin (2000), and
+its principal directions are the merged model. Splitting is the same identity solved for S_1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from numbers import Integral
+from typing import Any, NamedTuple, Self, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+
+from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.linalg.spectrum import EPS, Truncation, scale_of, spectrum, squared
+from knowmore.linalg.threads import threads_for
+
+Array = npt.NDArray[Any]
+_T = TypeVar("_T", "Eigenspace", "_Rows")
+
+# A sparse matrix is made dense so many numbers at a time,
+_BLOCK = 2**22
+# and its blocks are merged whole up to so many columns, where no model has more directions.
+_COLUMNS = 2048
+# Edits leave a few roundings each behind: how many in all before a difference is called wrong.
+_ROUNDINGS = 64
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Eigenspace:
+    """The model {N, mu, P, Lambda} of N rows: S = (1/N) sum (x - mu)(x - mu)' = P' Lambda P.
+
+    n_samples : N
+    mean : mu, (D,)
+    components : P, (d, D), orthonormal rows, largest variance first
+    variances : the diagonal of Lambda, (d,), with 1/N
+    discarded : the variance that was dropped, tr S - sum(variances); zero: the model is exact
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> a, b = Eigenspace.of(X[:20]), Eigenspace.of(X[20:])
+    >>> a + b
+    Eigenspace(30 rows of 4, 4 directions, discarded 0)
+    >>> bool(np.allclose((a + b).covariance(), np.cov(X.T, bias=True)))
+    True
+    >>> bool(np.allclose((a + b - b).covariance(), a.covariance()))
+    True
+    """
+
+    n_samples: int
+    mean: Array
+    components: Array
+    variances: Array
+    discarded: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_samples, Integral) or self.n_samples < 1:
+            raise NoExamples(f"An eigenspace of {self.n_samples!r} rows: there must be at least 1.")
+        shape = (len(self.variances), len(self.mean))
+        if self.components.shape != shape:
+            raise InvalidInput(
+                f"The components have shape {self.components.shape}, but the variances and the "
+                f"mean ask for {shape}."
+            )
+        for array in (self.mean, self.components, self.variances):
+            array.flags.writeable = False
+
+    @classmethod
+    def of(cls, X: Any, rank: int | Truncation | None = None) -> Self:
+        """The model of the rows of X (N, D), dense or sparse; one row is a model too.
+
+        `rank`: how many directions to keep, or a `Truncation`. A sparse X is read in blocks. With
+        a rank and more than two thousand columns directions are dropped after each of them.
+        """
+        rule = Truncation.by(rank)
+        first, *others = _blocks(X)
+        if not others:
+            return cls._of(_Rows.of(first), rule)
+        between = Truncation() if first.shape[1] <= _COLUMNS else rule
+        whole = reduce(lambda e, B: e.add_rows(B, between), others, cls.of(first, between))
+        return whole.truncate(rule)
+
+    @classmethod
+    def _of(cls, rows: _Rows, rule: Truncation) -> Self:
+        values, P, dropped = spectrum(rows.B, rule, rows.discarded)
+        N = rows.n_samples
+        variances = squared(values / np.sqrt(N))
+        # What is nothing beside the largest may be nothing at all in double precision.
+        seen = int((variances > 0).sum())
+        return cls(N, rows.mean, P[:seen], variances[:seen], (rows.discarded + dropped) / N)
+
+    def merge(self, other: Eigenspace, rank: int | Truncation | None = None) -> Eigenspace:
+        """The model of the union of both sets of rows; exact if both are and nothing is dropped."""
+        return self._stacked(self._checked(other)._rows, rank)
+
+    def add_rows(self, X: Any, rank: int | Truncation | None = None) -> Eigenspace:
+        """`merge(Eigenspace.of(X))`, by one decomposition instead of two."""
+        return reduce(lambda e, B: e._stacked(e._checked(_Rows.of(B)), rank), _blocks(X), self)
+
+    def split(self, other: Eigenspace, rank: int | Truncation | None = None) -> Eigenspace:
+        """The model of the rows that are left when those of `other` are taken out of this one.
+
+        What an earlier truncation dropped cannot come back. Rows that were never in are an error
+        if the variance left over would be negative by more than rounding and what was dropped.
+        """
+        return self._reduced(self._checked(other)._rows, rank)
+
+    def remove_rows(self, X: Any, rank: int | Truncation | None = None) -> Eigenspace:
+        """`split(Eigenspace.of(X))`, without a decomposition of X."""
+        return reduce(lambda e, B: e._reduced(e._checked(_Rows.of(B)), rank), _blocks(X), self)
+
+    __add__ = merge
+    __sub__ = split
+
+    def truncate(self, rank: int | Truncation | None) -> Eigenspace:
+        """The same model with fewer directions; what they held is added to `discarded`."""
+        keep = Truncation.by(rank).count(self.variances, self.discarded)
+        if keep == len(self.variances):
+            return self
+        return Eigenspace(
+            self.n_samples,
+            self.mean,
+            self.components[:keep],
+            self.variances[:keep],
+            self.discarded + float(self.variances[keep:].sum()),
+        )
+
+    @property
+    def total_variance(self) -> float:
+        """tr S, what was discarded included."""
+        return float(self.variances.sum()) + self.discarded
+
+    def covariance(self) -> Array:
+        """P' Lambda P, (D, D): S itself if nothing was discarded."""
+        return np.asarray((self.components.T * self.variances) @ self.components)
+
+    def project(self, X: Array) -> Array:
+        """Coordinates (X - mu) P', (m, d), of X (m, D) along the components."""
+        with threads_for(self.components.size, len(X)):
+            return np.asarray((X - self.mean) @ self.components.T)
+
+    def reconstruct(self, Z: Array) -> Array:
+        """The points mu + Z P, (m, D), that have the coordinates Z (m, d)."""
+        return np.asarray(self.mean + Z @ self.components)
+
+    def distances(self, X: Array) -> Array:
+        """How far each row of X (m, D) is from its reconstruction, (m,)."""
+        return np.asarray(np.linalg.norm(X - self.reconstruct(self.project(X)), axis=1))
+
+    def angles(self, other: Eigenspace) -> Array:
+        """The principal angles in radians between the two subspaces, largest first."""
+        self._checked(other)
+        if min(len(self.components), len(other.components)) == 0:
+            return np.zeros(0)
+        return np.asarray(linalg.subspace_angles(self.components.T, other.components.T))
+
+    def rounding(self, rows: int = 0, gap: float = 0.0) -> float:
+        """The scatter that some dozens of edits by `rows` rows may leave behind.
+
+        `gap`: the length of the weighted difference of the means; it is as exact as they are.
+        """
+        size = rows + len(self.variances)
+        shift = EPS * abs(self.mean).max() * np.sqrt(len(self.mean) * self.n_samples)
+        whole = self.n_samples * self.total_variance
+        return float(_ROUNDINGS * (size * EPS * whole + shift * (gap + shift)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Eigenspace({self.n_samples} rows of {len(self.mean)}, "
+            f"{len(self.variances)} directions, discarded {self.discarded:.3g})"
+        )
+
+    # -- inside ------------------------------------------------------------------------------
+
+    @property
+    def _rows(self) -> _Rows:
+        N = self.n_samples
+        B = np.sqrt(N * self.variances)[:, None] * self.components
+        return _Rows(N, self.mean, B, N * self.discarded)
+
+    def _stacked(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
+        """Merge: N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d'."""
+        one = self._rows
+        N1, N2, N3 = one.n_samples, two.n_samples, one.n_samples + two.n_samples
+        mean = (N1 * one.mean + N2 * two.mean) / N3
+        d = np.sqrt(N1 * N2 / N3) * (one.mean - two.mean)
+        B = np.concatenate([one.B, two.B, d[None]])
+        rows = _Rows(N3, mean, B, one.discarded + two.discarded)
+        return Eigenspace._of(rows, Truncation.by(rank))
+
+    def _reduced(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
+        """Split: N_3 S_3 = N_1 S_1 - N_2 S_2 - (N_1 N_2 / N_3) d d', within the span of P_1."""
+        N1, N2 = self.n_samples, two.n_samples
+        N3 = N1 - N2
+        if N3 < 1:
+            raise NoExamples(
+                f"{N2} rows are to be taken out of {N1}. A model of no rows has no mean: "
+                f"at least one must be left."
+            )
+        d = np.sqrt(N1 * N2 / N3) * (self.mean - two.mean)
+        mean = (N1 * self.mean - N2 * two.mean) / N3
+        B = np.concatenate([two.B, d[None]])
+        # Whatever the scale of the data, the squares are near one.
+        unit = scale_of(np.append(np.sqrt(N1 * self.variances), abs(B).max())) or 1.0
+        P, B = self.components, B / unit
+        whole = N1 * self.variances / unit / unit
+        with threads_for(B.size, len(P)):
+            G = B @ P.T
+            squares, R = linalg.eigh(np.diag(whole) - G.T @ G, driver="evd", check_finite=False)
+            squares, R = squares[::-1], R[:, ::-1]
+            outside = max(float((B * B).sum() - (G * G).sum()), 0.0)
+            deficit = (outside - float(squares[squares < 0].sum())) * unit * unit
+            self._check_was_in(deficit, len(B), float(np.linalg.norm(d)))
+            seen = int((squares > len(P) * EPS * whole.max(initial=0.0)).sum())
+            squares = squares[: min(N3 - 1, seen)] * unit * unit
+            lost = max(N1 * self.discarded - two.discarded - deficit, 0.0)
+            keep = Truncation.by(rank).count(squares, lost)
+            components = R[:, :keep].T @ P
+        lost += float(squares[keep:].sum())
+        return Eigenspace(N3, mean, components, squares[:keep] / N3, lost / N3)
+
+    def _check_was_in(self, deficit: float, rows: int, gap: float) -> None:
+        """Complain if more variance is taken out than is there: kept, dropped, or rounded away.
+
+        Rows that were in took part in what was kept or in what was dropped, so the variance that
+        is missing from the first is at most the second.
+        """
+        whole = self.n_samples * self.total_variance
+        rounding = self.rounding(rows, gap)
+        if deficit > self.n_samples * self.discarded + rounding:
+            raise InvalidInput(
+                f"These rows are not all in the model: taking them out would leave a variance "
+                f"below zero by {deficit:.2g}, where it holds {whole:.2g} in all and has dropped "
+                f"{self.n_samples * self.discarded:.2g}. Take out only rows that were put in, "
+                f"unchanged."
+            )
+
+    def _checked(self, other: _T) -> _T:
+        if not isinstance(other, (Eigenspace, _Rows)):
+            raise InvalidType(
+                f"An Eigenspace meets another one, not a {type(other).__name__}. "
+                f"Make one of rows by Eigenspace.of(X)."
+            )
+        if len(other.mean) != len(self.mean):
+            raise InvalidInput(
+                f"The model is of rows with {len(self.mean)} columns, the other of rows with "
+                f"{len(other.mean)}. Both need the same columns in the same order."
+            )
+        return other
+
+
+class _Rows(NamedTuple):
+    """N rows of a given mean by any B with B'B = their scatter; `discarded` is a scatter too."""
+
+    n_samples: int
+    mean: Array
+    B: Array
+    discarded: float = 0.0
+
+    @classmethod
+    def of(cls, X: Array) -> _Rows:
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = X.mean(axis=0)
+            return cls(len(X), mean, X - mean)
+
+
+def _blocks(X: Any) -> Iterator[Array]:
+    """X (N, D) as finite float64, a sparse one in dense blocks of rows."""
+    if sparse.issparse(X):
+        X = X.tocsr()
+        size = max(1, _BLOCK // max(1, X.shape[1]))
+        _check_shape(X)
+        for begin in range(0, X.shape[0], size):
+            yield _finite(X[begin : begin + size].toarray().astype(float, copy=False))
+    else:
+        X = np.asarray(X, dtype=float)
+        _check_shape(X)
+        yield _finite(X)
+
+
+def _check_shape(X: Any) -> None:
+    if X.ndim != 2:
+        raise InvalidInput(
+            f"X has shape {X.shape}, but rows of numbers (N, D) are needed. "
+            f"A single row x is x[None]."
+        )
+    if 0 in X.shape:
+        raise NoExamples(f"X has shape {X.shape}: there is no number in it.")
+
+
+def _finite(X: Array) -> Array:
+    if not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        raise InvalidInput(
+            f"X contains NaN or infinity, first at row {row}, column {column} "
+            f"({X[row, column]}). Remove these rows or fill in the values."
+        )
+    return X

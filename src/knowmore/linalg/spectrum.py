@@ -1,0 +1,158 @@
+"""The principal directions of a stack of rows, and which of them are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from knowmore.errors import InvalidInput
+from knowmore.linalg.threads import threads_for
+
+Array = npt.NDArray[Any]
+
+EPS = float(np.finfo(float).eps)
+
+# Products of rows lose what is below eps times the largest square. A third of the digits as a
+# margin leaves every kept variance ten good ones.
+_SQUARED = EPS ** (1 / 3)
+# Directions found from products of rows are orthogonal to about this, or are made so.
+_ORTHOGONAL = 1e-12
+
+
+@final
+@dataclass(frozen=True)
+class Truncation:
+    """Which directions are kept: the fewest that any of the given rules asks for.
+
+    rank : at most this many
+    fraction : as few as hold this part of the whole variance, dropped ones included, 0 to 1
+    tolerance : only those with more than this part of the largest variance
+
+    Examples
+    --------
+    >>> Truncation(fraction=0.9).count(np.array([8.0, 1.5, 0.5]))
+    2
+    """
+
+    rank: int | None = None
+    fraction: float | None = None
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        rank, whole = self.rank, isinstance(self.rank, Integral) and self.rank is not True
+        if rank is not None and not (whole and rank >= 0):
+            raise InvalidInput(f"rank={rank!r}, but a rank is a whole number, zero or more.")
+        for name in "fraction", "tolerance":
+            part = getattr(self, name)
+            if part is not None and not (isinstance(part, Real) and 0 <= float(part) <= 1):
+                raise InvalidInput(f"{name}={part!r}, but it is a part of the whole: 0 to 1.")
+
+    @classmethod
+    def by(cls, rank: int | Truncation | None) -> Truncation:
+        """A bare number is the rank; None keeps everything."""
+        return rank if isinstance(rank, Truncation) else cls(rank)
+
+    def count(self, variances: Array, dropped: float = 0.0) -> int:
+        """How many of these `variances` (d,), largest first, are kept; `dropped` is lost before."""
+        keep = len(variances) if self.rank is None else min(self.rank, len(variances))
+        if self.fraction is not None and len(variances):
+            held = np.cumsum(variances)
+            # Rounded sums may miss a fraction of one by a few roundings.
+            wanted = self.fraction * (held[-1] + dropped) * (1 - len(held) * EPS)
+            keep = min(keep, int(np.searchsorted(held, wanted)) + 1)
+        if self.tolerance is not None and len(variances):
+            keep = min(keep, int((variances > self.tolerance * variances[0]).sum()))
+        return keep
+
+
+class Spectrum(NamedTuple):
+    """`values` (d,), largest first, of the `directions` (d, D); `dropped`: the others' squares."""
+
+    values: Array
+    directions: Array
+    dropped: float
+
+
+def spectrum(A: Array, truncation: Truncation, dropped: float = 0.0) -> Spectrum:
+    """The orthonormal P (d, D) and values s with A'A = P' diag(s^2) P for A (k, D), largest first.
+
+    P is read off the smaller of AA' and A'A when what is kept stands well above what squaring
+    loses, and off a singular value decomposition of A when it does not. `dropped` is a sum of
+    squares that was lost before; the fraction of a truncation counts it.
+    """
+    scale = scale_of(A)
+    if scale == 0:
+        return Spectrum(np.zeros(0), np.zeros((0, A.shape[1])), 0.0)
+    A = A / scale
+    lost = dropped / scale / scale
+    with threads_for(A.size, min(A.shape)):
+        found = _by_squares(A, truncation, lost) or _by_values(A, truncation, lost)
+    values, P, rest = found
+    return Spectrum(values * scale, _with_signs(P), rest * scale * scale)
+
+
+def scale_of(A: Array) -> float:
+    """The power of two above the largest entry of A; zero if A is. Dividing by it is exact."""
+    size = float(abs(A).max(initial=0.0))
+    if not np.isfinite(size):
+        raise InvalidInput("The values are too large for double precision. Scale the data first.")
+    return float(2.0 ** np.frexp(size)[1]) if size else 0.0
+
+
+def squared(values: Array) -> Array:
+    """The squares of `values` (d,), or an error if double precision cannot hold them."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.square(values)
+    if len(values) and not np.finfo(float).tiny <= squares[0] < np.inf:
+        raise InvalidInput(
+            f"The data vary by {values[0]:.1e}, and the square of that is beyond double "
+            f"precision. Scale the data first."
+        )
+    return np.asarray(squares)
+
+
+def _by_squares(A: Array, truncation: Truncation, lost: float) -> Spectrum | None:
+    tall = len(A) > A.shape[1]
+    squares, U = linalg.eigh(A.T @ A if tall else A @ A.T, driver="evd", check_finite=False)
+    squares, U = squares[::-1].clip(0), U[:, ::-1]
+    keep = truncation.count(squares, lost)
+    if keep and squares[keep - 1] < _SQUARED * squares[0]:
+        return None
+    kept = squares[:keep]
+    noise = len(squares) * EPS * squares.sum()
+    rest = squares[keep:].sum()
+    rest = float(rest) if rest > noise else 0.0
+    if tall:
+        return Spectrum(np.sqrt(kept), np.ascontiguousarray(U[:, :keep].T), rest)
+    values = np.sqrt(kept)
+    P = (U[:, :keep] / values).T @ A
+    if keep and len(squares) * EPS * squares[0] > _ORTHOGONAL * kept[-1]:
+        P = 1.5 * P - 0.5 * (P @ P.T) @ P
+    return Spectrum(values, P, rest)
+
+
+def _by_values(A: Array, truncation: Truncation, lost: float) -> Spectrum:
+    if len(A) > A.shape[1]:
+        A = np.asarray(np.linalg.qr(A, mode="r"))
+    try:
+        _, values, P = np.linalg.svd(A, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # Divide and conquer may fail to converge where plain iteration does not.
+        _, values, P = linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
+    rank = int((values > max(A.shape) * EPS * values[0]).sum())
+    squares = values[:rank] ** 2
+    keep = truncation.count(squares, lost)
+    return Spectrum(values[:keep], P[:keep], float(squares[keep:].sum()))
+
+
+def _with_signs(P: Array) -> Array:
+    """The rows of P with their largest entry positive, as scikit-learn has them."""
+    if len(P) == 0:
+        return P
+    largest = np.take_along_axis(P, abs(P).argmax(axis=1)[:, None], axis=1)
+    return P * np.where(largest < 0, -1.0, 1.0)
