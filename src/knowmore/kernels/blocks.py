@@ -2,7 +2,8 @@
 
 Any scikit-learn `Kernel` works, and so does any callable f(X, Y) -> (n, m). The kernels named
 below are evaluated by matrix products instead of scikit-learn's loops over pairs; each formula is
-scikit-learn's own, so the values are equal to rounding. All others are asked themselves.
+scikit-learn's own, so the values are equal to rounding. All others are asked themselves; ours are
+known to be symmetric, so that this is not looked into.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from knowmore.errors import InvalidInput
+from knowmore.kernels.columns import On
 from knowmore.kernels.distances import squared_distances
+from knowmore.kernels.histograms import AdditiveChiSquared, ChiSquared, HistogramIntersection
 
 Array = npt.NDArray[Any]
 AnyKernel: TypeAlias = Kernel | Callable[[Array, Array], Array]
@@ -172,6 +175,11 @@ def _(kernel: Exponentiation, X: Array, Y: Array) -> Array:
     return np.asarray(cross(kernel.kernel, X, Y) ** kernel.exponent)
 
 
+@_cross.register
+def _(kernel: On, X: Array, Y: Array) -> Array:
+    return cross(kernel.kernel, kernel.of(X), kernel.of(Y))
+
+
 @_corner.register(RBF)
 @_corner.register(RationalQuadratic)
 @_corner.register(Matern)
@@ -204,6 +212,21 @@ def _(kernel: Exponentiation, X: Array) -> Array:
     return np.asarray(corner(kernel.kernel, X) ** kernel.exponent)
 
 
+@_corner.register
+def _(kernel: On, X: Array) -> Array:
+    return corner(kernel.kernel, kernel.of(X))
+
+
+@_corner.register(HistogramIntersection)
+@_corner.register(AdditiveChiSquared)
+@_corner.register(ChiSquared)
+def _(kernel: Any, X: Array) -> Array:
+    """Symmetric to the last bit already."""
+    return np.asarray(kernel(X))
+
+
+@_is_positive.register(HistogramIntersection)
+@_is_positive.register(AdditiveChiSquared)
 @_is_positive.register(RBF)
 @_is_positive.register(RationalQuadratic)
 @_is_positive.register(Matern)
@@ -233,6 +256,17 @@ def _(kernel: Any) -> bool:
 def _(kernel: Exponentiation) -> bool:
     power = float(kernel.exponent)
     return is_positive(kernel.kernel) and power.is_integer() and power >= 0
+
+
+@_is_positive.register
+def _(kernel: ChiSquared) -> bool:
+    """D is conditionally negative, so that exp(-gamma D) is positive."""
+    return bool(kernel.gamma >= 0)
+
+
+@_is_positive.register
+def _(kernel: On) -> bool:
+    return is_positive(kernel.kernel)
 
 
 def _gaussian(D2: Array) -> Array:

@@ -1,0 +1,128 @@
+"""A kernel on some of the columns, so that one table can hold several descriptors."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+
+from knowmore.errors import InvalidInput
+
+Array = npt.NDArray[Any]
+
+
+def level_weights(bins: int, levels: int) -> Array:
+    """A weight for each column of a pyramid of levels 0 ... L, L = `levels`: a_l = 2^(l - L).
+
+    Level l has 4^l cells of `bins` columns each. Bosch, Zisserman, Munoz (2007).
+
+    >>> level_weights(bins=1, levels=1)
+    array([0.5, 1. , 1. , 1. , 1. ])
+    """
+    level = np.arange(levels + 1)
+    return np.repeat(2.0 ** (level - levels), bins * 4**level)
+
+
+@final
+class On(Kernel):
+    """k(w * x[columns], w * y[columns]); without weights w = 1.
+
+    The average over two descriptors is `0.5 * On(slice(0, 40), k) + 0.5 * On(slice(40, 60), l)`.
+    The pyramid kernel exp(-gamma sum_l a_l D_l) of Bosch et al. on columns 0 ... 1699 is
+    `On(slice(0, 1700), ChiSquared(gamma), level_weights(20, 3))`.
+
+    >>> from sklearn.gaussian_process.kernels import DotProduct
+    >>> 2.0 * On(slice(1, 3), DotProduct(1.0))
+    1.41**2 * On(1:3, DotProduct(sigma_0=1))
+    """
+
+    def __init__(self, columns: slice, kernel: Kernel, weights: Array | None = None) -> None:
+        self.columns = columns
+        self.kernel = kernel
+        self.weights = weights
+
+    def of(self, X: Any) -> Any:
+        """The weighted columns of X (n, d) that the kernel is given."""
+        if not isinstance(self.columns, slice):
+            raise InvalidInput(
+                f"columns={self.columns!r} is no slice. Name a block as slice(begin, end)."
+            )
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+        if max(abs(self.columns.start or 0), abs(self.columns.stop or 0)) > X.shape[1]:
+            raise InvalidInput(
+                f"The kernel {self!r} was given a table of {X.shape[1]} columns. "
+                f"Give it the one that its columns are counted in."
+            )
+        part = X[:, self.columns]
+        if self.weights is None:
+            return part
+        if np.shape(self.weights) != part.shape[1:]:
+            raise InvalidInput(
+                f"The kernel {self!r} has weights of shape {np.shape(self.weights)} for "
+                f"{part.shape[1]} columns. Give one weight for each column."
+            )
+        w = np.asarray(self.weights, dtype=part.dtype if part.dtype.kind == "f" else float)
+        return sparse.csr_array(part.multiply(w)) if sparse.issparse(part) else part * w
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """K(X, Y), (n, m), and on request the gradient of the inner kernel's parameters."""
+        return self.kernel(self.of(X), None if Y is None else self.of(Y), eval_gradient)
+
+    def diag(self, X: Any) -> Array:
+        """k(x, x) for each row, (n,)."""
+        return np.asarray(self.kernel.diag(self.of(X)))
+
+    def is_stationary(self) -> bool:
+        """As the inner kernel is."""
+        return bool(self.kernel.is_stationary())
+
+    # -- the parameters of the inner kernel are its own ------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; those of the inner kernel as kernel__name."""
+        inner = self.kernel.get_params().items() if deep else ()
+        own = {"columns": self.columns, "kernel": self.kernel, "weights": self.weights}
+        return own | {f"kernel__{name}": value for name, value in inner}
+
+    @property
+    def hyperparameters(self) -> list[Hyperparameter]:
+        """Those of the inner kernel, as kernel__name."""
+        return [
+            Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements, h.fixed)
+            for h in self.kernel.hyperparameters
+        ]
+
+    @property
+    def theta(self) -> Array:
+        """The logarithms of the free parameters."""
+        return np.asarray(self.kernel.theta)
+
+    @theta.setter
+    def theta(self, theta: Array) -> None:
+        self.kernel.theta = theta
+
+    @property
+    def bounds(self) -> Array:
+        """The bounds on theta."""
+        return np.asarray(self.kernel.bounds)
+
+    @property
+    def requires_vector_input(self) -> bool:
+        """Columns are those of a table of numbers."""
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, On)
+            and (self.columns, self.kernel) == (other.columns, other.kernel)
+            and np.array_equal(self.weights, other.weights)  # type: ignore[arg-type]
+        )
+
+    def __repr__(self) -> str:
+        at = self.columns
+        block = ":".join("" if end is None else str(end) for end in (at.start, at.stop))
+        block += "" if at.step is None else f":{at.step}"
+        return f"On({block}, {self.kernel!r}{'' if self.weights is None else ', weighted'})"

@@ -1,0 +1,110 @@
+"""The compiled inner loops of the histogram kernels. Imported at first use: numba loads slowly.
+
+A value is a sum over bins of one term of two numbers. The sums may be taken in any order
+(`reassoc`), so that several bins are added abreast. No term is negative, so any order of d of them
+is within d roundings of the sum, relative to itself; nothing else of `fastmath` is allowed, and a
+division stays a division.
+"""
+
+# numba's decorator is untyped; the functions under it are not.
+# mypy: allow-untyped-decorators
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from knowmore.kernels.sums import Term
+
+Array = npt.NDArray[Any]
+# A sparse matrix: where each list starts, the indices, the values.
+Lists = tuple[Array, Array, Array]
+
+_SMALLER, _DISTANCE = Term.SMALLER.value, Term.DISTANCE.value
+_ANY_ORDER = {"reassoc", "nsz"}
+# Bins that are worked on at a time: 64 rows of them stay in the second-level cache.
+_BINS = 512
+# So few rows on the other side stay in the cache whole, and the strip is best read straight on.
+_FEW = 12
+
+
+@njit(fastmath=False, nogil=True, error_model="numpy")  # or it takes that of its caller
+def _term(term: int, x: float, y: float) -> float:
+    """One bin. The choice does not depend on the bin: the compiler takes it out of the loop."""
+    if term == _SMALLER:
+        return x if x < y else y
+    both = x + y
+    # In a bin that is empty in both the numerator is zero. Divided first: a square of small or of
+    # large counts may leave the range of the type.
+    both = both if both > 0 else type(x)(1)
+    if term == _DISTANCE:
+        return (x - y) * ((x - y) / both)
+    return (x + x) * (y / both)
+
+
+@njit(inline="always")
+def _is_sound(values: Array) -> bool:
+    """Is none of them negative, infinite or NaN? Counted to the end: so several go abreast."""
+    zero, one = values.dtype.type(0), values.dtype.type(1)
+    bad = zero
+    for i in range(len(values)):
+        bad += zero if values[i] >= zero else one
+        bad += zero if values[i] < np.inf else one
+    return bool(bad == zero)
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER, error_model="numpy")
+def add_dense(term: int, A: Array, B: Array, K: Array, top: int) -> bool:
+    """Add the sums of rows A (r, d) with rows B (m, d) to K[top : top + r, :m]. Is A sound?
+
+    Two rows by three are held in registers. At the edges the last row stands in for those that
+    are missing: it is computed again, with the same result.
+    """
+    r, m, d = len(A), len(B), A.shape[1]
+    sound = True
+    step = _BINS if m > _FEW else d
+    for begin in range(0, d, max(step, 1)):
+        end = min(begin + step, d)
+        # Looked at while they come into the cache: a second read of a large X would show.
+        for i in range(r):
+            sound &= _is_sound(A[i, begin:end])
+        for j in range(0, m, 3):
+            j1, j2 = min(j + 1, m - 1), min(j + 2, m - 1)
+            b, b1, b2 = B[j, begin:end], B[j1, begin:end], B[j2, begin:end]
+            for i in range(0, r, 2):
+                i1 = min(i + 1, r - 1)
+                a, a1 = A[i, begin:end], A[i1, begin:end]
+                k, k1 = K[top + i], K[top + i1]
+                s, s1, s2 = k[j], k[j1], k[j2]
+                t, t1, t2 = k1[j], k1[j1], k1[j2]
+                for f in range(end - begin):
+                    s += _term(term, a[f], b[f])
+                    s1 += _term(term, a[f], b1[f])
+                    s2 += _term(term, a[f], b2[f])
+                    t += _term(term, a1[f], b[f])
+                    t1 += _term(term, a1[f], b1[f])
+                    t2 += _term(term, a1[f], b2[f])
+                k[j], k[j1], k[j2] = s, s1, s2
+                k1[j], k1[j1], k1[j2] = t, t1, t2
+    return sound
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_sparse(term: int, A: Lists, B: Lists, K: Array, begin: int, end: int, lower: bool) -> None:
+    """Add the sums over shared bins to K[begin:end], or to its lower triangle.
+
+    A lists the bins of each row, B the rows of each bin; all lists are sorted. Where one of two
+    bins is empty the term must be zero.
+    """
+    starts, bins, values = A
+    columns, rows, others = B
+    for i in range(begin, end):
+        for p in range(starts[i], starts[i + 1]):
+            for q in range(columns[bins[p]], columns[bins[p] + 1]):
+                j = rows[q]
+                if lower and j > i:
+                    break
+                K[i, j] += _term(term, values[p], others[q])

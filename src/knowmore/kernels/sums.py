@@ -1,0 +1,189 @@
+"""Sums over bins for all pairs of histograms, in strips of rows on all cores.
+
+The threads are Python's, made for one call and gone after it, and the compiled loops leave the
+lock to others: nothing is left running that a forked process would miss, or that would take a core
+from BLAS. Their number is numba's NUMBA_NUM_THREADS, which joblib sets in its workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from knowmore.errors import InvalidInput
+
+Array = npt.NDArray[Any]
+
+# Rows of a strip: with a few hundred bins of each they stay in the second-level cache.
+_ROWS = 64
+# Fewer terms than this take less time than cutting strips and starting a second thread.
+_FEW = 2_000_000
+
+
+class Term(IntEnum):
+    """What is summed over the bins x, y of two histograms."""
+
+    SMALLER = 0  # min(x, y)
+    DISTANCE = 1  # (x - y)^2 / (x + y), 0 where both are
+    HARMONIC = 2  # 2 x y / (x + y), 0 where both are
+
+
+def pair_sums(term: Term, X: Any, Y: Any = None) -> Array:
+    """The sum over bins for each row of X (n, d) with each of Y (m, d), or of X if None: (n, m).
+
+    Dense or sparse, and float32 where both are; else float64. Each value is within d + 4 roundings
+    of itself. Only DISTANCE of sparse rows, which is taken as |x| + |y| - 2 HARMONIC, is that near
+    relative to |x| + |y|.
+
+    >>> pair_sums(Term.SMALLER, np.array([[1.0, 2.0, 0.0]]), np.array([[3.0, 1.0, 1.0]]))
+    array([[2.]])
+    """
+    A, B = _table("X", X), _table("X", X) if Y is None else _table("Y", Y)
+    if A.shape[1] != B.shape[1]:
+        raise InvalidInput(
+            f"X has {A.shape[1]} columns, but Y has {B.shape[1]}. "
+            f"Histograms are compared bin by bin: give both the same bins."
+        )
+    dtype, within = _precision(A, B), Y is None
+    # Strips run down the longer side; the terms do not care which is which.
+    flipped = A.shape[0] < B.shape[0]
+    sums = _sparse if sparse.issparse(A) or sparse.issparse(B) else _dense
+    K = sums(term, *((B, A) if flipped else (A, B)), within, dtype)
+    if K is None:
+        raise _complaint(("X", A), ("Y", B))
+    K = K.T if flipped else K
+    if within:
+        np.fill_diagonal(K, 0 if term is Term.DISTANCE else row_sums(A))
+    return K
+
+
+def row_sums(X: Any) -> Array:
+    """|x|, the sum over the bins of each row, (n,): SMALLER and HARMONIC of a row with itself."""
+    A = _table("X", X)
+    if not _sound(A.data if sparse.issparse(A) else A):
+        raise _complaint(("X", A))
+    return np.asarray(A.sum(axis=1, dtype=_precision(A))).ravel()
+
+
+def _dense(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Array | None:
+    """The sums, rows of A down; None where a value is negative or not finite."""
+    from knowmore.kernels.pairs import add_dense
+
+    B = _plain(B, dtype)
+    K = np.zeros((len(A), len(B)), dtype)
+
+    def strip(rows: slice) -> bool:
+        others = B[: rows.stop] if within else B
+        sound: bool = add_dense(term.value, _plain(A[rows], dtype), others, K, rows.start)
+        if within:
+            _mirror(K, rows)
+        return sound
+
+    good = (within or _sound(B)) and _all_strips(strip, len(A), len(A) * B.size)
+    return K if good else None
+
+
+def _sparse(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Array | None:
+    """As `_dense`, over the bins that both have: posting lists, one for each bin."""
+    from knowmore.kernels.pairs import add_sparse
+
+    A, B = _csr(A, dtype), _csr(B, dtype)
+    if not (_sound(A.data) and _sound(B.data)):
+        return None
+    K = np.zeros((A.shape[0], B.shape[0]), dtype)
+    shared = Term.HARMONIC if term is Term.DISTANCE else term
+    rows_of_A, columns_of_B = _compressed(A), _compressed(B.tocsc())
+
+    def strip(rows: slice) -> bool:
+        add_sparse(shared.value, rows_of_A, columns_of_B, K, rows.start, rows.stop, within)
+        if within:
+            _mirror(K, rows)
+        return True
+
+    _all_strips(strip, A.shape[0], A.nnz * B.nnz // max(A.shape[1], 1))
+    if term is Term.DISTANCE:
+        K = np.maximum(np.add.outer(row_sums(A), row_sums(B)) - 2 * K, 0)
+    return K
+
+
+def _all_strips(strip: Callable[[slice], bool], n: int, terms: int) -> bool:
+    """Did every strip of n rows succeed? Last ones first: within one set they are the longest."""
+    from numba.core import config
+
+    if terms < _FEW:
+        return strip(slice(0, n))
+    strips = [slice(begin, min(begin + _ROWS, n)) for begin in range(0, n, _ROWS)][::-1]
+    threads = min(config.NUMBA_NUM_THREADS, len(strips))  # type: ignore[attr-defined]
+    if threads == 1:
+        return all(map(strip, strips))
+    with ThreadPoolExecutor(threads) as pool:
+        return all(pool.map(strip, strips))
+
+
+def _mirror(K: Array, rows: slice) -> None:
+    """Copy what is below the diagonal in these rows to above it; the diagonal becomes zero."""
+    K[: rows.start, rows] = K[rows, : rows.start].T
+    below = np.tril(K[rows, rows], -1)
+    K[rows, rows] = below + below.T
+
+
+# -- inputs --------------------------------------------------------------------------------------
+
+
+def _table(name: str, X: Any) -> Any:
+    table = X if sparse.issparse(X) else np.asarray(X)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise InvalidInput(
+            f"{name} has shape {table.shape} and type {table.dtype}, but histograms are rows of "
+            f"numbers. Give a table (n, d), dense or sparse."
+        )
+    return table
+
+
+def _precision(*tables: Any) -> np.dtype[Any]:
+    single = all(A.dtype == np.float32 for A in tables)
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def _plain(A: Array, dtype: np.dtype[Any]) -> Array:
+    """Contiguous and read-only, which is one type for the compiler, whatever came in."""
+    plain = np.ascontiguousarray(A, dtype).view()
+    plain.flags.writeable = False
+    return plain
+
+
+def _csr(A: Any, dtype: np.dtype[Any]) -> Any:
+    rows = sparse.csr_array(A, dtype=dtype)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _compressed(S: Any) -> tuple[Array, Array, Array]:
+    integer = np.dtype(np.int64)
+    return _plain(S.indptr, integer), _plain(S.indices, integer), _plain(S.data, S.dtype)
+
+
+def _sound(values: Array) -> bool:
+    """Neither negative nor infinite; a NaN is its own minimum."""
+    return bool(values.min(initial=0) >= 0 and values.max(initial=0) < np.inf)
+
+
+def _complaint(*tables: tuple[str, Any]) -> InvalidInput:
+    """What to say of the first bad value in these tables."""
+    cells = {name: sparse.coo_array(A) for name, A in tables}
+    bad = {name: np.flatnonzero(~((c.data >= 0) & (c.data < np.inf))) for name, c in cells.items()}
+    name = next(name for name in bad if len(bad[name]))
+    row, column, value = (part[bad[name][0]] for part in (*cells[name].coords, cells[name].data))
+    return InvalidInput(
+        f"A histogram kernel was given a value that is {'negative' if value < 0 else 'not finite'}:"
+        f" {value} in row {row}, column {column} of {name}. It compares counts, and is positive "
+        f"definite only for those: give histograms, or use another kernel, such as RBF."
+    )
