@@ -1,0 +1,30 @@
+"""Pictures to vectors: scikit-learn transformers that meet the models through arrays alone.
+
+>>> import numpy as np
+>>> from sklearn.pipeline import make_pipeline
+>>> pictures = np.random.default_rng(0).random((4, 64, 64))
+>>> pipeline = make_pipeline(DenseSIFT(), KMeansCodebook(size=20), SpatialPyramid(levels=2))
+>>> pipeline.fit_transform(pictures).shape
+(4, 100)
+
+Reading pictures and looking at them needs the extra `images`, a neural network the extra
+`embeddings`.
+"""
+
+from knowmore.images.codebooks import ForestCodebook, KMeansCodebook
+from knowmore.images.embedding import Embedding
+from knowmore.images.local import Descriptors, Words
+from knowmore.images.phog import PHOG
+from knowmore.images.pyramid import SpatialPyramid
+from knowmore.images.sift import DenseSIFT
+
+__all__ = [
+    "PHOG",
+    "DenseSIFT",
+    "Descriptors",
+    "Embedding",
+    "ForestCodebook",
+    "KMeansCodebook",
+    "SpatialPyramid",
+    "Words",
+]

@@ -1,0 +1,164 @@
+"""Pictures as arrays of bytes, whatever they come as.
+
+A picture is a path, the bytes of an encoded file, a PIL image, or an array: grey (h, w), RGB
+(h, w, 3) or RGBA (h, w, 4), of uint8 or uint16, or of floats in [0, 1]. All go one way, through
+Pillow's conversions, so that the same picture gives the same numbers however it comes.
+
+Pictures are turned upright as their EXIF orientation says, as every viewer shows them. What is
+transparent is laid on white. Of several frames the first is taken.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from os import PathLike, fspath
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.parallel import Parallel, delayed
+
+from knowmore.errors import InvalidInput, InvalidType
+from knowmore.images.optional import optional
+
+Array = npt.NDArray[Any]
+_T = TypeVar("_T")
+
+_ENCODED = (bytes, bytearray, memoryview)
+_SHAPES = "grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4)"
+
+
+def grey(picture: Any, name: str) -> Array:
+    """The picture in grey, uint8 (h, w), by the luma of ITU-R 601. `name` is for complaints."""
+    return _pixels(picture, name, "L")
+
+
+def colour(picture: Any, name: str) -> Array:
+    """The picture in red, green and blue, uint8 (h, w, 3)."""
+    return _pixels(picture, name, "RGB")
+
+
+def of_each(
+    function: Callable[[Any, str], _T], pictures: Iterable[Any], n_jobs: int | None = None
+) -> list[_T]:
+    """function(picture, name) of every picture, in order, on `n_jobs` threads.
+
+    Threads suffice: NumPy and OpenCV let go of the interpreter while they compute.
+    """
+    tasks = (delayed(function)(picture, name) for picture, name in named(pictures))
+    return list(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
+
+
+def named(pictures: Any) -> list[tuple[Any, str]]:
+    """Each picture with a name for it, or an error if `pictures` is but one."""
+    image = optional("PIL.Image", "images").Image
+    one = isinstance(pictures, (str, PathLike, *_ENCODED, image))
+    if isinstance(pictures, np.ndarray) and pictures.dtype != object:
+        # (h, w, 3) may be one picture in colour or h very narrow ones in grey. Nobody has those.
+        one = pictures.ndim < 3 or (pictures.ndim == 3 and pictures.shape[2] <= 4)
+    if one:
+        raise InvalidType(
+            "One picture was given, but a list of them is needed. Give [picture], or an array "
+            "(n, h, w) or (n, h, w, 3) of n pictures."
+        )
+    if not isinstance(pictures, Iterable):
+        raise InvalidType(
+            f"A list of pictures is needed, but a {type(pictures).__name__} was given."
+        )
+    pictures = list(pictures)
+    if not pictures:
+        raise InvalidInput("No picture was given: the list of pictures is empty.")
+    return [(each, _name(each, i)) for i, each in enumerate(pictures)]
+
+
+def _name(picture: Any, index: int) -> str:
+    where = f" ({fspath(picture)!r})" if isinstance(picture, (str, PathLike)) else ""
+    return f"Picture {index}{where}"
+
+
+def _pixels(picture: Any, name: str, mode: str) -> Array:
+    Image = optional("PIL.Image", "images")
+    if isinstance(picture, (str, PathLike, *_ENCODED)):
+        source = io.BytesIO(picture) if isinstance(picture, _ENCODED) else picture
+        with _told(name), Image.open(source) as opened:
+            return np.asarray(_converted(opened, name, mode))
+    if isinstance(picture, Image.Image):
+        with _told(name):
+            return np.asarray(_converted(picture, name, mode))
+    if isinstance(picture, np.ndarray):
+        array = _eight_bits(picture, name)
+        if array.ndim == 2 and mode == "L":
+            return array
+        return np.asarray(_converted(Image.fromarray(array), name, mode))
+    raise InvalidType(
+        f"{name} is a {type(picture).__name__}. A picture is a path, encoded bytes, a PIL image "
+        f"or an array: {_SHAPES}."
+    )
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Pillow's many ways to complain, in our words."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except FileNotFoundError as error:
+        raise InvalidInput(f"{name} does not exist. Check the path.") from error
+    except (OSError, ValueError, SyntaxError, EOFError, _bomb()) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InvalidInput(
+            f"{name} cannot be read: {why}. The file may be empty, cut off, damaged, or no "
+            f"picture; leave it out or fetch it again."
+        ) from error
+
+
+def _bomb() -> type[Exception]:
+    error: type[Exception] = optional("PIL.Image", "images").DecompressionBombError
+    return error
+
+
+def _converted(image: Any, name: str, mode: str) -> Any:
+    """A PIL image upright, opaque, with eight bits, in `mode`."""
+    if 0 in image.size:
+        raise InvalidInput(f"{name} is empty: it has {image.width} x {image.height} pixels.")
+    image = optional("PIL.ImageOps", "images").exif_transpose(image)
+    if image.mode.startswith("I;16"):
+        image = optional("PIL.Image", "images").fromarray(_eight_bits(np.asarray(image), name))
+    if image.mode in ("I", "F"):
+        raise InvalidInput(
+            f"{name} has the mode {image.mode!r}, whose range is not known. Scale it to floats in "
+            f"[0, 1] and give it as an array."
+        )
+    if image.has_transparency_data:
+        white = optional("PIL.Image", "images").new("RGBA", image.size, "white")
+        white.alpha_composite(image.convert("RGBA"))
+        image = white
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _eight_bits(array: Array, name: str) -> Array:
+    """An array of pixels as uint8, grey or with three or four channels."""
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):
+        raise InvalidInput(f"{name} has shape {array.shape}, but must be {_SHAPES}.")
+    if array.size == 0:
+        raise InvalidInput(f"{name} is empty: it has shape {array.shape}.")
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == np.uint16:
+        return np.asarray(np.rint(array / 257), dtype=np.uint8)
+    if array.dtype.kind != "f":
+        raise InvalidInput(
+            f"{name} is of {array.dtype}, whose range is not known. Give uint8, uint16, or floats "
+            f"in [0, 1]."
+        )
+    if not (array.min() >= 0 and array.max() <= 1):
+        raise InvalidInput(
+            f"{name} has values from {array.min():.6g} to {array.max():.6g}, but floats must lie "
+            f"in [0, 1]. Divide by the largest possible value, or give uint8."
+        )
+    return np.asarray(np.rint(array * 255), dtype=np.uint8)
