@@ -78,12 +78,15 @@ class Spectrum(NamedTuple):
     dropped: float
 
 
-def spectrum(A: Array, truncation: Truncation, dropped: float = 0.0) -> Spectrum:
+def spectrum(
+    A: Array, truncation: Truncation, dropped: float = 0.0, least: float = 0.0
+) -> Spectrum:
     """The orthonormal P (d, D) and values s with A'A = P' diag(s^2) P for A (k, D), largest first.
 
     P is read off the smaller of AA' and A'A when what is kept stands well above what squaring
     loses, and off a singular value decomposition of A when it does not. `dropped` is a sum of
-    squares that was lost before; the fraction of a truncation counts it.
+    squares that was lost before; the fraction of a truncation counts it. Values up to `least` are
+    nothing, as are those that rounding alone could make.
     """
     scale = scale_of(A)
     if scale == 0:
@@ -91,9 +94,11 @@ def spectrum(A: Array, truncation: Truncation, dropped: float = 0.0) -> Spectrum
     A = A / scale
     lost = dropped / scale / scale
     with threads_for(A.size, min(A.shape)):
-        found = _by_squares(A, truncation, lost) or _by_values(A, truncation, lost)
+        found = _by_squares(A, truncation, lost)
+        if found is None or found.values[-1:].sum() <= least / scale:
+            found = _by_values(A, truncation, lost, least / scale)
     values, P, rest = found
-    return Spectrum(values * scale, _with_signs(P), rest * scale * scale)
+    return Spectrum(values * scale, with_signs(P), rest * scale * scale)
 
 
 def scale_of(A: Array) -> float:
@@ -136,7 +141,7 @@ def _by_squares(A: Array, truncation: Truncation, lost: float) -> Spectrum | Non
     return Spectrum(values, P, rest)
 
 
-def _by_values(A: Array, truncation: Truncation, lost: float) -> Spectrum:
+def _by_values(A: Array, truncation: Truncation, lost: float, least: float) -> Spectrum:
     if len(A) > A.shape[1]:
         A = np.asarray(np.linalg.qr(A, mode="r"))
     try:
@@ -144,13 +149,13 @@ def _by_values(A: Array, truncation: Truncation, lost: float) -> Spectrum:
     except np.linalg.LinAlgError:
         # Divide and conquer may fail to converge where plain iteration does not.
         _, values, P = linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
-    rank = int((values > max(A.shape) * EPS * values[0]).sum())
+    rank = int((values > max(max(A.shape) * EPS * values[0], least)).sum())
     squares = values[:rank] ** 2
     keep = truncation.count(squares, lost)
     return Spectrum(values[:keep], P[:keep], float(squares[keep:].sum()))
 
 
-def _with_signs(P: Array) -> Array:
+def with_signs(P: Array) -> Array:
     """The rows of P with their largest entry positive, as scikit-learn has them."""
     if len(P) == 0:
         return P

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace, Truncation
+from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.linalg.threads import threads_for
 
@@ -186,9 +187,10 @@ class Discriminant:
             return
         deficit = float(((separations - 1).clip(0) / (U**2).sum(axis=0)).sum())
         total = self.total
-        allowed = total.n_samples * total.discarded + total.rounding(
-            len(self.between.names), np.sqrt(total.n_samples * total.total_variance)
-        )
+        # The class means are rounded like the rows.
+        spread = np.sqrt(total.n_samples * total.total_variance)
+        rounding = total.rounding.more(spread * total.rounding.sum / np.sqrt(total.n_samples))
+        allowed = total.n_samples * total.discarded + ROUNDINGS * rounding.scatter
         if deficit > allowed:
             raise InvalidInput(
                 "Not all of these rows had these labels: without them the classes would spread "
