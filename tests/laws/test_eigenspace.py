@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import oracle
 import pytest
@@ -198,6 +201,11 @@ def test_values_are_frozen_and_inputs_are_neither_changed_nor_kept():
     for array in (model.mean, model.components, model.variances, other.components):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
+    for copy in deepcopy(model), pickle.loads(pickle.dumps(model)):
+        np.testing.assert_array_equal(copy.covariance(), kept)
+        assert (copy.discarded, copy.rounding) == (model.discarded, model.rounding)
+        assert not copy.components.flags.writeable
+        assert not np.shares_memory(copy.components, model.components)
     mine = np.zeros(2)
     Eigenspace(1, mine, np.zeros((0, 2)), np.zeros(0))
     mine[0] = 1

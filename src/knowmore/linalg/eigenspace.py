@@ -12,7 +12,7 @@ its principal directions are the merged model. Splitting is the same identity so
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import reduce
 from math import hypot, sqrt
 from numbers import Integral
@@ -191,6 +191,10 @@ class Eigenspace:
             return np.zeros(0)
         return np.asarray(linalg.subspace_angles(self.components.T, other.components.T))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that a copy's arrays are as frozen as these.
+        return Eigenspace, tuple(getattr(self, each.name) for each in fields(self))
+
     def __repr__(self) -> str:
         return (
             f"Eigenspace({self.n_samples} rows of {len(self.mean)}, "
@@ -322,7 +326,10 @@ def _blocks(X: Any) -> Iterator[Array]:
         for begin in range(0, X.shape[0], size):
             yield _finite(X[begin : begin + size].toarray().astype(float, copy=False))
     else:
-        X = np.asarray(X, dtype=float)
+        try:
+            X = np.asarray(X, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"X is no table of numbers (N, D): {error}.") from error
         _check_shape(X)
         yield _finite(X)
 

@@ -21,6 +21,11 @@ MISTAKES = {
         ValueError,
         "X has shape (5,), but rows of numbers (N, D) are needed. A single row x is x[None].",
     ),
+    "words": (
+        lambda: Eigenspace.of([["a"]]),
+        ValueError,
+        "X is no table of numbers (N, D): could not convert string to float: 'a'.",
+    ),
     "no rows": (
         lambda: Eigenspace.of(X[:0]),
         ValueError,
