@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import drift, exact, growth, limits, peers, small, startup
+from benchmarks import drift, eigenspaces, exact, growth, limits, peers, small, startup
 from benchmarks.scene import FULL, QUICK, Scale
 from benchmarks.table import Benchmark, Row, in_words, show
 from benchmarks.timing import machine
@@ -25,6 +25,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "growth": growth.BENCHMARKS,
     "exact": exact.BENCHMARKS,
     "drift": drift.BENCHMARKS,
+    "eigenspaces": eigenspaces.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,
 }

@@ -175,6 +175,8 @@ def test_scales_whose_squares_do_not_exist_are_an_error(scale):
 
 
 def test_overflowing_sums_are_an_error():
+    with pytest.raises(ValueError, match="beyond double precision"):
+        Eigenspace.of(np.ones((3, 2))).add_rows(np.full((1, 2), 1e300))
     with pytest.raises(ValueError, match="too large for double precision"):
         Eigenspace.of(np.full((3, 2), 1e308))
 

@@ -308,12 +308,14 @@ def _joint_rounding(one: _Rows | Eigenspace, two: _Rows, weight: float, d: Array
     Roundings are taken as independent, so that their squares add.
     """
     a, b = one.rounding, two.rounding
-    size = one.n_samples * abs(one.mean).max() + two.n_samples * abs(two.mean).max()
+    largest = [float(abs(row).max()) for row in (one.mean, two.mean, d)]
+    size = one.n_samples * largest[0] + two.n_samples * largest[1]
+    gap = largest[2] * sqrt(len(d))
     # The difference of the means is as exact as they are.
     shift = weight * (a.sum / one.n_samples + b.sum / two.n_samples)
     return Rounding(
         hypot(a.sum, b.sum, EPS * size * sqrt(len(d))),
-        hypot(a.scatter, b.scatter, shift * (2 * float(np.linalg.norm(d)) + shift)),
+        hypot(a.scatter, b.scatter, shift * (2 * gap + shift)),
     )
 
 

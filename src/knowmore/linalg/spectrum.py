@@ -17,9 +17,9 @@ Array = npt.NDArray[Any]
 
 EPS = float(np.finfo(float).eps)
 
-# Products of rows lose what is below eps times the largest square. A third of the digits as a
-# margin leaves every kept variance ten good ones.
-_SQUARED = EPS ** (1 / 3)
+# Products of rows lose what is below eps times the largest square. Half of the digits as a margin
+# leaves every kept square eight good ones.
+_SQUARED = EPS ** (1 / 2)
 # Directions found from products of rows are orthogonal to about this, or are made so.
 _ORTHOGONAL = 1e-12
 
@@ -136,7 +136,7 @@ def _by_squares(A: Array, truncation: Truncation, lost: float) -> Spectrum | Non
         return Spectrum(np.sqrt(kept), np.ascontiguousarray(U[:, :keep].T), rest)
     values = np.sqrt(kept)
     P = (U[:, :keep] / values).T @ A
-    if keep and len(squares) * EPS * squares[0] > _ORTHOGONAL * kept[-1]:
+    if keep and EPS * squares[0] > _ORTHOGONAL * kept[-1]:
         P = 1.5 * P - 0.5 * (P @ P.T) @ P
     return Spectrum(values, P, rest)
 
