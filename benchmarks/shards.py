@@ -26,7 +26,7 @@ def merged(scale: Scale) -> Iterator[Row]:
     distributed = import_module("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=_WORKERS, threads_per_worker=1, dashboard_address=None
+            n_workers=_WORKERS, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster),
     ):

@@ -116,11 +116,10 @@ class Eigenspace:
         N = rows.n_samples
         # Rows that are all alike differ from their mean by its rounding.
         least = rows.rounding.sum / np.sqrt(N)
-        values, P, dropped = spectrum(rows.B, rule, rows.discarded, least)
+        values, P, dropped = spectrum(rows.B, rule, rows.discarded, least, most=N - 1)
         variances = squared(values / np.sqrt(N))
-        # N rows have N - 1 directions; and what is nothing beside the largest may be nothing at
-        # all in double precision.
-        seen = min(N - 1, int((variances > 0).sum()))
+        # What is nothing beside the largest may be nothing at all in double precision.
+        seen = int((variances > 0).sum())
         P, variances, discarded = P[:seen], variances[:seen], (rows.discarded + dropped) / N
         rounding = rows.rounding.more(len(rows.B) * EPS * values[:1].sum() ** 2)
         return cls(N, rows.mean, P, variances, discarded, rounding)
@@ -166,6 +165,12 @@ class Eigenspace:
     def total_variance(self) -> float:
         """tr S, what was discarded included."""
         return float(self.variances.sum()) + self.discarded
+
+    @property
+    def noise(self) -> float:
+        """The mean variance along the directions that were dropped."""
+        others = min(self.n_samples, len(self.mean)) - len(self.variances)
+        return self.discarded / others if others > 0 else 0.0
 
     def covariance(self) -> Array:
         """P' Lambda P, (D, D): S itself if nothing was discarded."""

@@ -79,14 +79,18 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(
-    A: Array, truncation: Truncation, dropped: float = 0.0, least: float = 0.0
+    A: Array,
+    truncation: Truncation,
+    dropped: float = 0.0,
+    least: float = 0.0,
+    most: int | None = None,
 ) -> Spectrum:
     """The orthonormal P (d, D) and values s with A'A = P' diag(s^2) P for A (k, D), largest first.
 
     P is read off the smaller of AA' and A'A when what is kept stands well above what squaring
     loses, and off a singular value decomposition of A when it does not. `dropped` is a sum of
     squares that was lost before; the fraction of a truncation counts it. Values up to `least` are
-    nothing, as are those that rounding alone could make.
+    nothing, as are those that rounding alone could make, and any beyond the `most` that A can have.
     """
     scale = scale_of(A)
     if scale == 0:
@@ -94,9 +98,9 @@ def spectrum(
     A = A / scale
     lost = dropped / scale / scale
     with threads_for(A.size, min(A.shape)):
-        found = _by_squares(A, truncation, lost)
+        found = _by_squares(A, truncation, lost, most)
         if found is None or found.values[-1:].sum() <= least / scale:
-            found = _by_values(A, truncation, lost, least / scale)
+            found = _by_values(A, truncation, lost, least / scale, most)
     values, P, rest = found
     return Spectrum(values * scale, with_signs(P), rest * scale * scale)
 
@@ -121,10 +125,10 @@ def squared(values: Array) -> Array:
     return np.asarray(squares)
 
 
-def _by_squares(A: Array, truncation: Truncation, lost: float) -> Spectrum | None:
+def _by_squares(A: Array, truncation: Truncation, lost: float, most: int | None) -> Spectrum | None:
     tall = len(A) > A.shape[1]
     squares, U = linalg.eigh(A.T @ A if tall else A @ A.T, driver="evd", check_finite=False)
-    squares, U = squares[::-1].clip(0), U[:, ::-1]
+    squares, U = squares[::-1][:most].clip(0), U[:, ::-1]
     keep = truncation.count(squares, lost)
     if keep and squares[keep - 1] < _SQUARED * squares[0]:
         return None
@@ -141,7 +145,9 @@ def _by_squares(A: Array, truncation: Truncation, lost: float) -> Spectrum | Non
     return Spectrum(values, P, rest)
 
 
-def _by_values(A: Array, truncation: Truncation, lost: float, least: float) -> Spectrum:
+def _by_values(
+    A: Array, truncation: Truncation, lost: float, least: float, most: int | None
+) -> Spectrum:
     if len(A) > A.shape[1]:
         A = np.asarray(np.linalg.qr(A, mode="r"))
     try:
@@ -150,7 +156,7 @@ def _by_values(A: Array, truncation: Truncation, lost: float, least: float) -> S
         # Divide and conquer may fail to converge where plain iteration does not.
         _, values, P = linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
     rank = int((values > max(max(A.shape) * EPS * values[0], least)).sum())
-    squares = values[:rank] ** 2
+    squares = values[:rank][:most] ** 2
     keep = truncation.count(squares, lost)
     return Spectrum(values[:keep], P[:keep], float(squares[keep:].sum()))
 

@@ -130,9 +130,14 @@ class Discriminant:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace, and F = B Z."""
+        """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace, and F = B Z.
+
+        The class means are exact, but S_T lacks what truncation dropped: they would spread more
+        than it along some direction. So what was dropped is spread evenly over all directions, as
+        probabilistic PCA has it.
+        """
         total = self.total
-        Z = total.components.T / np.sqrt(total.n_samples * total.variances)
+        Z = total.components.T / np.sqrt(total.n_samples * (total.variances + total.noise))
         B = self.between.rows(total.mean)
         with threads_for(Z.size, len(B)):
             return Z, B @ Z
@@ -163,8 +168,11 @@ class Discriminant:
     @cached_property
     def _within(self) -> Array:
         """The part of the scatter within the classes along each discriminant, (q,)."""
-        least = len(self.total.variances) * EPS
-        return np.asarray(np.maximum(1 - self.directions.separations, least))
+        U, separations = self.directions
+        # At least what truncation dropped along it, or a rounding of the whole.
+        noise = self.n_samples * self.total.noise * (U**2).sum(axis=0)
+        least = np.maximum(noise, len(self.total.variances) * EPS)
+        return np.asarray(np.maximum(1 - separations, least))
 
     @cached_property
     def _centres(self) -> Array:
