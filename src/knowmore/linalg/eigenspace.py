@@ -210,20 +210,26 @@ class Eigenspace:
 
     @property
     def _rows(self) -> _Rows:
-        N = self.n_samples
-        B = np.sqrt(N * self.variances)[:, None] * self.components
-        return _Rows(N, self.mean, B, N * self.discarded, self.rounding)
+        B = self._scatter_rows(np.empty(self.components.shape))
+        return _Rows(self.n_samples, self.mean, B, self.n_samples * self.discarded, self.rounding)
+
+    def _scatter_rows(self, out: Array) -> Array:
+        """B (d, D) with B'B = N S."""
+        lengths = np.sqrt(self.n_samples * self.variances)[:, None]
+        return np.multiply(lengths, self.components, out=out)
 
     def _stacked(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
         """Merge: N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d'."""
-        one = self._rows
-        N1, N2, N3 = one.n_samples, two.n_samples, one.n_samples + two.n_samples
-        mean = (N1 * one.mean + N2 * two.mean) / N3
+        N1, N2, N3 = self.n_samples, two.n_samples, self.n_samples + two.n_samples
+        mean = (N1 * self.mean + N2 * two.mean) / N3
         weight = sqrt(N1 * N2 / N3)
-        d = weight * (one.mean - two.mean)
-        B = np.concatenate([one.B, two.B, d[None]])
-        rounding = _joint_rounding(one, two, weight, d)
-        rows = _Rows(N3, mean, B, one.discarded + two.discarded, rounding)
+        d = weight * (self.mean - two.mean)
+        k = len(self.variances)
+        B = np.empty((k + len(two.B) + 1, len(d)))
+        self._scatter_rows(out=B[:k])
+        B[k:-1], B[-1] = two.B, d
+        rounding = _joint_rounding(self, two, weight, d)
+        rows = _Rows(N3, mean, B, N1 * self.discarded + two.discarded, rounding)
         return Eigenspace._of(rows, Truncation.by(rank))
 
     def _reduced(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
@@ -307,7 +313,7 @@ class _Rows(NamedTuple):
         return cls(len(X), mean, B, 0.0, Rounding(float(sum_)))
 
 
-def _joint_rounding(one: _Rows | Eigenspace, two: _Rows, weight: float, d: Array) -> Rounding:
+def _joint_rounding(one: Eigenspace, two: _Rows, weight: float, d: Array) -> Rounding:
     """What is rounded when two sets meet, `d` being their means' difference times `weight`.
 
     Roundings are taken as independent, so that their squares add.

@@ -20,6 +20,8 @@ EPS = float(np.finfo(float).eps)
 # Products of rows lose what is below eps times the largest square. Half of the digits as a margin
 # leaves every kept square eight good ones.
 _SQUARED = EPS ** (1 / 2)
+# Sums of squares of anything between these are far from the ends of double precision.
+_TINY, _HUGE = 1e-60, 1e60
 # Directions found from products of rows are orthogonal to about this, or are made so.
 _ORTHOGONAL = 1e-12
 
@@ -95,7 +97,7 @@ def spectrum(
     scale = scale_of(A)
     if scale == 0:
         return Spectrum(np.zeros(0), np.zeros((0, A.shape[1])), 0.0)
-    A = A / scale
+    A = A if scale == 1 else A / scale
     lost = dropped / scale / scale
     with threads_for(A.size, min(A.shape)):
         found = _by_squares(A, truncation, lost, most)
@@ -106,11 +108,15 @@ def spectrum(
 
 
 def scale_of(A: Array) -> float:
-    """The power of two above the largest entry of A; zero if A is. Dividing by it is exact."""
-    size = float(abs(A).max(initial=0.0))
+    """What A is to be divided by before it is squared: one, or a power of two, which is exact.
+
+    Zero if A is.
+    """
+    # Not abs(A).max(): a copy of a large A takes longer than looking at it twice.
+    size = max(float(A.max(initial=0.0)), -float(A.min(initial=0.0)))
     if not np.isfinite(size):
         raise InvalidInput("The values are too large for double precision. Scale the data first.")
-    return float(2.0 ** np.frexp(size)[1]) if size else 0.0
+    return 1.0 if _TINY < size < _HUGE else float(2.0 ** np.frexp(size)[1]) if size else 0.0
 
 
 def squared(values: Array) -> Array:
@@ -162,8 +168,11 @@ def _by_values(
 
 
 def with_signs(P: Array) -> Array:
-    """The rows of P with their largest entry positive, as scikit-learn has them."""
+    """P, its rows turned so that their largest entry is positive, as scikit-learn has them."""
     if len(P) == 0:
         return P
-    largest = np.take_along_axis(P, abs(P).argmax(axis=1)[:, None], axis=1)
-    return P * np.where(largest < 0, -1.0, 1.0)
+    each, high, low = np.arange(len(P)), P.argmax(axis=1), P.argmin(axis=1)
+    above, below = P[each, high], -P[each, low]
+    turned = (below > above) | ((below == above) & (low < high))
+    P[turned] *= -1
+    return P
