@@ -216,7 +216,8 @@ class Eigenspace:
     def _scatter_rows(self, out: Array) -> Array:
         """B (d, D) with B'B = N S."""
         lengths = np.sqrt(self.n_samples * self.variances)[:, None]
-        return np.multiply(lengths, self.components, out=out)
+        np.multiply(lengths, self.components, out=out)
+        return out
 
     def _stacked(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
         """Merge: N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d'."""
