@@ -15,7 +15,7 @@ setup: .venv/ready
 
 .venv-bench/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench
-	$(BENCH)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,bench]"
+	$(BENCH)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,bench,dask,images]"
 	@touch $@
 
 demo: .venv/ready        ## the main job on scikit-learn's digits

@@ -13,7 +13,18 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import drift, exact, growth, histograms, limits, peers, small, startup
+from benchmarks import (
+    drift,
+    eigenspaces,
+    exact,
+    growth,
+    histograms,
+    limits,
+    peers,
+    pictures,
+    small,
+    startup,
+)
 from benchmarks.scene import FULL, QUICK, Scale
 from benchmarks.table import Benchmark, Row, in_words, show
 from benchmarks.timing import machine
@@ -25,7 +36,9 @@ GROUPS: dict[str, list[Benchmark]] = {
     "growth": growth.BENCHMARKS,
     "exact": exact.BENCHMARKS,
     "drift": drift.BENCHMARKS,
+    "eigenspaces": eigenspaces.BENCHMARKS,
     "histograms": histograms.BENCHMARKS,
+    "pictures": pictures.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,
 }

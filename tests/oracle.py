@@ -61,3 +61,20 @@ def log_marginal_likelihood(kernel, noise, X, T):
     assert sign == 1
     fits = [t @ solve(K, t) for t in T.T]
     return sum(-0.5 * (fit + logdet + len(X) * np.log(2 * np.pi)) for fit in fits)
+
+
+def scatter(X):
+    """The mean (D,) and the sum of the outer products of deviations from it, (D, D), by rows."""
+    mean = sum(X) / len(X)
+    return mean, sum(np.outer(x - mean, x - mean) for x in X)
+
+
+def scatter_between(X, Y):
+    """sum_j n_j (m_j - mu)(m_j - mu)', (D, D), for parts Y (n, C) of each row in each class."""
+    mean, S = sum(X) / len(X), np.zeros((X.shape[1], X.shape[1]))
+    for parts in Y.T:
+        n = sum(parts)
+        if n > 0:
+            m = sum(p * x for p, x in zip(parts, X, strict=True)) / n
+            S += n * np.outer(m - mean, m - mean)
+    return S

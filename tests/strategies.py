@@ -62,3 +62,18 @@ def row_sets(draw, n, min_size=1):
 def examples(rng, n, d=3, classes=4):
     """n inputs (n, d) and labels (n,)."""
     return rng.normal(size=(n, d)), rng.integers(0, classes, n)
+
+
+@st.composite
+def row_tables(draw, max_rows=30, max_columns=12):
+    """X (N, D): a decaying spectrum, a shift, perhaps constant columns and repeated rows."""
+    N, D = draw(st.integers(1, max_rows)), draw(st.integers(1, max_columns))
+    rng = np.random.default_rng(draw(seeds))
+    X = rng.normal(size=(N, D)) * np.logspace(0, -draw(st.floats(0, 4)), D)
+    X = X @ np.linalg.qr(rng.normal(size=(D, D)))[0]
+    X += draw(st.sampled_from([0.0, 1.0, 100.0]))
+    if draw(st.booleans()):
+        X[:, rng.integers(D)] = 3.0
+    if draw(st.booleans()):
+        X[rng.integers(N, size=N // 2)] = X[0]
+    return X * draw(st.sampled_from([1.0, 1e-3, 1e5]))

@@ -8,6 +8,7 @@ itself, eps |K| |K^-1| in the 1-norm.
 from __future__ import annotations
 
 import numpy as np
+import oracle
 
 
 def tolerance(K, solver="cholesky", dtype=np.float64):
@@ -49,3 +50,38 @@ def assert_rounded(got, want, roundings=100, scale=None):
     scale = abs(want).max(initial=0) if scale is None else scale
     error = abs(got - want).max(initial=0)
     assert error <= roundings * np.finfo(float).eps * scale, f"{error:.2g} at scale {scale:.2g}"
+
+
+def scatter_error(X, held=None, edits=1):
+    """The error that the scatter of X, kept over some edits, may have.
+
+    LAPACK's singular values are good to about ninety roundings of the largest. Each edit adds
+    that once, for the largest set `held` on the way. Means are rounded, which shows in rows that
+    lie far from zero: a shift of e moves a scatter by N e times the spread.
+    """
+    held = X if held is None else held
+    _, S = oracle.scatter(np.asarray(held))
+    largest, eps = np.linalg.norm(S, 2), np.finfo(float).eps
+    shift = 4 * eps * abs(held).max() * np.sqrt(X.shape[1] * len(held))
+    return 100 * edits * (eps * largest + shift * (np.sqrt(largest) + shift))
+
+
+def assert_models(eigenspace, X, held=None, edits=1):
+    """Is this the eigenspace of the rows X, as far as rounding over so many edits allows?"""
+    held = X if held is None else held
+    mean, S = oracle.scatter(X)
+    N, D = X.shape
+    assert eigenspace.n_samples == N
+    assert_rounded(eigenspace.mean, mean, 4 * edits * len(held) / N, abs(held).max())
+    P, variances = eigenspace.components, eigenspace.variances
+    # Directions may be read off products of rows, as far apart as the squares of their lengths;
+    # from 1e-12 on they are made orthogonal anew.
+    apart = min(variances[0] / variances[-1], 1e-12 / np.finfo(float).eps) if len(P) else 1
+    assert_rounded(P @ P.T, np.eye(len(P)), 100 * max(P.shape) + 10 * apart, 1.0)
+    assert (np.diff(variances) <= 0).all()
+    assert (variances > 0).all()
+    assert len(P) <= min(N - 1, D)
+    assert eigenspace.discarded == 0
+    error = abs(N * eigenspace.covariance() - S).max(initial=0)
+    bound = scatter_error(X, held, edits)
+    assert error <= bound, f"{error / bound:.2g} times the tolerance"

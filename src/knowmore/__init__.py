@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from knowmore.errors import KnowmoreError
-    from knowmore.estimators import EigenspaceLDA, EigenspacePCA, GPClassifier, GPRegressor
+    from knowmore.estimators import (
+        EigenspaceLDA,
+        EigenspacePCA,
+        GPClassifier,
+        GPRegressor,
+        SubspaceMonitor,
+    )
     from knowmore.linalg import Eigenspace, Truncation
 
 __all__ = [
@@ -32,6 +38,7 @@ __all__ = [
     "GPClassifier",
     "GPRegressor",
     "KnowmoreError",
+    "SubspaceMonitor",
     "Truncation",
 ]
 
@@ -43,6 +50,7 @@ _HOMES = {
     "GPClassifier": "knowmore.estimators",
     "GPRegressor": "knowmore.estimators",
     "KnowmoreError": "knowmore.errors",
+    "SubspaceMonitor": "knowmore.estimators",
     "Truncation": "knowmore.linalg",
 }
 

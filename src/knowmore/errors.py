@@ -56,3 +56,7 @@ class NotPositiveDefinite(KnowmoreError, np.linalg.LinAlgError):
 
 class MissingExtra(KnowmoreError, ImportError):
     """An optional part of knowmore whose libraries are not installed."""
+
+
+class MissingData(KnowmoreError, FileNotFoundError):
+    """A data set whose file is in none of the folders where it may be."""

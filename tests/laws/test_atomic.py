@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from knowmore import GPClassifier
+from knowmore import EigenspaceLDA, EigenspacePCA, GPClassifier
 
 
 class Injected(Exception):
@@ -97,6 +97,38 @@ def test_a_fault_while_a_question_folds_edits_loses_none(operation, solver):
             continue
         break
     assert step > 5, "no step was hit"
+
+
+SUBSPACES = {
+    "PCA fit": (EigenspacePCA, lambda pca, X, y: pca.fit(X + 1)),
+    "PCA partial_fit": (EigenspacePCA, lambda pca, X, y: pca.partial_fit(X[:3])),
+    "PCA forget": (EigenspacePCA, lambda pca, X, y: pca.forget(X[:3])),
+    "PCA merge": (EigenspacePCA, lambda pca, X, y: pca.merge(pca)),
+    "LDA fit": (EigenspaceLDA, lambda lda, X, y: lda.fit(X + 1, y)),
+    "LDA partial_fit": (EigenspaceLDA, lambda lda, X, y: lda.partial_fit(X[:3], y[:3] + 5)),
+    "LDA forget": (EigenspaceLDA, lambda lda, X, y: lda.forget(X[:3], y[:3])),
+    "LDA merge": (EigenspaceLDA, lambda lda, X, y: lda.merge(lda)),
+    "LDA absorb": (EigenspaceLDA, lambda lda, X, y: lda.absorb(X[:5] + 0.1)),
+}
+
+
+@pytest.mark.parametrize("operation", SUBSPACES)
+def test_a_fault_at_any_step_of_an_eigenspace_changes_nothing(operation):
+    kind, act = SUBSPACES[operation]
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
+    estimator = kind().fit(X, y)
+    state = vars(estimator).copy()
+    for step in range(1, 10_000):
+        try:
+            with FaultAt(step):
+                act(estimator, X, y)
+        except Injected:
+            assert vars(estimator) == state
+            continue
+        break
+    assert step > 10, "no step was hit"
+    assert vars(estimator) != state
 
 
 def test_the_threads_are_given_back_after_a_fault():

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tolerance import assert_rounded
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,6 +94,57 @@ def test_a_missing_peer_says_how_to_get_it(tmp_path: Path) -> None:
     out = tmp_path / "found.json"
     text, found = run("benchmarks", "--quick", "--only", "peers.fantasy", out=out)
     assert "not installed: pip install knowmore[bench]" in text
+    assert [(row["measured"], row["met"]) for row in found["rows"]] == [(None, None)]
+
+
+@pytest.fixture(scope="module")
+def spaces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("results") / "eigenspaces.json"
+    _, found = run("benchmarks", "--quick", "--only", "eigenspaces", out=out)
+    return {row["name"]: row for row in found["rows"]}
+
+
+def test_eigenspaces_are_measured_where_their_data_and_peers_are(
+    spaces: dict[str, dict[str, Any]],
+) -> None:
+    for name, row in spaces.items():
+        missing = "not in KNOWMORE_DATA" in row["note"] or "not installed" in row["note"]
+        assert missing == (row["measured"] is None), name
+        assert missing or np.isfinite(row["measured"]), name
+    assert {row["benchmark"] for row in spaces.values()} == {
+        f"eigenspaces.{name}"
+        for name in ("orl_faces", "long_table", "forgetting", "merged", "new_class")
+    }
+
+
+def test_eigenspaces_err_as_scikit_learn_does_and_no_more(
+    spaces: dict[str, dict[str, Any]],
+) -> None:
+    rows = [row for name, row in spaces.items() if name.startswith("table, whole stream")]
+    assert len(rows) == 2
+    for row in rows:
+        assert row["met"] is True
+        # They err by what both drop: what either rounds is within the margin.
+        assert row["raw"]["apart"] <= (row["target"]["bound"] - 1) * row["measured"]
+
+
+def test_eigenspaces_that_keep_all_are_the_batch_fit(spaces: dict[str, dict[str, Any]]) -> None:
+    (forgotten,) = [row for name, row in spaces.items() if "scaled error of the scatter" in name]
+    assert_rounded(forgotten["measured"] * np.finfo(float).eps, 0.0, scale=1.0)
+    merged = [row for name, row in spaces.items() if "relative error of the scatter" in name]
+    assert all(row["met"] for row in merged)
+
+
+def test_a_class_more_gives_the_answers_of_a_refit(spaces: dict[str, dict[str, Any]]) -> None:
+    (exact,) = [row for name, row in spaces.items() if name.endswith("ask one, exact")]
+    assert exact["raw"]["agreement"] == 1.0
+
+
+def test_faces_that_are_not_there_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    out = tmp_path / "found.json"
+    text, found = run("benchmarks", "--quick", "--only", "eigenspaces.orl_faces", out=out)
+    assert "orl_faces.npz is not in KNOWMORE_DATA" in text
     assert [(row["measured"], row["met"]) for row in found["rows"]] == [(None, None)]
 
 

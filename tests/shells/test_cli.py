@@ -14,7 +14,8 @@ from knowmore import cli
 from knowmore.cli.app import app
 from knowmore.errors import MissingExtra
 from knowmore.experiments import REPRODUCTIONS
-from knowmore.experiments.findings import Report, require
+from knowmore.experiments.findings import Report
+from knowmore.extras import require
 
 
 def invoke(*arguments):

@@ -85,7 +85,8 @@ for _name, _about in REPRODUCTIONS.items():
 def _present(name: str, out: Path, seed: int, quick: bool) -> None:
     """Run an experiment under a progress bar and tell what it found."""
     from knowmore.cli.console import tell, watched
-    from knowmore.experiments.findings import folder, require
+    from knowmore.experiments.findings import folder
+    from knowmore.extras import require
 
     # Before the work, not after it.
     require("matplotlib", "plots")

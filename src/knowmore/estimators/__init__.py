@@ -2,6 +2,7 @@
 
 from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
 from knowmore.estimators.lda import EigenspaceLDA
+from knowmore.estimators.monitor import SubspaceMonitor
 from knowmore.estimators.pca import EigenspacePCA
 
-__all__ = ["EigenspaceLDA", "EigenspacePCA", "GPClassifier", "GPRegressor"]
+__all__ = ["EigenspaceLDA", "EigenspacePCA", "GPClassifier", "GPRegressor", "SubspaceMonitor"]

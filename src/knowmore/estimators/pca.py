@@ -171,8 +171,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @property
     def noise_variance_(self) -> float:
         """The mean variance along the directions that were dropped."""
-        others = min(self.n_samples_, len(self.mean_)) - self.n_components_
-        return float(self._held.discarded * self._unbiased / others) if others > 0 else 0.0
+        return self._held.noise * self._unbiased
 
     @property
     def n_components_(self) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from knowmore.errors import InvalidInput, MissingExtra
+from knowmore.errors import InvalidInput
+from knowmore.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,18 +73,6 @@ def folder(out: Path) -> Path:
             f"Name another one with --out."
         ) from error
     return out
-
-
-def require(library: str, extra: str) -> None:
-    """Complain in words if an optional library is not installed."""
-    try:
-        found = find_spec(library) is not None
-    except ValueError:
-        found = False
-    if not found:
-        raise MissingExtra(
-            f'{library} is not installed. It comes with: pip install "knowmore[{extra}]"'
-        )
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:

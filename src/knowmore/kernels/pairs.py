@@ -7,7 +7,6 @@ division stays a division.
 """
 
 # numba's decorator is untyped; the functions under it are not.
-# mypy: allow-untyped-decorators
 
 from __future__ import annotations
 

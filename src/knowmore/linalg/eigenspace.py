@@ -12,8 +12,9 @@ its principal directions are the merged model. Splitting is the same identity so
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import reduce
+from math import hypot, sqrt
 from numbers import Integral
 from typing import Any, NamedTuple, Self, TypeVar, final
 
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.linalg.spectrum import EPS, Truncation, scale_of, spectrum, squared
+from knowmore.linalg.spectrum import EPS, Truncation, scale_of, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
@@ -32,8 +33,22 @@ _T = TypeVar("_T", "Eigenspace", "_Rows")
 _BLOCK = 2**22
 # and its blocks are merged whole up to so many columns, where no model has more directions.
 _COLUMNS = 2048
-# Edits leave a few roundings each behind: how many in all before a difference is called wrong.
-_ROUNDINGS = 64
+# What is off by so many times the estimated rounding is wrong.
+ROUNDINGS = 64
+
+
+class Rounding(NamedTuple):
+    """How far roundings may have moved a sum of rows and their scatter, as lengths."""
+
+    sum: float = 0.0
+    scatter: float = 0.0
+
+    def more(self, scatter: float) -> Rounding:
+        """One rounding more, taken as independent of those before."""
+        return Rounding(self.sum, hypot(self.scatter, float(scatter)))
+
+
+EXACT = Rounding()
 
 
 @final
@@ -46,6 +61,7 @@ class Eigenspace:
     components : P, (d, D), orthonormal rows, largest variance first
     variances : the diagonal of Lambda, (d,), with 1/N
     discarded : the variance that was dropped, tr S - sum(variances); zero: the model is exact
+    rounding : how far roundings may have moved the sum N mu and the scatter N S, an estimate
 
     Examples
     --------
@@ -64,6 +80,7 @@ class Eigenspace:
     components: Array
     variances: Array
     discarded: float = 0.0
+    rounding: Rounding = EXACT
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_samples, Integral) or self.n_samples < 1:
@@ -74,8 +91,10 @@ class Eigenspace:
                 f"The components have shape {self.components.shape}, but the variances and the "
                 f"mean ask for {shape}."
             )
-        for array in (self.mean, self.components, self.variances):
-            array.flags.writeable = False
+        for name in "mean", "components", "variances":
+            view = getattr(self, name).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
 
     @classmethod
     def of(cls, X: Any, rank: int | Truncation | None = None) -> Self:
@@ -94,12 +113,16 @@ class Eigenspace:
 
     @classmethod
     def _of(cls, rows: _Rows, rule: Truncation) -> Self:
-        values, P, dropped = spectrum(rows.B, rule, rows.discarded)
         N = rows.n_samples
+        # Rows that are all alike differ from their mean by its rounding.
+        least = rows.rounding.sum / np.sqrt(N)
+        values, P, dropped = spectrum(rows.B, rule, rows.discarded, least, most=N - 1)
         variances = squared(values / np.sqrt(N))
         # What is nothing beside the largest may be nothing at all in double precision.
         seen = int((variances > 0).sum())
-        return cls(N, rows.mean, P[:seen], variances[:seen], (rows.discarded + dropped) / N)
+        P, variances, discarded = P[:seen], variances[:seen], (rows.discarded + dropped) / N
+        rounding = rows.rounding.more(len(rows.B) * EPS * values[:1].sum() ** 2)
+        return cls(N, rows.mean, P, variances, discarded, rounding)
 
     def merge(self, other: Eigenspace, rank: int | Truncation | None = None) -> Eigenspace:
         """The model of the union of both sets of rows; exact if both are and nothing is dropped."""
@@ -135,12 +158,19 @@ class Eigenspace:
             self.components[:keep],
             self.variances[:keep],
             self.discarded + float(self.variances[keep:].sum()),
+            self.rounding,
         )
 
     @property
     def total_variance(self) -> float:
         """tr S, what was discarded included."""
         return float(self.variances.sum()) + self.discarded
+
+    @property
+    def noise(self) -> float:
+        """The mean variance along the directions that were dropped."""
+        others = min(self.n_samples, len(self.mean)) - len(self.variances)
+        return self.discarded / others if others > 0 else 0.0
 
     def covariance(self) -> Array:
         """P' Lambda P, (D, D): S itself if nothing was discarded."""
@@ -166,15 +196,9 @@ class Eigenspace:
             return np.zeros(0)
         return np.asarray(linalg.subspace_angles(self.components.T, other.components.T))
 
-    def rounding(self, rows: int = 0, gap: float = 0.0) -> float:
-        """The scatter that some dozens of edits by `rows` rows may leave behind.
-
-        `gap`: the length of the weighted difference of the means; it is as exact as they are.
-        """
-        size = rows + len(self.variances)
-        shift = EPS * abs(self.mean).max() * np.sqrt(len(self.mean) * self.n_samples)
-        whole = self.n_samples * self.total_variance
-        return float(_ROUNDINGS * (size * EPS * whole + shift * (gap + shift)))
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that a copy's arrays are as frozen as these.
+        return Eigenspace, tuple(getattr(self, each.name) for each in fields(self))
 
     def __repr__(self) -> str:
         return (
@@ -186,18 +210,27 @@ class Eigenspace:
 
     @property
     def _rows(self) -> _Rows:
-        N = self.n_samples
-        B = np.sqrt(N * self.variances)[:, None] * self.components
-        return _Rows(N, self.mean, B, N * self.discarded)
+        B = self._scatter_rows(np.empty(self.components.shape))
+        return _Rows(self.n_samples, self.mean, B, self.n_samples * self.discarded, self.rounding)
+
+    def _scatter_rows(self, out: Array) -> Array:
+        """B (d, D) with B'B = N S."""
+        lengths = np.sqrt(self.n_samples * self.variances)[:, None]
+        np.multiply(lengths, self.components, out=out)
+        return out
 
     def _stacked(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
         """Merge: N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d'."""
-        one = self._rows
-        N1, N2, N3 = one.n_samples, two.n_samples, one.n_samples + two.n_samples
-        mean = (N1 * one.mean + N2 * two.mean) / N3
-        d = np.sqrt(N1 * N2 / N3) * (one.mean - two.mean)
-        B = np.concatenate([one.B, two.B, d[None]])
-        rows = _Rows(N3, mean, B, one.discarded + two.discarded)
+        N1, N2, N3 = self.n_samples, two.n_samples, self.n_samples + two.n_samples
+        mean = (N1 * self.mean + N2 * two.mean) / N3
+        weight = sqrt(N1 * N2 / N3)
+        d = weight * (self.mean - two.mean)
+        k = len(self.variances)
+        B = np.empty((k + len(two.B) + 1, len(d)))
+        self._scatter_rows(out=B[:k])
+        B[k:-1], B[-1] = two.B, d
+        rounding = _joint_rounding(self, two, weight, d)
+        rows = _Rows(N3, mean, B, N1 * self.discarded + two.discarded, rounding)
         return Eigenspace._of(rows, Truncation.by(rank))
 
     def _reduced(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
@@ -209,7 +242,8 @@ class Eigenspace:
                 f"{N2} rows are to be taken out of {N1}. A model of no rows has no mean: "
                 f"at least one must be left."
             )
-        d = np.sqrt(N1 * N2 / N3) * (self.mean - two.mean)
+        weight = sqrt(N1 * N2 / N3)
+        d = weight * (self.mean - two.mean)
         mean = (N1 * self.mean - N2 * two.mean) / N3
         B = np.concatenate([two.B, d[None]])
         # Whatever the scale of the data, the squares are near one.
@@ -222,24 +256,25 @@ class Eigenspace:
             squares, R = squares[::-1], R[:, ::-1]
             outside = max(float((B * B).sum() - (G * G).sum()), 0.0)
             deficit = (outside - float(squares[squares < 0].sum())) * unit * unit
-            self._check_was_in(deficit, len(B), float(np.linalg.norm(d)))
-            seen = int((squares > len(P) * EPS * whole.max(initial=0.0)).sum())
-            squares = squares[: min(N3 - 1, seen)] * unit * unit
+            rounding = _joint_rounding(self, two, weight, d)
+            rounding = rounding.more((len(P) + len(B)) * EPS * whole.max(initial=0.0) * unit * unit)
+            self._check_was_in(deficit, rounding.scatter)
+            squares = squares[: N3 - 1] * unit * unit
+            squares = squares[squares > rounding.scatter]
             lost = max(N1 * self.discarded - two.discarded - deficit, 0.0)
             keep = Truncation.by(rank).count(squares, lost)
-            components = R[:, :keep].T @ P
+            components = with_signs(R[:, :keep].T @ P)
         lost += float(squares[keep:].sum())
-        return Eigenspace(N3, mean, components, squares[:keep] / N3, lost / N3)
+        return Eigenspace(N3, mean, components, squares[:keep] / N3, lost / N3, rounding)
 
-    def _check_was_in(self, deficit: float, rows: int, gap: float) -> None:
+    def _check_was_in(self, deficit: float, rounding: float) -> None:
         """Complain if more variance is taken out than is there: kept, dropped, or rounded away.
 
         Rows that were in took part in what was kept or in what was dropped, so the variance that
         is missing from the first is at most the second.
         """
         whole = self.n_samples * self.total_variance
-        rounding = self.rounding(rows, gap)
-        if deficit > self.n_samples * self.discarded + rounding:
+        if deficit > self.n_samples * self.discarded + ROUNDINGS * rounding:
             raise InvalidInput(
                 f"These rows are not all in the model: taking them out would leave a variance "
                 f"below zero by {deficit:.2g}, where it holds {whole:.2g} in all and has dropped "
@@ -268,12 +303,32 @@ class _Rows(NamedTuple):
     mean: Array
     B: Array
     discarded: float = 0.0
+    rounding: Rounding = EXACT
 
     @classmethod
     def of(cls, X: Array) -> _Rows:
         with np.errstate(over="ignore", invalid="ignore"):
             mean = X.mean(axis=0)
-            return cls(len(X), mean, X - mean)
+            B = X - mean
+        sum_ = EPS * len(X) * abs(mean).max() * sqrt(X.shape[1])
+        return cls(len(X), mean, B, 0.0, Rounding(float(sum_)))
+
+
+def _joint_rounding(one: Eigenspace, two: _Rows, weight: float, d: Array) -> Rounding:
+    """What is rounded when two sets meet, `d` being their means' difference times `weight`.
+
+    Roundings are taken as independent, so that their squares add.
+    """
+    a, b = one.rounding, two.rounding
+    largest = [float(abs(row).max()) for row in (one.mean, two.mean, d)]
+    size = one.n_samples * largest[0] + two.n_samples * largest[1]
+    gap = largest[2] * sqrt(len(d))
+    # The difference of the means is as exact as they are.
+    shift = weight * (a.sum / one.n_samples + b.sum / two.n_samples)
+    return Rounding(
+        hypot(a.sum, b.sum, EPS * size * sqrt(len(d))),
+        hypot(a.scatter, b.scatter, shift * (2 * gap + shift)),
+    )
 
 
 def _blocks(X: Any) -> Iterator[Array]:
@@ -285,7 +340,10 @@ def _blocks(X: Any) -> Iterator[Array]:
         for begin in range(0, X.shape[0], size):
             yield _finite(X[begin : begin + size].toarray().astype(float, copy=False))
     else:
-        X = np.asarray(X, dtype=float)
+        try:
+            X = np.asarray(X, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"X is no table of numbers (N, D): {error}.") from error
         _check_shape(X)
         yield _finite(X)
 

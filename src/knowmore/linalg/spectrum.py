@@ -17,9 +17,11 @@ Array = npt.NDArray[Any]
 
 EPS = float(np.finfo(float).eps)
 
-# Products of rows lose what is below eps times the largest square. A third of the digits as a
-# margin leaves every kept variance ten good ones.
-_SQUARED = EPS ** (1 / 3)
+# Products of rows lose what is below eps times the largest square. Half of the digits as a margin
+# leaves every kept square eight good ones.
+_SQUARED = EPS ** (1 / 2)
+# Sums of squares of anything between these are far from the ends of double precision.
+_TINY, _HUGE = 1e-60, 1e60
 # Directions found from products of rows are orthogonal to about this, or are made so.
 _ORTHOGONAL = 1e-12
 
@@ -78,30 +80,43 @@ class Spectrum(NamedTuple):
     dropped: float
 
 
-def spectrum(A: Array, truncation: Truncation, dropped: float = 0.0) -> Spectrum:
+def spectrum(
+    A: Array,
+    truncation: Truncation,
+    dropped: float = 0.0,
+    least: float = 0.0,
+    most: int | None = None,
+) -> Spectrum:
     """The orthonormal P (d, D) and values s with A'A = P' diag(s^2) P for A (k, D), largest first.
 
     P is read off the smaller of AA' and A'A when what is kept stands well above what squaring
     loses, and off a singular value decomposition of A when it does not. `dropped` is a sum of
-    squares that was lost before; the fraction of a truncation counts it.
+    squares that was lost before; the fraction of a truncation counts it. Values up to `least` are
+    nothing, as are those that rounding alone could make, and any beyond the `most` that A can have.
     """
     scale = scale_of(A)
     if scale == 0:
         return Spectrum(np.zeros(0), np.zeros((0, A.shape[1])), 0.0)
-    A = A / scale
+    A = A if scale == 1 else A / scale
     lost = dropped / scale / scale
     with threads_for(A.size, min(A.shape)):
-        found = _by_squares(A, truncation, lost) or _by_values(A, truncation, lost)
+        found = _by_squares(A, truncation, lost, most)
+        if found is None or found.values[-1:].sum() <= least / scale:
+            found = _by_values(A, truncation, lost, least / scale, most)
     values, P, rest = found
-    return Spectrum(values * scale, _with_signs(P), rest * scale * scale)
+    return Spectrum(values * scale, with_signs(P), rest * scale * scale)
 
 
 def scale_of(A: Array) -> float:
-    """The power of two above the largest entry of A; zero if A is. Dividing by it is exact."""
-    size = float(abs(A).max(initial=0.0))
+    """What A is to be divided by before it is squared: one, or a power of two, which is exact.
+
+    Zero if A is.
+    """
+    # Not abs(A).max(): a copy of a large A takes longer than looking at it twice.
+    size = max(float(A.max(initial=0.0)), -float(A.min(initial=0.0)))
     if not np.isfinite(size):
         raise InvalidInput("The values are too large for double precision. Scale the data first.")
-    return float(2.0 ** np.frexp(size)[1]) if size else 0.0
+    return 1.0 if _TINY < size < _HUGE else float(2.0 ** np.frexp(size)[1]) if size else 0.0
 
 
 def squared(values: Array) -> Array:
@@ -116,10 +131,10 @@ def squared(values: Array) -> Array:
     return np.asarray(squares)
 
 
-def _by_squares(A: Array, truncation: Truncation, lost: float) -> Spectrum | None:
+def _by_squares(A: Array, truncation: Truncation, lost: float, most: int | None) -> Spectrum | None:
     tall = len(A) > A.shape[1]
     squares, U = linalg.eigh(A.T @ A if tall else A @ A.T, driver="evd", check_finite=False)
-    squares, U = squares[::-1].clip(0), U[:, ::-1]
+    squares, U = squares[::-1][:most].clip(0), U[:, ::-1]
     keep = truncation.count(squares, lost)
     if keep and squares[keep - 1] < _SQUARED * squares[0]:
         return None
@@ -131,12 +146,14 @@ def _by_squares(A: Array, truncation: Truncation, lost: float) -> Spectrum | Non
         return Spectrum(np.sqrt(kept), np.ascontiguousarray(U[:, :keep].T), rest)
     values = np.sqrt(kept)
     P = (U[:, :keep] / values).T @ A
-    if keep and len(squares) * EPS * squares[0] > _ORTHOGONAL * kept[-1]:
+    if keep and EPS * squares[0] > _ORTHOGONAL * kept[-1]:
         P = 1.5 * P - 0.5 * (P @ P.T) @ P
     return Spectrum(values, P, rest)
 
 
-def _by_values(A: Array, truncation: Truncation, lost: float) -> Spectrum:
+def _by_values(
+    A: Array, truncation: Truncation, lost: float, least: float, most: int | None
+) -> Spectrum:
     if len(A) > A.shape[1]:
         A = np.asarray(np.linalg.qr(A, mode="r"))
     try:
@@ -144,15 +161,18 @@ def _by_values(A: Array, truncation: Truncation, lost: float) -> Spectrum:
     except np.linalg.LinAlgError:
         # Divide and conquer may fail to converge where plain iteration does not.
         _, values, P = linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
-    rank = int((values > max(A.shape) * EPS * values[0]).sum())
-    squares = values[:rank] ** 2
+    rank = int((values > max(max(A.shape) * EPS * values[0], least)).sum())
+    squares = values[:rank][:most] ** 2
     keep = truncation.count(squares, lost)
     return Spectrum(values[:keep], P[:keep], float(squares[keep:].sum()))
 
 
-def _with_signs(P: Array) -> Array:
-    """The rows of P with their largest entry positive, as scikit-learn has them."""
+def with_signs(P: Array) -> Array:
+    """P, its rows turned so that their largest entry is positive, as scikit-learn has them."""
     if len(P) == 0:
         return P
-    largest = np.take_along_axis(P, abs(P).argmax(axis=1)[:, None], axis=1)
-    return P * np.where(largest < 0, -1.0, 1.0)
+    each, high, low = np.arange(len(P)), P.argmax(axis=1), P.argmin(axis=1)
+    above, below = P[each, high], -P[each, low]
+    turned = (below > above) | ((below == above) & (low < high))
+    P[turned] *= -1
+    return P

@@ -4,6 +4,7 @@ from knowmore.models.covariance import Covariance
 from knowmore.models.discriminant import ClassMeans, Discriminant
 from knowmore.models.gp import GP, LeftOut
 from knowmore.models.targets import Targets, one_vs_all, real_values
+from knowmore.models.window import Window, lagged
 
 __all__ = [
     "GP",
@@ -12,6 +13,8 @@ __all__ = [
     "Discriminant",
     "LeftOut",
     "Targets",
+    "Window",
+    "lagged",
     "one_vs_all",
     "real_values",
 ]

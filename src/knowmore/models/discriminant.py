@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace, Truncation
+from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.linalg.threads import threads_for
 
@@ -129,9 +130,14 @@ class Discriminant:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace, and F = B Z."""
+        """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace, and F = B Z.
+
+        The class means are exact, but S_T lacks what truncation dropped: they would spread more
+        than it along some direction. So what was dropped is spread evenly over all directions, as
+        probabilistic PCA has it.
+        """
         total = self.total
-        Z = total.components.T / np.sqrt(total.n_samples * total.variances)
+        Z = total.components.T / np.sqrt(total.n_samples * (total.variances + total.noise))
         B = self.between.rows(total.mean)
         with threads_for(Z.size, len(B)):
             return Z, B @ Z
@@ -162,8 +168,11 @@ class Discriminant:
     @cached_property
     def _within(self) -> Array:
         """The part of the scatter within the classes along each discriminant, (q,)."""
-        least = len(self.total.variances) * EPS
-        return np.asarray(np.maximum(1 - self.directions.separations, least))
+        U, separations = self.directions
+        # At least what truncation dropped along it, or a rounding of the whole.
+        noise = self.n_samples * self.total.noise * (U**2).sum(axis=0)
+        least = np.maximum(noise, len(self.total.variances) * EPS)
+        return np.asarray(np.maximum(1 - separations, least))
 
     @cached_property
     def _centres(self) -> Array:
@@ -186,9 +195,10 @@ class Discriminant:
             return
         deficit = float(((separations - 1).clip(0) / (U**2).sum(axis=0)).sum())
         total = self.total
-        allowed = total.n_samples * total.discarded + total.rounding(
-            len(self.between.names), np.sqrt(total.n_samples * total.total_variance)
-        )
+        # The class means are rounded like the rows.
+        spread = np.sqrt(total.n_samples * total.total_variance)
+        rounding = total.rounding.more(spread * total.rounding.sum / np.sqrt(total.n_samples))
+        allowed = total.n_samples * total.discarded + ROUNDINGS * rounding.scatter
         if deficit > allowed:
             raise InvalidInput(
                 "Not all of these rows had these labels: without them the classes would spread "

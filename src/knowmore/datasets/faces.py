@@ -1,0 +1,25 @@
+"""Pictures of faces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from knowmore.datasets.location import find
+from knowmore.examples import Examples
+
+# Rows and columns of a picture.
+FACE_SHAPE = (112, 92)
+
+
+def orl_faces() -> Examples:
+    """The ORL faces: ten pictures of each of forty people, in the order of people and pictures.
+
+    X (400, 10304) are the grey levels row by row, divided by 255 and so in [0, 1]; labels are "s1"
+    to "s40", ids are the names of the files, "s1/1.pgm". AT&T Laboratories Cambridge, 1992-1994;
+    F. Samaria and A. Harter, Parameterisation of a Stochastic Model for Human Face Identification,
+    WACV 1994.
+    """
+    with np.load(find("orl_faces.npz")) as file:
+        images, names = file["images"], file["names"]
+    people = np.array([name.partition("/")[0] for name in names])
+    return Examples.of(images.reshape(len(images), -1) / 255, people, tuple(names.tolist()))

@@ -1,0 +1,38 @@
+"""Where the files of the data sets are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from knowmore.errors import MissingData
+
+VARIABLE = "KNOWMORE_DATA"
+_BESIDE = Path("shared", "data")
+
+
+def find(name: str) -> Path:
+    """The file of that name, in the folder KNOWMORE_DATA or else in ../shared/data.
+
+    The latter is looked for beside the working directory and beside the checkout of knowmore. A
+    folder that was named is the only one that counts.
+    """
+    folders = _folders()
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    named = os.environ.get(VARIABLE)
+    why = f"{VARIABLE} names it" if named else f"../{_BESIDE} is looked in as {VARIABLE} is not set"
+    raise MissingData(
+        f"The data file {name!r} is not in {' or '.join(map(str, folders))} ({why}). "
+        f"knowmore brings no data along: set {VARIABLE} to the folder that holds the file, "
+        f"or put that folder at ../{_BESIDE} and leave {VARIABLE} unset."
+    )
+
+
+def _folders() -> tuple[Path, ...]:
+    named = os.environ.get(VARIABLE)
+    if named:
+        return (Path(named),)
+    checkout = Path(__file__).resolve().parents[3]
+    return tuple(dict.fromkeys(root.parent / _BESIDE for root in (Path.cwd(), checkout)))

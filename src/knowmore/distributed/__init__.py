@@ -1,0 +1,36 @@
+"""The same algebra over Dask: models of data that are spread over many places.
+
+Each shard is learnt where it is, and the models are merged in a tree; what travels is models, not
+rows. At full rank the result is the model of all rows, to rounding, whatever the shards, their
+order and the tree. It runs on the cluster of the active `distributed.Client` if there is one, else
+on Dask's local scheduler. Work that is lost with a worker is done again.
+
+A shard is taken out as rows are: the same algebra, and nothing to add to it.
+
+>>> import dask.array as da
+>>> import numpy as np
+>>> from knowmore import Eigenspace, EigenspacePCA
+>>> from knowmore.distributed import eigenspace, fit
+>>> X = np.random.default_rng(0).normal(size=(100, 5))
+>>> spread = da.from_array(X, chunks=(30, 2))
+>>> whole = eigenspace(spread)
+>>> whole
+Eigenspace(100 rows of 5, 5 directions, discarded 0)
+>>> whole - Eigenspace.of(X[30:60])                      # without the second shard
+Eigenspace(70 rows of 5, 5 directions, discarded 0)
+>>> fit(EigenspacePCA(), spread).forget(X[30:60]).n_samples_
+70
+"""
+
+from __future__ import annotations
+
+from knowmore.extras import require
+
+# Before the imports that would fail in other words.
+require("dask", "dask")
+require("distributed", "dask")
+
+from knowmore.distributed.shards import read  # noqa: E402
+from knowmore.distributed.trees import eigenspace, fit  # noqa: E402
+
+__all__ = ["eigenspace", "fit", "read"]

@@ -1,0 +1,135 @@
+"""Data sets: where they are looked for, and what the real files hold."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import knowmore
+from knowmore.datasets import FACE_SHAPE, animals_with_attributes, find, orl_faces
+from knowmore.errors import InvalidInput, KnowmoreError, MissingData
+
+
+def read(load, *arguments):
+    """What the loader gives, or a skip where the data are absent."""
+    try:
+        return load(*arguments)
+    except MissingData as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def faces():
+    return read(orl_faces)
+
+
+# -- where they are ------------------------------------------------------------------------------
+
+
+def test_the_folder_named_is_the_only_one(tmp_path, monkeypatch):
+    beside = tmp_path / "shared" / "data"
+    beside.mkdir(parents=True)
+    (beside / "some.npz").touch()
+    (tmp_path / "project").mkdir()
+    (tmp_path / "named").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.delenv("KNOWMORE_DATA", raising=False)
+    assert find("some.npz") == beside / "some.npz"
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path / "named"))
+    with pytest.raises(MissingData):
+        find("some.npz")
+    (tmp_path / "named" / "some.npz").touch()
+    assert find("some.npz") == tmp_path / "named" / "some.npz"
+    monkeypatch.setenv("KNOWMORE_DATA", "")
+    assert find("some.npz") == beside / "some.npz"
+
+
+@pytest.mark.parametrize(
+    ("load", "name"), [(orl_faces, "orl_faces.npz"), (animals_with_attributes, "awa_features.npz")]
+)
+def test_absent_data_say_what_to_do(load, name, tmp_path, monkeypatch):
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    words = (
+        f"The data file '{name}' is not in {tmp_path} (KNOWMORE_DATA names it). knowmore brings "
+        f"no data along: set KNOWMORE_DATA to the folder that holds the file, or put that folder "
+        f"at ../shared/data and leave KNOWMORE_DATA unset."
+    )
+    with pytest.raises(MissingData, match=f"^{re.escape(words)}$") as caught:
+        load()
+    assert isinstance(caught.value, KnowmoreError)
+    assert isinstance(caught.value, FileNotFoundError)
+
+
+def test_both_places_are_named_where_no_folder_is(tmp_path, monkeypatch):
+    monkeypatch.delenv("KNOWMORE_DATA", raising=False)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    with pytest.raises(MissingData, match="is looked in as KNOWMORE_DATA is not set") as caught:
+        find("never.npz")
+    checkout = Path(knowmore.__file__).resolve().parents[2]
+    for beside in tmp_path / "project", checkout:
+        assert str(beside.parent / "shared" / "data") in str(caught.value)
+
+
+# -- what they hold ------------------------------------------------------------------------------
+
+
+def test_faces_are_the_pictures_in_their_order(faces):
+    assert faces.X.shape == (400, FACE_SHAPE[0] * FACE_SHAPE[1])
+    assert faces.X.dtype == np.float64
+    # Division only: every number is a grey level again.
+    levels = faces.X * 255
+    assert faces.X.min() >= 0
+    assert faces.X.max() <= 1
+    np.testing.assert_array_equal(levels.round().astype(np.uint8) / 255, faces.X)
+    assert faces.names[:2] == ("s1/1.pgm", "s1/2.pgm")
+    assert faces.names[-1] == "s40/10.pgm"
+    assert Counter(faces.labels.tolist()) == {f"s{i}": 10 for i in range(1, 41)}
+    assert all(
+        name.startswith(f"{label}/") for name, label in zip(faces.ids, faces.labels, strict=True)
+    )
+
+
+def test_nearest_neighbours_recognise_faces_as_published(faces):
+    early = np.array([int(name.partition("/")[2].partition(".")[0]) <= 5 for name in faces.names])
+    A, B = faces.X[~early], faces.X[early]
+    squares = (A**2).sum(axis=1)[:, None] - 2 * A @ B.T + (B**2).sum(axis=1)
+    found = faces.labels[early][squares.argmin(axis=1)]
+    assert f"{(found == faces.labels[~early]).mean():.2f}" == "0.90"
+
+
+@pytest.mark.parametrize(
+    ("feature", "columns"),
+    [("sift", 2000), ("surf", 2000), ("lss", 2000), ("rgsift", 2000), ("phog", 252)],
+)
+def test_animals_are_sixty_of_each(feature, columns):
+    animals = read(animals_with_attributes, feature)
+    assert animals.X.shape == (3000, columns)
+    assert animals.X.dtype == np.float64
+    assert animals.X.min() >= 0
+    assert (animals.X.sum(axis=1) > 0).all()
+    counts = Counter(animals.labels.tolist())
+    assert len(counts) == 50
+    assert set(counts.values()) == {60}
+    if feature in ("sift", "surf", "lss"):
+        np.testing.assert_array_equal(animals.X, animals.X.round())
+
+
+def test_ids_of_animals_do_not_depend_on_the_feature():
+    one, two = (read(animals_with_attributes, feature) for feature in ("sift", "phog"))
+    assert one.names == two.names
+    assert len(set(one.names)) == 3000
+    assert all(
+        re.fullmatch(rf"{re.escape(label)}/\d+", name)
+        for name, label in zip(one.names, one.labels, strict=True)
+    )
+
+
+def test_a_feature_that_is_not_there():
+    words = "feature='colour' is not among the features of the animals. Choose one of sift, surf,"
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
+        animals_with_attributes("colour")

@@ -1,0 +1,117 @@
+"""A real cluster of processes, and one that loses a worker in the middle of the work."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import psutil
+import pytest
+from distributed import Client, LocalCluster
+from tolerance import assert_models
+
+from knowmore import EigenspacePCA, KnowmoreError
+from knowmore.distributed import eigenspace, fit
+
+X = np.random.default_rng(0).normal(size=(96, 5))
+PARTS = np.array_split(X, 12)
+PATIENCE = 120
+
+# On a crowded machine a folder may take its time: that is no failure.
+pytestmark = pytest.mark.filterwarnings("ignore:Creating scratch directories:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two workers in processes of their own."""
+    # Its own port and folder; no limit of memory on a crowded machine; no word of lost workers.
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": ":0"},
+            local_directory=str(tmp_path_factory.mktemp("dask")),
+            memory_limit=0,
+            silence_logs=logging.CRITICAL + 1,
+        ) as cluster,
+        Client(cluster),
+    ):
+        yield cluster
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = [tmp_path / f"{k}.npy" for k in range(len(PARTS))]
+    for path, part in zip(paths, PARTS, strict=True):
+        np.save(path, part)
+    return paths
+
+
+def wait_until(true):
+    """Look again and again; after a long while something is broken, and the test says so."""
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_the_active_client_does_the_work(cluster, files, tmp_path, capfd):
+    def load(path):
+        (tmp_path / f"{path.name} by {os.getpid()}").touch()
+        return np.load(path)
+
+    assert_models(eigenspace(files, load=load), X, edits=13)
+    assert capfd.readouterr() == ("", "")
+    workers = {int(path.name.split()[-1]) for path in tmp_path.glob("* by *")}
+    assert workers
+    assert os.getpid() not in workers
+    pca = fit(EigenspacePCA(), files, progress=True)
+    assert_models(pca.eigenspace_, X, edits=13)
+    assert "% Completed" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_errors_arrive_as_they_are(cluster, files, progress):
+    files[7].unlink()
+    with pytest.raises(KnowmoreError, match=r"^Shard 7 \('.*7.npy'\): .*No such file or directory"):
+        eigenspace(files, progress=progress)
+    with pytest.raises(KnowmoreError, match=r"^Shard 0 and Shard 1 do not go together: "):
+        eigenspace([X, X[:, :2]], progress=progress)
+
+
+def test_a_worker_that_dies_takes_nothing_with_it(cluster, files, tmp_path):
+    """The first half is learnt, in part by the worker that is killed in the second half."""
+    go_on = tmp_path / "go on"
+
+    def load(path):
+        (tmp_path / f"{path.name} by {os.getpid()}").touch()
+        while int(path.stem) >= 6 and not go_on.exists():
+            time.sleep(0.01)
+        return np.load(path)
+
+    def began(stem):
+        return {int(path.name.split()[-1]): path for path in tmp_path.glob(f"{stem}.npy by *")}
+
+    def busy():
+        return {pid: k for k in range(6, 12) for pid in began(k)}
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            whole = pool.submit(eigenspace, files, load=load)
+            wait_until(lambda: len(busy()) == 2 or whole.done())
+            assert not whole.done(), whole
+            victim, shard = busy().popitem()
+            process = psutil.Process(victim)
+            os.kill(victim, signal.SIGKILL)
+            wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+        finally:
+            go_on.touch()
+        assert_models(whole.result(PATIENCE), X, edits=13)
+    again = set(began(shard)) - {victim}
+    assert again, "the shard that was being read was read again, by another process"

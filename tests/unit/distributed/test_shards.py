@@ -1,0 +1,266 @@
+"""Files as shards, and what is said of shards that cannot be learnt."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import dask.array as da
+import numpy as np
+import pytest
+from dask import delayed
+from tolerance import assert_models
+
+from knowmore import EigenspaceLDA, EigenspacePCA, GPClassifier, KnowmoreError
+from knowmore.distributed import eigenspace, fit, read
+
+X = np.random.default_rng(0).normal(size=(40, 4))
+Y = np.arange(40) % 3
+PARTS = np.array_split(X, 5)
+SPREAD = da.from_array(X, chunks=(10, 4))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The parts of X in .npy and .npz files, alternating."""
+    paths = []
+    for k, part in enumerate(PARTS):
+        paths.append(tmp_path / f"{k}.{'npz' if k % 2 else 'npy'}")
+        np.savez(paths[-1], part) if k % 2 else np.save(paths[-1], part)
+    return paths
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path], ids=["str", "Path"])
+def test_files(files, kind):
+    assert_models(eigenspace([kind(file) for file in files]), X, edits=6)
+
+
+def test_files_by_the_name_of_the_array(tmp_path):
+    files = [tmp_path / f"{k}.npz" for k in range(5)]
+    for file, rows, labels in zip(files, PARTS, np.array_split(Y, 5), strict=True):
+        np.savez_compressed(file, X=rows, y=labels)
+    assert_models(eigenspace(files, load=partial(read, name="X")), X, edits=6)
+    rows, labels = ([delayed(read)(file, name) for file in files] for name in "Xy")
+    assert_models(fit(EigenspaceLDA(), rows, labels).total_, X, edits=6)
+
+
+def test_labels_in_files(files, tmp_path):
+    labels = [tmp_path / f"y{k}.npy" for k in range(5)]
+    for file, part in zip(labels, np.array_split(Y, 5), strict=True):
+        np.save(file, np.array(["a", "b", "c"])[part])
+    assert fit(EigenspaceLDA(), files, labels).classes_.tolist() == ["a", "b", "c"]
+
+
+def test_files_of_any_other_kind(tmp_path):
+    files = [tmp_path / f"{k}.csv" for k in range(5)]
+    for file, part in zip(files, PARTS, strict=True):
+        np.savetxt(file, part, delimiter=",")
+    load = partial(np.loadtxt, delimiter=",")
+    assert_models(fit(EigenspacePCA(), files, load=load).eigenspace_, X, edits=6)
+
+
+MISTAKES = {
+    "no shards": (
+        lambda: eigenspace([]),
+        ValueError,
+        "X has no shards: a model needs rows. Was the list of files empty?",
+    ),
+    "no rows": (
+        lambda: eigenspace([X[:0], X[:0]]),
+        ValueError,
+        "None of the 2 shards has a row. A model needs at least one.",
+    ),
+    "a Dask array without rows": (
+        lambda: eigenspace(da.zeros((0, 4))),
+        ValueError,
+        "None of the 1 shards has a row. A model needs at least one.",
+    ),
+    "different columns": (
+        lambda: eigenspace([X, X, X, X[:, :3]]),
+        ValueError,
+        "Shard 2 and Shard 3 do not go together: The model is of rows with 4 columns, the other "
+        "of rows with 3. Both need the same columns in the same order.",
+    ),
+    "different columns of estimators": (
+        lambda: fit(EigenspacePCA(), [X, X[:0], X[:, :3]]),
+        ValueError,
+        "Shard 0 and Shard 2 do not go together: The two models differ in their features: 4 here, "
+        "3 there. Models merge only if these are the same, in the same order.",
+    ),
+    "different labels": (
+        lambda: fit(EigenspaceLDA(), [X, X], [Y, Y.astype(str)]),
+        ValueError,
+        "Shard 0 and Shard 1 do not go together: The new labels are of type str, but those held "
+        "are of type int, such as 0. Convert them first.",
+    ),
+    "the same ids": (
+        lambda: fit(GPClassifier(), [X, X], [Y, Y]),
+        ValueError,
+        "Shard 0 and Shard 1 do not go together: The model already holds 0, 1, 2, 3, 4 and 35 "
+        "more. Use replace() to change an example, or give the new one another id.",
+    ),
+    "NaN": (
+        lambda: fit(EigenspacePCA(), [X, np.full((1, 4), np.nan)]),
+        ValueError,
+        "Shard 1: Input X contains NaN or infinity: 4 value(s), the first at row 0, column 0 "
+        "(nan). Remove these examples or fill in the values.",
+    ),
+    "NaN in an eigenspace": (
+        lambda: eigenspace([X, np.full((1, 4), np.nan)]),
+        ValueError,
+        "Shard 1: X contains NaN or infinity, first at row 0, column 0 (nan). Remove these rows "
+        "or fill in the values.",
+    ),
+    "more shards than labels have": (
+        lambda: fit(EigenspaceLDA(), [X, X], [Y]),
+        ValueError,
+        "X has 2 shards, but y has 1. Shard both alike; for Dask arrays: "
+        "y.rechunk({0: X.chunks[0]}).",
+    ),
+    "labels of another size": (
+        lambda: fit(EigenspaceLDA(), [X, X[1:]], [Y, Y]),
+        ValueError,
+        "Shard 1: X has shape (39, 4), but y has (40,). Shard both alike; for Dask arrays: "
+        "y.rechunk({0: X.chunks[0]}).",
+    ),
+    "labels in other chunks": (
+        lambda: fit(EigenspaceLDA(), SPREAD, da.from_array(Y[1:], chunks=((10, 10, 9, 10),))),
+        ValueError,
+        "Shard 2: X has shape (10, 4), but y has (9,). Shard both alike; for Dask arrays: "
+        "y.rechunk({0: X.chunks[0]}).",
+    ),
+    "no labels": (
+        lambda: fit(EigenspaceLDA(), [X]),
+        ValueError,
+        "Shard 0: Learning requires y to be passed, but the target y is None. Give one label each.",
+    ),
+    "a missing file": (
+        lambda: eigenspace(["no/such.npy"]),
+        ValueError,
+        "Shard 0 ('no/such.npy'): The file 'no/such.npy' cannot be read: No such file or "
+        "directory. On a cluster every worker must find it under this name.",
+    ),
+    "one array": (
+        lambda: eigenspace(X),
+        TypeError,
+        "X is a single ndarray, but shards are needed: a Dask array, or a list of arrays, delayed "
+        "values or files. What is in one place needs no merging.",
+    ),
+    "labels in one place": (
+        lambda: fit(EigenspaceLDA(), SPREAD, Y),
+        TypeError,
+        "y is a single ndarray, but shards are needed: a Dask array, or a list of arrays, delayed "
+        "values or files. What is in one place needs no merging.",
+    ),
+    "one file": (
+        lambda: eigenspace("all.npy"),
+        TypeError,
+        "X is a single str, but shards are needed: a Dask array, or a list of arrays, delayed "
+        "values or files. What is in one place needs no merging.",
+    ),
+    "one promise": (
+        lambda: eigenspace(delayed(X)),
+        TypeError,
+        "X is a single DelayedLeaf, but shards are needed: a Dask array, or a list of arrays, "
+        "delayed values or files. What is in one place needs no merging.",
+    ),
+    "no collection": (
+        lambda: eigenspace(3),
+        TypeError,
+        "X is a single int, but shards are needed: a Dask array, or a list of arrays, delayed "
+        "values or files. What is in one place needs no merging.",
+    ),
+    "a Dask array of one number": (
+        lambda: eigenspace(SPREAD.sum()),
+        ValueError,
+        "X is a Dask array of one number, but rows are needed, (n, D).",
+    ),
+    "a Dask array of one column": (
+        lambda: eigenspace(da.from_array(Y, chunks=-1)),
+        ValueError,
+        "Shard 0: X has shape (40,), but rows of numbers (N, D) are needed. A single row x is "
+        "x[None].",
+    ),
+    "a merge of one": (
+        lambda: eigenspace([X], split_every=1),
+        ValueError,
+        "split_every=1, but at least 2 models make a merge.",
+    ),
+    "a rank below zero": (
+        lambda: eigenspace([X], -1),
+        ValueError,
+        "rank=-1, but a rank is a whole number, zero or more.",
+    ),
+    "no estimator": (
+        lambda: fit("pca", [X]),
+        TypeError,
+        "'pca' cannot be learnt in parts: that needs an estimator with fit and merge, such as "
+        "EigenspacePCA() or EigenspaceLDA().",
+    ),
+    "a class": (
+        lambda: fit(EigenspacePCA, [X]),
+        TypeError,
+        "<class 'knowmore.estimators.pca.EigenspacePCA'> cannot be learnt in parts: that needs an "
+        "estimator with fit and merge, such as EigenspacePCA() or EigenspaceLDA().",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_told_in_words(name):
+    act, kind, words = MISTAKES[name]
+    with pytest.raises(KnowmoreError) as caught:
+        act()
+    assert isinstance(caught.value, kind)
+    assert str(caught.value) == words
+
+
+def write_objects(path):
+    np.save(path, np.array([{}, {}]), allow_pickle=True)
+
+
+def write_half(path):
+    np.save(path, X)
+    path.write_bytes(path.read_bytes()[:300])
+
+
+def write_half_of_an_archive(path):
+    with path.open("wb") as file:
+        np.savez(file, X)
+    path.write_bytes(path.read_bytes()[:300])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        write_objects,
+        write_half,
+        write_half_of_an_archive,
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_text("1,2,3\n"),
+    ],
+    ids=["objects", "half a file", "half an archive", "nothing", "text"],
+)
+def test_files_that_hold_no_array(write, tmp_path):
+    path = tmp_path / "0.npy"
+    write(path)
+    with pytest.raises(KnowmoreError, match=r"^Shard 0 .* holds no plain array: .*load=\.\.\.$"):
+        eigenspace([path])
+
+
+@pytest.mark.parametrize("arrays", [{"X": X, "y": Y}, {}], ids=["two", "none"])
+@pytest.mark.parametrize("name", [None, "Z"])
+def test_archives_without_the_one_array(arrays, name, tmp_path):
+    path = tmp_path / "0.npz"
+    np.savez(path, **arrays)
+    words = rf"holds the arrays \[.*\], but name={name!r} is none of them. Say which one: load="
+    with pytest.raises(KnowmoreError, match=words):
+        eigenspace([path], load=partial(read, name=name))
+
+
+def test_errors_of_others_keep_their_type_and_get_a_note(tmp_path):
+    def load(path):
+        raise LookupError("my own")
+
+    with pytest.raises(LookupError, match="my own") as caught:
+        eigenspace([tmp_path / "0"], load=load)
+    assert caught.value.__notes__ == [f"Shard 0 ({str(tmp_path / '0')!r})."]

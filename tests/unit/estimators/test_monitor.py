@@ -1,0 +1,257 @@
+"""The monitor: thresholds out of sample, the same answers in any pieces, alarms when it matters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tolerance import assert_models, assert_rounded
+
+from knowmore import SubspaceMonitor
+from knowmore.errors import InvalidInput
+from knowmore.linalg import Eigenspace
+from knowmore.models.watch import drift, rank_bound
+from knowmore.models.window import lagged
+
+K, D, WINDOW = 2, 8, 40
+STRENGTHS = np.array([4.0, 3.0, 1, 1, 1, 1, 1, 1])
+
+
+@parametrize_with_checks([SubspaceMonitor(n_components=1, window=4, false_alarms=0.2)])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def rows(n, seed=0, *, turn=None, shift=0.0):
+    """Gaussian rows whose first two axes stand out; `turn` (D, D) rotates them."""
+    X = np.random.default_rng(seed).normal(size=(n, D)) * STRENGTHS + 5.0 + shift
+    return X if turn is None else X @ turn
+
+
+def swapped():
+    """A rotation that puts the two strong axes where two weak ones were."""
+    return np.eye(D)[[2, 3, 0, 1, 4, 5, 6, 7]]
+
+
+@pytest.fixture
+def monitor():
+    return SubspaceMonitor(K, WINDOW).fit(rows(600))
+
+
+# -- naive definitions ---------------------------------------------------------------------------
+
+
+def subspace(X, k=K):
+    mean = X.mean(axis=0)
+    return mean, np.linalg.svd(X - mean, full_matrices=False)[2][:k]
+
+
+def errors_of(X, reference):
+    mean, P = subspace(reference)
+    return np.array([np.linalg.norm((np.eye(D) - P.T @ P) @ (x - mean)) for x in X])
+
+
+def drift_of(X, reference):
+    """By projectors: |P'P - Q'Q|_F / sqrt(2 k)."""
+    (_, P), (_, Q) = subspace(X), subspace(reference)
+    return np.linalg.norm(P.T @ P - Q.T @ Q) / np.sqrt(2 * len(P))
+
+
+def conditioning(X):
+    """A direction moves by roundings of the largest variance over the gap below the last kept."""
+    squares = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+    return squares[0] / (squares[K - 1] - squares[K])
+
+
+def test_errors_and_drifts_are_their_definitions(monitor):
+    X, new = rows(600), rows(60, seed=1)
+    seen, whole = monitor.observe(new), np.concatenate([X, new])
+    worst = max(conditioning(whole[i - WINDOW : i]) for i in range(601, 661))
+    assert_rounded(seen.errors, errors_of(new, X), 1000 * worst, abs(new).max())
+    drifts = [drift_of(whole[i - WINDOW : i], X) for i in range(601, 661)]
+    assert_rounded(seen.drifts, drifts, 1000 * worst, 1.0)
+    np.testing.assert_array_equal(seen.anomalies, seen.errors > seen.error_threshold)
+    np.testing.assert_array_equal(seen.changes, seen.drifts > seen.drift_threshold)
+
+
+def test_thresholds_are_of_blocks_that_were_held_out():
+    X, level = rows(7 * WINDOW + 13), 0.05
+    errors, logs = [], []
+    for begin in range(13, len(X), WINDOW):
+        block = np.arange(begin, begin + WINDOW)
+        others = np.delete(X, block, axis=0)
+        errors.extend(errors_of(X[block], others))
+        logs.append(np.log(drift_of(X[block], others)))
+    m = len(logs)
+    assert m == 7
+    reference = SubspaceMonitor(K, WINDOW, false_alarms=level).fit(X).reference_
+    # One more error is above the threshold with the probability asked for, at most, and nearly so.
+    above = np.array(errors) >= reference.error_threshold * (1 - np.sqrt(np.finfo(float).eps))
+    assert level * (len(errors) + 1) - 1 <= above.sum() <= level * (len(errors) + 1) + 1
+    t = stats.t(m - 1).isf(level) * np.sqrt(1 + 1 / m)
+    want = np.exp(np.mean(logs) + t * np.std(logs, ddof=1))
+    assert_rounded(reference.drift_threshold, want, 10000 * conditioning(X))
+
+
+@pytest.mark.parametrize(("n", "level", "k"), [(99, 0.01, 99), (9, 0.5, 5), (199, 0.01, 198)])
+def test_the_rank_of_the_bound(n, level, k):
+    assert rank_bound(np.random.default_rng(0).permutation(n) + 1.0, level) == k
+
+
+def test_drift_is_a_metric_of_subspaces():
+    def model(*axes):
+        X = np.zeros((2 * len(axes), D))
+        for i, axis in enumerate(axes):
+            X[2 * i : 2 * i + 2, axis] = len(axes) - i, i - len(axes)
+        return Eigenspace.of(X)
+
+    assert drift(model(0, 1), model(1, 0)) == 0
+    assert drift(model(0, 1), model(2, 3)) == 1
+    # Half of the directions are others; one subspace has half of those of the other.
+    assert_rounded(drift(model(0, 1), model(0, 3)), np.sqrt(0.5))
+    assert_rounded(drift(model(0), model(0, 3)), np.sqrt(0.5))
+    assert drift(model(0).truncate(0), model(1).truncate(0)) == 0
+
+
+# -- the stream ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pieces", [1, 7, WINDOW, 150])
+def test_it_does_not_matter_in_which_pieces_the_stream_comes(pieces):
+    X = np.concatenate([rows(100, seed=1), rows(50, seed=2, turn=swapped())])
+    whole, bits = (SubspaceMonitor(K, WINDOW).fit(rows(600)) for _ in range(2))
+    want = whole.observe(X)
+    got = [bits.observe(X[i : i + pieces]) for i in range(0, len(X), pieces)]
+    np.testing.assert_array_equal(np.concatenate([one.errors for one in got]), want.errors)
+    np.testing.assert_array_equal(np.concatenate([one.drifts for one in got]), want.drifts)
+    np.testing.assert_array_equal(bits.window_.rows, X[-WINDOW:])
+    assert_models(bits.window_.eigenspace, X[-WINDOW:], held=X, edits=len(X))
+
+
+def test_false_alarms_are_as_rare_as_promised():
+    level, streams, length = 0.05, 25, 120
+    anomalies, changes = [], []
+    for seed in range(streams):
+        X = rows(400 + length, seed=seed)
+        seen = SubspaceMonitor(K, 20, false_alarms=level).fit(X[:400]).observe(X[400:])
+        anomalies.append(seen.anomalies.mean())
+        changes.append(seen.changes.mean())
+    # The streams are independent, each is one draw of a rate: within three standard errors of its
+    # mean. Thresholds of windows are bounds: they see a little less than the whole reference.
+    for rates, least in ((anomalies, level), (changes, 0.0)):
+        error = 3 * np.std(rates, ddof=1) / np.sqrt(streams)
+        assert least - error <= np.mean(rates) <= level + error
+
+
+def test_a_turned_subspace_is_a_change_within_a_window(monitor):
+    assert not monitor.observe(rows(60, seed=1)).changes.any()
+    seen = monitor.observe(rows(2 * WINDOW, seed=2, turn=swapped()))
+    assert seen.changes.argmax() < WINDOW
+    assert seen.changes[WINDOW:].all()
+    assert seen.anomalies.mean() > 10 * monitor.false_alarms
+
+
+def test_a_shift_of_the_mean_is_noticed_within_a_window(monitor):
+    seen = monitor.observe(rows(WINDOW, seed=1, shift=6 * np.eye(D)[5]))
+    assert seen.changes.any()
+    assert seen.anomalies.mean() > 0.5
+
+
+def test_after_a_change_the_alarm_stays_on_until_it_is_taught(monitor):
+    new = rows(1000, seed=2, turn=swapped())
+    assert monitor.observe(new[:200]).changes[WINDOW:].all()
+    before = monitor.reference_
+    monitor.fit(new[:600])
+    assert monitor.reference_ is not before
+    assert not monitor.observe(new[600:]).changes.any()
+
+
+def test_one_odd_row(monitor):
+    X = rows(30, seed=1)
+    X[12, 4] += 20
+    assert np.flatnonzero(monitor.observe(X).anomalies).tolist() == [12]
+
+
+@pytest.mark.parametrize("components", [2, 4])
+@pytest.mark.parametrize("level", [0.0, 1e6])
+def test_a_series_without_noise_raises_no_alarm_by_rounding(components, level):
+    X = lagged(level + np.sin(np.arange(900) / 2), 12)
+    monitor = SubspaceMonitor(components, 24).fit(X[:600])
+    seen = monitor.observe(X[600:])
+    assert not seen.anomalies.any()
+    assert not seen.changes.any()
+    seen = monitor.observe(lagged(level + np.sin(np.arange(60)), 12))
+    assert seen.anomalies.all()
+    assert seen.changes[24:].all()
+
+
+def test_an_outlier_does_not_break_the_stream(monitor):
+    X = rows(300, seed=1)
+    X[50] = 1e12
+    seen = monitor.observe(X)
+    assert seen.anomalies[50]
+    assert seen.changes[50 : 50 + WINDOW].all()
+    assert not seen.changes[50 + WINDOW :].any()
+    np.testing.assert_array_equal(
+        seen.errors[100:], SubspaceMonitor(K, WINDOW).fit(rows(600)).observe(X[100:]).errors
+    )
+
+
+# -- what it refuses -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (np.full((3, D), np.nan), "contains NaN or infinity"),
+        (np.vstack([rows(2), np.full(D, np.inf)]), "the first at row 2"),
+        (np.zeros((2, D + 1)), f"X has {D + 1} features"),
+        (np.zeros(D), "Expected 2D array"),
+        (np.zeros((0, D)), "0 sample"),
+    ],
+)
+def test_bad_rows_change_nothing(monitor, bad, words):
+    before, state = monitor.model_, vars(monitor).copy()
+    with pytest.raises(InvalidInput, match=words):
+        monitor.observe(bad)
+    assert monitor.model_ is before
+    with pytest.raises(ValueError, match=r"features|sample|NaN|2D"):
+        monitor.fit(bad)
+    assert vars(monitor) == state
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"window": 1}, "window=1, but it is a whole number, at least 2"),
+        ({"window": 20.0}, r"window=20\.0, but it is a whole number"),
+        ({"n_components": 0}, "n_components=0, but it is a whole number, at least 1"),
+        ({"n_components": True}, "n_components=True"),
+        ({"n_components": 5, "window": 5}, "a window of 5 rows has at most 4 directions"),
+        ({"n_components": D}, f"n_features={D}: a subspace of all directions leaves nothing"),
+        ({"false_alarms": 0}, "false_alarms=0, but it is a part of the rows"),
+        ({"false_alarms": "few"}, "false_alarms='few'"),
+        ({"window": 70}, "X has 100 samples, but two windows of 70 rows are needed"),
+        ({"false_alarms": 0.001}, "false_alarms=0.001 cannot be learnt from 80 rows .* 999 rows"),
+    ],
+)
+def test_parameters_that_cannot_be(parameters, words):
+    monitor = SubspaceMonitor(**{"n_components": K, "window": WINDOW, **parameters})
+    with pytest.raises(InvalidInput, match=words):
+        monitor.fit(rows(100))
+    assert not monitor.__sklearn_is_fitted__()
+
+
+def test_nothing_is_observed_before_it_is_fitted():
+    with pytest.raises(NotFittedError, match=r"knows no normal state yet\. Call fit first"):
+        SubspaceMonitor().observe(rows(3))
+    with pytest.raises(NotFittedError, match="Call fit first"):
+        SubspaceMonitor().window_  # noqa: B018
+    assert clone(SubspaceMonitor(3, 10, false_alarms=0.1)).get_params() == {
+        "n_components": 3,
+        "window": 10,
+        "false_alarms": 0.1,
+    }

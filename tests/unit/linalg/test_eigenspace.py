@@ -1,0 +1,191 @@
+"""What an eigenspace says to bad input, and its smaller questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from tolerance import assert_models, assert_rounded, scatter_error
+
+from knowmore import Eigenspace, KnowmoreError, Truncation
+from knowmore.linalg import eigenspace
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(30, 5)) * [5, 4, 3, 2, 1] + 3
+MODEL = Eigenspace.of(X)
+WIDE = Eigenspace.of(rng.normal(size=(10, 30)))
+
+MISTAKES = {
+    "one row without its brackets": (
+        lambda: Eigenspace.of(X[0]),
+        ValueError,
+        "X has shape (5,), but rows of numbers (N, D) are needed. A single row x is x[None].",
+    ),
+    "words": (
+        lambda: Eigenspace.of([["a"]]),
+        ValueError,
+        "X is no table of numbers (N, D): could not convert string to float: 'a'.",
+    ),
+    "no rows": (
+        lambda: Eigenspace.of(X[:0]),
+        ValueError,
+        "X has shape (0, 5): there is no number in it.",
+    ),
+    "no columns": (
+        lambda: Eigenspace.of(X[:, :0]),
+        ValueError,
+        "X has shape (30, 0): there is no number in it.",
+    ),
+    "NaN": (
+        lambda: MODEL.add_rows([[1, 2, np.nan, 4, 5]]),
+        ValueError,
+        "X contains NaN or infinity, first at row 0, column 2 (nan). "
+        "Remove these rows or fill in the values.",
+    ),
+    "infinity in a sparse matrix": (
+        lambda: Eigenspace.of(sparse.csr_matrix([[0.0, np.inf]])),
+        ValueError,
+        "X contains NaN or infinity, first at row 0, column 1 (inf). "
+        "Remove these rows or fill in the values.",
+    ),
+    "other columns": (
+        lambda: MODEL + WIDE,
+        ValueError,
+        "The model is of rows with 5 columns, the other of rows with 30. "
+        "Both need the same columns in the same order.",
+    ),
+    "rows of other columns": (
+        lambda: MODEL.remove_rows(X[:, :3]),
+        ValueError,
+        "The model is of rows with 5 columns, the other of rows with 3. "
+        "Both need the same columns in the same order.",
+    ),
+    "rows where a model is due": (
+        lambda: MODEL.merge(X),
+        TypeError,
+        "An Eigenspace meets another one, not a ndarray. Make one of rows by Eigenspace.of(X).",
+    ),
+    "all rows taken out": (
+        lambda: MODEL - MODEL,
+        ValueError,
+        "30 rows are to be taken out of 30. A model of no rows has no mean: "
+        "at least one must be left.",
+    ),
+    "more rows taken out than there are": (
+        lambda: Eigenspace.of(X[:3]) - MODEL,
+        ValueError,
+        "30 rows are to be taken out of 3. A model of no rows has no mean: "
+        "at least one must be left.",
+    ),
+    "a rank below zero": (
+        lambda: MODEL.truncate(-1),
+        ValueError,
+        "rank=-1, but a rank is a whole number, zero or more.",
+    ),
+    "a rank that is no number": (
+        lambda: MODEL.truncate(2.5),
+        ValueError,
+        "rank=2.5, but a rank is a whole number, zero or more.",
+    ),
+    "more than everything": (
+        lambda: Truncation(fraction=1.5),
+        ValueError,
+        "fraction=1.5, but it is a part of the whole: 0 to 1.",
+    ),
+    "parts that do not fit": (
+        lambda: Eigenspace(3, np.zeros(4), np.zeros((2, 3)), np.ones(2)),
+        ValueError,
+        "The components have shape (2, 3), but the variances and the mean ask for (2, 4).",
+    ),
+    "a model of nothing": (
+        lambda: Eigenspace(0, np.zeros(4), np.zeros((0, 4)), np.zeros(0)),
+        ValueError,
+        "An eigenspace of 0 rows: there must be at least 1.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake(mistake):
+    act, kind, words = MISTAKES[mistake]
+    with pytest.raises(KnowmoreError) as error:
+        act()
+    assert isinstance(error.value, kind)
+    assert str(error.value) == words
+
+
+NEVER = "These rows are not all in the model: taking them out would leave a variance below zero"
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        pytest.param(WIDE, rng.normal(size=(1, 30)), id="a new direction"),
+        pytest.param(MODEL, X[:1] + 40, id="too far out"),
+        pytest.param(MODEL, np.repeat(X[:1] + 9, 5, axis=0), id="too often"),
+        pytest.param(Eigenspace.of(X, 3), X[:2] * 30, id="more than was dropped"),
+        pytest.param(Eigenspace.of(np.ones((5, 3))), np.ones((1, 3)) * 2, id="no variance at all"),
+    ],
+)
+def test_rows_that_were_never_there_cannot_be_taken_out(model, rows):
+    with pytest.raises(ValueError, match=NEVER):
+        model.remove_rows(rows)
+    with pytest.raises(ValueError, match=NEVER):
+        model.split(Eigenspace.of(rows))
+
+
+def test_rows_that_were_there_can_be_taken_out_of_a_truncated_model():
+    few = Eigenspace.of(X[:15], 2).merge(Eigenspace.of(X[15:], 2), 2)
+    left = few.remove_rows(X[:10], 2)
+    assert (left.n_samples, len(left.components)) == (20, 2)
+
+
+@pytest.mark.parametrize("shape", [(40, 7), (7, 40)])
+def test_a_sparse_matrix_is_read_in_blocks(shape, monkeypatch):
+    dense = rng.poisson(0.5, size=shape).astype(float)
+    dense[0, 0] = 9
+    monkeypatch.setattr(eigenspace, "_BLOCK", 3 * shape[1])
+    sizes = [len(block) for block in eigenspace._blocks(sparse.csc_array(dense))]
+    assert sum(sizes) == len(dense)
+    assert max(sizes) == 3
+    assert_models(Eigenspace.of(sparse.csc_array(dense)), dense, edits=len(sizes))
+    model = Eigenspace.of(dense[:4]).add_rows(sparse.coo_matrix(dense[4:]))
+    assert_models(model, dense, edits=len(sizes))
+    left = model.remove_rows(sparse.csr_matrix(dense[:5]))
+    assert_models(left, dense[5:], held=dense, edits=2 * len(sizes))
+
+
+def test_a_truncated_sparse_matrix_is_truncated_once_where_columns_are_few(monkeypatch):
+    dense = rng.poisson(0.5, size=(60, 9)).astype(float)
+    monkeypatch.setattr(eigenspace, "_BLOCK", 90)
+    few = Eigenspace.of(sparse.csr_array(dense), 3)
+    whole = Eigenspace.of(dense)
+    assert_rounded(few.variances, whole.variances[:3], 1000)
+    assert_rounded(few.discarded, whole.variances[3:].sum(), 1000, whole.total_variance)
+    # And after each block where they are many: less is kept, and said so.
+    monkeypatch.setattr(eigenspace, "_COLUMNS", 5)
+    fewer = Eigenspace.of(sparse.csr_array(dense), 3)
+    assert fewer.discarded > few.discarded
+    gap = abs(fewer.total_variance - whole.total_variance)
+    assert gap * len(dense) <= scatter_error(dense, edits=7)
+
+
+def test_projecting_and_reconstructing():
+    few = MODEL.truncate(2)
+    Z = few.project(X)
+    assert_rounded(few.project(few.reconstruct(Z)), Z)
+    assert_rounded((few.distances(X) ** 2).mean(), few.discarded, 1000)
+    assert_rounded(MODEL.distances(X), np.zeros(len(X)), 100, abs(X).max())
+
+
+def test_angles_are_those_between_the_subspaces():
+    one = Eigenspace(5, np.zeros(3), np.eye(3)[:1], np.ones(1))
+    turned = np.array([[np.cos(0.3), np.sin(0.3), 0.0]])
+    assert_rounded(one.angles(Eigenspace(5, np.zeros(3), turned, np.ones(1))), [0.3])
+    assert one.angles(one.truncate(0)).shape == (0,)
+
+
+def test_it_says_what_it_is():
+    assert repr(MODEL) == "Eigenspace(30 rows of 5, 5 directions, discarded 0)"
+    few = MODEL.truncate(2)
+    assert repr(few) == f"Eigenspace(30 rows of 5, 2 directions, discarded {few.discarded:.3g})"
