@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from functools import cache, partial
 from importlib.util import find_spec
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,26 @@ def opencv(scale: Scale) -> Iterator[Row]:
     yield faster(name, times["mine"], "cv2.SIFT.compute", times["peer"], None, **_FACTS)
 
 
+def known(scale: Scale) -> Iterator[Row]:
+    """Features that were computed before, looked up by the content of the pictures."""
+    if missing := _missing():
+        yield Row("features from the cache", note=missing)
+        return
+    from knowmore.images.extraction import extract, steps_of
+    from knowmore.images.extraction_cache import Cache
+
+    pictures, steps = _pictures(_count(scale)), steps_of("sift-pyramid", _codebook())
+    with TemporaryDirectory() as folder, Cache(folder) as cache:
+        extract(pictures, steps, cache=cache)
+        operations = {
+            "known": lambda: extract(pictures, steps, cache=cache),
+            "computed": lambda: extract(pictures, steps),
+        }
+        times = interleaved(_rounds(scale), operations, rest=REST)
+    name = f"features of {len(pictures)} from the cache"
+    yield faster(name, times["known"], "computed", times["computed"], 50, **_FACTS)
+
+
 def _rate(name: str, samples: Samples, pictures: int, at_least: float | None) -> Row:
     return Row(
         name,
@@ -141,4 +162,4 @@ def _rounds(scale: Scale) -> int:
     return max(scale.rounds // 8, 2)
 
 
-BENCHMARKS: list[Benchmark] = [histograms, steps, opencv]
+BENCHMARKS: list[Benchmark] = [histograms, steps, opencv, known]

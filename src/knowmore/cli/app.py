@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import rich  # noqa: F401  typer does without it, our output does not: say so before anything runs
 import typer
@@ -69,6 +69,46 @@ def _options(
 def demo(out: Out = Path("results"), seed: Seed = 0, quick: Quick = False) -> None:
     """Learn digits class by class, find wrong labels, forget a contributor, say "I don't know"."""
     _present("demo", out, seed, quick)
+
+
+@app.command()
+def features(
+    source: Annotated[
+        Path, typer.Argument(help="A folder, a tar archive, or a text file that lists pictures.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write: .npz or .parquet.")],
+    kind: Annotated[
+        Literal["sift-pyramid", "bow", "phog", "embedding"],
+        typer.Option(help="Which features: visual words in cells or as a whole, edges, a network."),
+    ] = "sift-pyramid",
+    words: Annotated[int, typer.Option(help="How many visual words to learn.", min=2)] = 200,
+    codebook: Annotated[
+        Path | None, typer.Option(help="Visual words that were saved, instead of new ones.")
+    ] = None,
+    save_codebook: Annotated[
+        Path | None, typer.Option(help="Where to save the visual words, for pictures to come.")
+    ] = None,
+    longest: Annotated[
+        int, typer.Option(help="Pictures with a longer side are reduced to it.", min=1)
+    ] = 480,
+    seed: Seed = 0,
+    jobs: Annotated[
+        int, typer.Option(help="Threads; -1 is as many as there are cores.", min=-1)
+    ] = -1,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Folder for what was computed before; else the user's own."),
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Compute everything anew.")] = False,
+) -> None:
+    """Turn pictures into vectors. Exit code 3: some could not be used, and were listed."""
+    from knowmore.cli.features import Request, run
+
+    asked = Request(
+        source, out, kind, words, codebook, save_codebook, longest, seed, jobs, cache, no_cache
+    )
+    if not run(asked):
+        raise typer.Exit(3)
 
 
 def _command(name: str) -> Callable[..., None]:

@@ -1,8 +1,28 @@
-"""Published data sets as `Examples`, read in place: the environment variable KNOWMORE_DATA names
-their folder."""
+"""Published data sets and anybody's own pictures as `Examples`, read in place.
+
+The environment variable KNOWMORE_DATA names the folder of the published ones.
+"""
 
 from knowmore.datasets.animals import animals_with_attributes
+from knowmore.datasets.caltech import caltech101, caltech256
+from knowmore.datasets.digits import digits
 from knowmore.datasets.faces import FACE_SHAPE, orl_faces
 from knowmore.datasets.location import find
+from knowmore.datasets.pictures import Listing, Picture
+from knowmore.datasets.scenes import fifteen_scenes
+from knowmore.datasets.sources import image_folder, listing
 
-__all__ = ["FACE_SHAPE", "animals_with_attributes", "find", "orl_faces"]
+__all__ = [
+    "FACE_SHAPE",
+    "Listing",
+    "Picture",
+    "animals_with_attributes",
+    "caltech101",
+    "caltech256",
+    "digits",
+    "fifteen_scenes",
+    "find",
+    "image_folder",
+    "listing",
+    "orl_faces",
+]

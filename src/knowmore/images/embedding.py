@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.images.optional import optional
+from knowmore.extras import optional
 from knowmore.images.reading import colour, named
 from knowmore.images.settings import is_between, whole
 

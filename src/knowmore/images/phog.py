@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from knowmore.errors import InvalidInput
-from knowmore.images.optional import optional
+from knowmore.extras import optional
 from knowmore.images.pyramid import Weights, level_weights, pyramid
 from knowmore.images.reading import grey, of_each
 from knowmore.images.settings import whole

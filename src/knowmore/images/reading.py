@@ -1,33 +1,51 @@
 """Pictures as arrays of bytes, whatever they come as.
 
-A picture is a path, the bytes of an encoded file, a PIL image, or an array: grey (h, w), RGB
-(h, w, 3) or RGBA (h, w, 4), of uint8 or uint16, or of floats in [0, 1]. All go one way, through
-Pillow's conversions, so that the same picture gives the same numbers however it comes.
+A picture is a path, the bytes of an encoded file, anything whose read() gives them, a PIL image,
+or an array: grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4), of uint8 or uint16, or of floats in
+[0, 1]. All go one way, through Pillow's conversions, so that the same picture gives the same
+numbers however it comes.
 
 Pictures are turned upright as their EXIF orientation says, as every viewer shows them. What is
-transparent is laid on white. Of several frames the first is taken.
+transparent is laid on white. Of several frames the first is taken. Files of more pixels than
+Pillow deems safe (PIL.Image.MAX_IMAGE_PIXELS) are refused before they are unpacked.
 """
 
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
-from typing import Any, TypeVar
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.parallel import Parallel, delayed
 
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.images.optional import optional
+from knowmore.extras import optional
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 
 _ENCODED = (bytes, bytearray, memoryview)
+# Modes of grey pictures, and modes whose pixels can be averaged as they are.
+_GREY = ("1", "L", "I;16", "I;16B", "I;16L", "I;16N")
+_BLENDING = ("L", "RGB", "RGBA", "CMYK", "YCbCr")
+# Filters of warnings belong to the whole process.
+_OPENING = Lock()
 _SHAPES = "grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4)"
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A handle on an encoded picture. Where it has a `name`, complaints tell it."""
+
+    def read(self) -> bytes:
+        """The bytes."""
 
 
 def grey(picture: Any, name: str) -> Array:
@@ -38,6 +56,38 @@ def grey(picture: Any, name: str) -> Array:
 def colour(picture: Any, name: str) -> Array:
     """The picture in red, green and blue, uint8 (h, w, 3)."""
     return _pixels(picture, name, "RGB")
+
+
+def encoded(picture: Any, name: str) -> bytes:
+    """The bytes of the file that a path, bytes or a handle stand for."""
+    if isinstance(picture, _ENCODED):
+        return bytes(picture)
+    with _told(name):
+        if isinstance(picture, (str, PathLike)):
+            return Path(picture).read_bytes()
+        found = picture.read() if isinstance(picture, Readable) else picture
+    if not isinstance(found, _ENCODED):
+        raise InvalidType(
+            f"{name} is a {type(picture).__name__}, but a file is needed: a path, encoded bytes, "
+            f"or anything whose read() gives bytes."
+        )
+    return bytes(found)
+
+
+def small(file: bytes, name: str, longest: int) -> Array:
+    """An encoded picture, uint8 (h, w) if it is grey and else (h, w, 3), reduced to `longest`.
+
+    JPEG files are reduced while they are unpacked, so that even huge ones take little memory.
+    """
+    with _told(name), _opened(io.BytesIO(file)) as image:
+        image.draft(None, (2 * longest, 2 * longest))
+        _refuse_huge(image, name)
+        mode = "L" if image.mode in _GREY else "RGB"
+        if image.mode in _BLENDING:
+            image.thumbnail((longest, longest), reducing_gap=2.0)
+        image = _converted(image, name, mode)
+        image.thumbnail((longest, longest), reducing_gap=2.0)
+        return np.asarray(image)
 
 
 def of_each(
@@ -54,7 +104,7 @@ def of_each(
 def named(pictures: Any) -> list[tuple[Any, str]]:
     """Each picture with a name for it, or an error if `pictures` is but one."""
     image = optional("PIL.Image", "images").Image
-    one = isinstance(pictures, (str, PathLike, *_ENCODED, image))
+    one = isinstance(pictures, (str, PathLike, *_ENCODED, image, Readable))
     if isinstance(pictures, np.ndarray) and pictures.dtype != object:
         # (h, w, 3) may be one picture in colour or h very narrow ones in grey. Nobody has those.
         one = pictures.ndim < 3 or (pictures.ndim == 3 and pictures.shape[2] <= 4)
@@ -74,15 +124,17 @@ def named(pictures: Any) -> list[tuple[Any, str]]:
 
 
 def _name(picture: Any, index: int) -> str:
-    where = f" ({fspath(picture)!r})" if isinstance(picture, (str, PathLike)) else ""
+    path = picture if isinstance(picture, (str, PathLike)) else None
+    known = fspath(path) if path is not None else getattr(picture, "name", None)
+    where = f" ({known!r})" if isinstance(known, (str, bytes)) else ""
     return f"Picture {index}{where}"
 
 
 def _pixels(picture: Any, name: str, mode: str) -> Array:
     Image = optional("PIL.Image", "images")
-    if isinstance(picture, (str, PathLike, *_ENCODED)):
-        source = io.BytesIO(picture) if isinstance(picture, _ENCODED) else picture
-        with _told(name), Image.open(source) as opened:
+    if isinstance(picture, (str, PathLike, Readable, *_ENCODED)):
+        with _told(name), _opened(io.BytesIO(encoded(picture, name))) as opened:
+            _refuse_huge(opened, name)
             return np.asarray(_converted(opened, name, mode))
     if isinstance(picture, Image.Image):
         with _told(name):
@@ -113,6 +165,23 @@ def _told(name: str) -> Iterator[None]:
             f"{name} cannot be read: {why}. The file may be empty, cut off, damaged, or no "
             f"picture; leave it out or fetch it again."
         ) from error
+
+
+def _opened(file: io.BytesIO) -> Any:
+    """The picture in the file, as yet packed. `_refuse_huge` says what Pillow only warns of."""
+    Image = optional("PIL.Image", "images")
+    with _OPENING, warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        return Image.open(file)
+
+
+def _refuse_huge(image: Any, name: str) -> None:
+    most = optional("PIL.Image", "images").MAX_IMAGE_PIXELS
+    if most is not None and image.width * image.height > most:
+        raise InvalidInput(
+            f"{name} has {image.width} x {image.height} pixels, but no more than {most:,} are "
+            f"unpacked. Reduce it first."
+        )
 
 
 def _bomb() -> type[Exception]:

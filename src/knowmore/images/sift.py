@@ -21,8 +21,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from knowmore.errors import InvalidInput
+from knowmore.extras import optional
 from knowmore.images.local import Descriptors
-from knowmore.images.optional import optional
 from knowmore.images.reading import colour, grey, of_each
 from knowmore.images.settings import is_between, whole
 

@@ -1,0 +1,287 @@
+"""The features of many pictures, computed once.
+
+Pictures go through the same steps as in a scikit-learn pipeline, on all cores. With a `Cache`,
+what was computed before is looked up: by the content of a picture, wherever it lies, and by all
+that its features depend on. So an interrupted run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache as once
+from typing import Any, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from knowmore.errors import InvalidInput
+from knowmore.images.codebooks import Codebook, KMeansCodebook
+from knowmore.images.embedding import Embedding
+from knowmore.images.extraction_cache import Cache
+from knowmore.images.extraction_settings import LONGEST, canonical, digest, settings_of
+from knowmore.images.local import Words
+from knowmore.images.phog import PHOG
+from knowmore.images.pyramid import SpatialPyramid
+from knowmore.images.reading import encoded, named, small
+from knowmore.images.settings import whole
+from knowmore.images.sift import DenseSIFT
+
+Array = npt.NDArray[Any]
+Kind = Literal["sift-pyramid", "bow", "phog", "embedding"]
+# Called with how many pictures are done, and of how many.
+Progress = Callable[[int, int], None]
+
+KINDS: tuple[Kind, ...] = ("sift-pyramid", "bow", "phog", "embedding")
+# So many pictures are worked on, and written to the cache, at once.
+BLOCK = 16
+# A codebook is learnt from so many pictures at most, so that their descriptors fit in memory.
+SAMPLE = 300
+
+# What a picture is called that stands alone in its list.
+_ALONE = "Picture 0"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """What came out.
+
+    features : (k, D)
+    rows : which of the pictures given they belong to, (k,), ascending
+    skipped : why the others have none: "cannot be read: ..." by row
+    computed : how many were not in the cache
+    """
+
+    features: Array
+    rows: Array
+    skipped: dict[int, str]
+    computed: int
+
+
+@dataclass(frozen=True)
+class _Failure:
+    why: str
+
+
+def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
+    """The steps of a kind of features; "sift-pyramid" and "bow" need a fitted codebook."""
+    if kind in ("sift-pyramid", "bow"):
+        if codebook is None:
+            raise InvalidInput(f"kind={kind!r} needs a codebook. Learn one, or load one.")
+        nowhere, none = np.empty((0, 2)), np.empty(0, dtype=np.intp)
+        words = Words(nowhere, none, codebook._held().size)
+        levels = 3 if kind == "sift-pyramid" else 1
+        return DenseSIFT(), codebook, SpatialPyramid(levels).fit([words])
+    if kind in ("phog", "embedding"):
+        return (PHOG(),) if kind == "phog" else (Embedding(),)
+    raise InvalidInput(f"kind={kind!r} is not known. Choose one of {', '.join(KINDS)}.")
+
+
+def extract(
+    pictures: Sequence[Any],
+    steps: Sequence[Any],
+    *,
+    longest: int = LONGEST,
+    cache: Cache | None = None,
+    n_jobs: int = -1,
+    progress: Progress | None = None,
+) -> Extraction:
+    """The features of each picture after all `steps`, fitted transformers of `knowmore.images`.
+
+    Pictures are paths, encoded bytes, or anything whose read() gives them. Those that cannot be
+    used are skipped, and why is told. `n_jobs` are threads, -1 as many as there are cores: they
+    do no worse than processes here, as Pillow, OpenCV and BLAS let go of the interpreter.
+    """
+    _check(longest, n_jobs)
+    settings = b"" if cache is None else digest(settings_of(steps, longest).encode())
+
+    def work(block: list[Any]) -> tuple[list[Any], int]:
+        files = [_read(picture) for picture in block]
+        return _looked_up(files, steps, longest, cache, settings)
+
+    # A network has threads of its own.
+    alone = any(isinstance(step, Embedding) for step in steps)
+    found, computed = _in_blocks(work, pictures, 1 if alone else n_jobs, progress)
+    skipped = {row: each.why for row, each in enumerate(found) if isinstance(each, _Failure)}
+    vectors = [each for each in found if not isinstance(each, _Failure)]
+    if not vectors:
+        raise _nothing_left(skipped)
+    rows = np.array([row for row in range(len(found)) if row not in skipped])
+    return Extraction(np.stack(vectors), rows, skipped, computed)
+
+
+def learn_codebook(
+    pictures: Sequence[Any],
+    *,
+    size: int = 200,
+    seed: int = 0,
+    sift: DenseSIFT | None = None,
+    longest: int = LONGEST,
+    cache: Cache | None = None,
+    n_jobs: int = -1,
+    progress: Progress | None = None,
+) -> KMeansCodebook:
+    """A codebook of `size` words from the descriptors of a sample of 300 pictures.
+
+    `sift` is what describes them, by default as in `steps_of`. Other pictures give other words. To
+    compare features of pictures that come later, keep the codebook: save it, and load it again.
+    """
+    _check(longest, n_jobs)
+    whole("seed", seed, 0)
+    whole("size", size, 2)
+    sift = DenseSIFT() if sift is None else sift
+    codebook = KMeansCodebook(size, random_state=seed, n_jobs=n_jobs)
+    rng = np.random.default_rng(seed)
+    sample = np.sort(rng.choice(len(pictures), min(SAMPLE, len(pictures)), replace=False))
+    chosen = [pictures[row] for row in sample]
+    contents, _ = _in_blocks(_contents, chosen, n_jobs, None)
+    told = canonical([settings_of([sift], longest), {"size": size, "seed": seed}])
+    settings, content = digest(told.encode()), digest(b"".join(contents))
+    known = {} if cache is None else cache.get(settings, [content])
+    if content in known and known[content].size % size == 0:
+        centres = known[content].reshape(size, -1).astype(np.float32)
+        return KMeansCodebook._built(codebook.get_params(), {"centres": centres})
+
+    def describe(block: list[Any]) -> tuple[list[Any], int]:
+        return _transformed([sift], [_read(picture) for picture in block], longest), len(block)
+
+    found, _ = _in_blocks(describe, chosen, n_jobs, progress)
+    descriptors = [each for each in found if not isinstance(each, _Failure)]
+    if not descriptors:
+        raise _nothing_left({i: each.why for i, each in enumerate(found)})
+    # Clusters are found in small steps: more threads took ten times as long on a busy machine.
+    with threadpool_limits(1):
+        codebook.fit(descriptors)
+    if cache is not None:
+        cache.put(settings, {content: codebook.vocabulary_.centres.ravel()})
+    return codebook
+
+
+def _check(longest: int, n_jobs: int) -> None:
+    whole("longest", longest)
+    if n_jobs != -1:
+        whole("n_jobs", n_jobs)
+
+
+def _in_blocks(
+    work: Callable[[list[Any]], tuple[list[Any], int]],
+    items: Sequence[Any],
+    n_jobs: int,
+    progress: Progress | None,
+) -> tuple[list[Any], int]:
+    """work(block) of all blocks of items, in order, on threads; and the sum of what it counts."""
+    items = [item for item, _ in named(items)]
+    jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
+    blocks = [items[i : i + BLOCK] for i in range(0, len(items), BLOCK)]
+    found: list[Any] = []
+    total = 0
+    # BLAS on threads of its own would only get in the way of ours.
+    limits = _pools().limit(limits=1, user_api="blas") if jobs > 1 else nullcontext()
+    with limits, ThreadPoolExecutor(jobs) as pool:
+        for values, count in pool.map(work, blocks):
+            found += values
+            total += count
+            if progress is not None:
+                progress(len(found), len(items))
+    return found, total
+
+
+@once
+def _pools() -> Any:
+    # To find them takes as long as a hundred pictures that are known.
+    return ThreadpoolController()
+
+
+def _read(picture: Any) -> bytes | _Failure:
+    try:
+        return encoded(picture, _ALONE)
+    except InvalidInput as error:
+        return _failure(error, getattr(picture, "name", ""))
+
+
+def _content(file: bytes | _Failure) -> bytes:
+    return b"" if isinstance(file, _Failure) else digest(file)
+
+
+def _contents(block: list[Any]) -> tuple[list[bytes], int]:
+    return [_content(_read(picture)) for picture in block], len(block)
+
+
+def _looked_up(
+    files: list[bytes | _Failure],
+    steps: Sequence[Any],
+    longest: int,
+    cache: Cache | None,
+    settings: bytes,
+) -> tuple[list[Any], int]:
+    """The features of each file from the cache or else computed, and how many were."""
+    if cache is None:
+        return _transformed(steps, files, longest), len(files)
+    contents = [_content(file) for file in files]
+    known: dict[bytes, Any] = dict(cache.get(settings, contents))
+    new = {key: file for key, file in zip(contents, files, strict=True) if key not in known}
+    computed = dict(zip(new, _transformed(steps, list(new.values()), longest), strict=True))
+    fine = {key: each for key, each in computed.items() if not isinstance(each, _Failure)}
+    if fine:
+        cache.put(settings, fine)
+    known |= computed
+    values = [
+        file if isinstance(file, _Failure) else known[key]
+        for key, file in zip(contents, files, strict=True)
+    ]
+    return values, len(new)
+
+
+def _transformed(steps: Sequence[Any], files: list[bytes | _Failure], longest: int) -> list[Any]:
+    """What the steps make of each file, or why they cannot."""
+    found: list[Any] = [_decoded(file, longest) for file in files]
+    fine = [row for row, each in enumerate(found) if not isinstance(each, _Failure)]
+    if not fine:
+        return found
+    try:
+        results: Sequence[Any] = _chained(steps, [found[row] for row in fine])
+    except InvalidInput:
+        # One picture cannot be used: find out which.
+        results = [_chained_alone(steps, found[row]) for row in fine]
+    for row, result in zip(fine, results, strict=True):
+        found[row] = result
+    return found
+
+
+def _decoded(file: bytes | _Failure, longest: int) -> Array | _Failure:
+    if isinstance(file, _Failure):
+        return file
+    try:
+        return small(file, _ALONE, longest)
+    except InvalidInput as error:
+        return _failure(error)
+
+
+def _chained(steps: Sequence[Any], values: Any) -> Sequence[Any]:
+    for step in steps:
+        values = step.transform(values)
+    found: Sequence[Any] = values
+    return found
+
+
+def _chained_alone(steps: Sequence[Any], picture: Array) -> Any:
+    try:
+        return _chained(steps, [picture])[0]
+    except InvalidInput as error:
+        return _failure(error)
+
+
+def _failure(error: InvalidInput, name: str = "") -> _Failure:
+    return _Failure(str(error).removeprefix(f"{_ALONE} ").removeprefix(f"{name!r} "))
+
+
+def _nothing_left(skipped: dict[int, str]) -> InvalidInput:
+    row, why = next(iter(skipped.items()))
+    return InvalidInput(
+        f"None of the {len(skipped)} pictures can be used. The first of them, picture {row}, {why}"
+    )

@@ -1,0 +1,290 @@
+"""`knowmore features`, as a user meets it."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from knowmore import cli
+from knowmore.cli.app import app
+from knowmore.datasets import find, image_folder
+from knowmore.errors import InvalidInput, MissingData
+from knowmore.images import PHOG, KMeansCodebook
+from knowmore.images.extraction import BLOCK
+
+Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
+pytest.importorskip("cv2", reason="needs the extra images")
+
+N = 2 * BLOCK + 4
+
+
+def encoded(seed):
+    file = io.BytesIO()
+    pixels = np.random.default_rng(seed).integers(0, 256, (40, 56), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for i in range(N):
+        path = tmp_path / "pictures" / f"class {i % 3}" / f"é {i:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded(i))
+    return tmp_path / "pictures"
+
+
+@pytest.fixture(autouse=True)
+def users_cache(tmp_path, monkeypatch):
+    """The cache of the user who runs the tests stays as it is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "users"))
+    return tmp_path / "users" / "knowmore" / "features.sqlite"
+
+
+def features(*arguments):
+    return CliRunner().invoke(app, ["features", *map(str, arguments)])
+
+
+def refused(*arguments):
+    """The words with which the command refuses."""
+    error = features(*arguments).exception
+    assert isinstance(error, (InvalidInput, MissingData)), error
+    return str(error)
+
+
+def loaded(path):
+    with np.load(path) as file:
+        return {name: file[name] for name in file.files}
+
+
+def run_apart(code, *arguments):
+    """The command in a process of its own, after `code`."""
+    script = f"import sys\n{code}\nfrom knowmore.cli import main\nmain()"
+    return subprocess.run(
+        [sys.executable, "-c", script, "features", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+# -- what is written -----------------------------------------------------------------------------
+
+
+def test_the_table_has_ids_labels_and_features(folder, tmp_path):
+    result = features(folder, "-o", tmp_path / "out.npz", "--kind", "phog")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == (
+        f"{N} pictures of 1700 numbers each ({N} computed now, 0 known), 0 skipped.\n"
+        f"Written: {tmp_path / 'out.npz'}\n"
+    )
+    found, want = loaded(tmp_path / "out.npz"), image_folder(folder)
+    np.testing.assert_array_equal(found["ids"], want.ids)
+    np.testing.assert_array_equal(found["labels"], want.labels)
+    np.testing.assert_array_equal(found["features"], PHOG().transform(want.X))
+    (step,) = json.loads(str(found["about"]))["steps"]
+    assert step[0] == "PHOG"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.npz", "pictures", "users"]
+
+
+def test_both_forms_of_the_table_are_the_same(folder, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra tables")
+    for name in "out.npz", "out.parquet":
+        result = features(folder, "-o", tmp_path / name, "--kind", "bow", "--words", 8)
+        assert result.exit_code == 0, result.output
+    arrays, table = loaded(tmp_path / "out.npz"), parquet.read_table(tmp_path / "out.parquet")
+    assert table.column_names == ["ids", "labels", "features"]
+    assert table["ids"].to_pylist() == arrays["ids"].tolist()
+    assert table["labels"].to_pylist() == arrays["labels"].tolist()
+    assert table["features"].to_pylist() == arrays["features"].tolist()
+    assert table.schema.metadata[b"about"].decode() == str(arrays["about"])
+
+
+def test_folder_archive_and_list_give_the_same(folder, tmp_path):
+    with tarfile.open(tmp_path / "some.tar", "w") as archive:
+        archive.add(folder, ".")
+    ids = image_folder(folder).ids.tolist()
+    (folder / "list.txt").write_text("\n".join(reversed(ids)))
+    tables = []
+    for source in folder, tmp_path / "some.tar", folder / "list.txt":
+        result = features(source, "-o", tmp_path / "out.npz", "--kind", "phog")
+        assert result.exit_code == 0, result.output
+        tables.append(loaded(tmp_path / "out.npz"))
+    assert f"({0} computed now, {N} known)" in result.stdout
+    for table in tables:
+        for name, array in table.items():
+            np.testing.assert_array_equal(array, tables[0][name], err_msg=name)
+
+
+def test_words_are_kept_for_pictures_to_come(folder, tmp_path):
+    words = tmp_path / "words.npz"
+    common = "-o", tmp_path / "out.npz"
+    result = features(folder, *common, "--words", 8, "--save-codebook", words)
+    assert result.exit_code == 0, result.output
+    assert KMeansCodebook.load(words).vocabulary_.size == 8
+    first = loaded(tmp_path / "out.npz")
+    (folder / "class 0" / "new.png").write_bytes(encoded(99))
+    result = features(folder, *common, "--codebook", words)
+    assert result.exit_code == 0, result.output
+    assert f"(1 computed now, {N} known)" in result.stdout
+    now = loaded(tmp_path / "out.npz")
+    old = now["ids"] != "class 0/new.png"
+    np.testing.assert_array_equal(now["features"][old], first["features"])
+
+
+def test_where_the_cache_is(folder, tmp_path, users_cache):
+    out = "-o", tmp_path / "out.npz", "--kind", "phog"
+    assert features(folder, *out, "--no-cache").exit_code == 0
+    assert not users_cache.exists()
+    assert features(folder, *out, "--cache", tmp_path / "my").exit_code == 0
+    assert (tmp_path / "my" / "features.sqlite").is_file()
+    assert not users_cache.exists()
+    assert features(folder, *out).exit_code == 0
+    assert users_cache.is_file()
+
+
+def test_skipped_pictures_are_listed_and_change_the_exit_code(folder, tmp_path):
+    (folder / "class 1" / "broken.jpg").write_bytes(b"no picture")
+    (folder / "class 1" / "link.jpg").symlink_to("/etc/passwd")
+    (folder / "class 1" / "wrong.jpg").write_bytes(encoded(7))
+    result = features(folder, "-o", tmp_path / "out.npz", "--kind", "phog")
+    assert result.exit_code == 3
+    assert [line.split(":")[:2] for line in result.stderr.splitlines() if line] == [
+        ["Skipped", " 'class 1/broken.jpg' cannot be read"],
+        ["Skipped", " 'class 1/link.jpg' is a link that leads outside"],
+    ]
+    assert "2 skipped.\n" in result.stdout
+    found = loaded(tmp_path / "out.npz")
+    # A PNG by the name of a JPEG is a picture all the same.
+    assert found["ids"].tolist() == image_folder_without_links(folder)
+    assert len(found["features"]) == len(found["labels"]) == N + 1
+
+
+def image_folder_without_links(folder):
+    (folder / "class 1" / "link.jpg").unlink()
+    return [name for name in image_folder(folder).ids if name != "class 1/broken.jpg"]
+
+
+# -- what goes wrong -----------------------------------------------------------------------------
+
+
+def test_a_killed_command_goes_on_where_it_was(folder, tmp_path):
+    out = folder, "-o", tmp_path / "out.npz", "--kind", "phog", "--jobs", 1
+    killed = run_apart(
+        "import os, signal\n"
+        "from knowmore.images import PHOG\n"
+        "transform, blocks = PHOG.transform, []\n"
+        "def kill(self, X):\n"
+        "    if len(blocks) == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    blocks.append(X)\n"
+        "    return transform(self, X)\n"
+        "PHOG.transform = kill",
+        *out,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (tmp_path / "out.npz").exists()
+    again = run_apart("", *out)
+    assert again.returncode == 0, again.stderr
+    assert f"({N - 2 * BLOCK} computed now, {2 * BLOCK} known)" in again.stdout
+    want = PHOG().transform(image_folder(folder).X)
+    np.testing.assert_array_equal(loaded(tmp_path / "out.npz")["features"], want)
+
+
+@pytest.mark.parametrize("form", ["npz", "parquet"])
+def test_a_full_disk_is_told_and_leaves_the_old_table(form, folder, tmp_path):
+    if form == "parquet":
+        pytest.importorskip("pyarrow", reason="needs the extra tables")
+    out = tmp_path / f"out.{form}"
+    out.write_bytes(b"the old table")
+    # No file may grow beyond this: what writes past it is told so, as on a full disk.
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
+    result = run_apart(limit, folder, "-o", out, "--kind", "phog", "--no-cache")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
+        f"knowmore: {str(out)!r} cannot be written: File too large. What was there before is "
+        f"still there; name another place, or make room."
+    )
+    assert "Traceback" not in result.stderr
+    assert out.read_bytes() == b"the old table"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, "pictures"]
+
+
+def test_a_cache_without_room_is_told(folder, tmp_path):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
+    result = run_apart(limit, folder, "-o", tmp_path / "out.npz", "--kind", "phog")
+    assert result.returncode == 1
+    (words,) = filter(None, result.stderr.splitlines())
+    assert words.startswith("knowmore: The cache '")
+    assert words.endswith("Name another folder, or do without a cache.")
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_what_cannot_work_is_said_before_the_work(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("knowmore.cli.features.listing", None)
+    assert "'out.csv' must end in .npz or .parquet" in refused(folder, "-o", "out.csv")
+    nowhere = tmp_path / "nowhere" / "out.npz"
+    assert "cannot be written: its folder does not exist" in refused(folder, "-o", nowhere)
+    (tmp_path / "taken.npz").mkdir()
+    assert "or it is a folder itself." in refused(folder, "-o", tmp_path / "taken.npz")
+    words = refused(folder, "-o", tmp_path / "o.npz", "--kind", "phog", "--codebook", "w.npz")
+    assert words.startswith("--kind phog has no codebook. Leave --codebook and --save-codebook out")
+
+
+def test_sources_that_cannot_be_used(folder, tmp_path):
+    out = "-o", tmp_path / "out.npz"
+    assert "There is no file or folder" in refused(tmp_path / "nowhere", *out)
+    (tmp_path / "empty").mkdir()
+    assert "There is no picture in" in refused(tmp_path / "empty", *out)
+    (tmp_path / "empty" / "1.png").write_bytes(b"no picture")
+    assert "None of the 1 pictures can be used." in refused(tmp_path / "empty", *out)
+    assert "words were asked for, but the sample has only" in refused(
+        folder, *out, "--words", 100_000
+    )
+    (tmp_path / "words.npz").write_bytes(b"no words")
+    words = refused(folder, *out, "--codebook", tmp_path / "words.npz")
+    assert "cannot be read as a KMeansCodebook" in words
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_unknown_kinds_and_missing_options_are_misuse(folder):
+    assert features(folder, "-o", "out.npz", "--kind", "hog").exit_code == 2
+    assert features(folder).exit_code == 2
+
+
+def test_own_errors_are_said_in_words(tmp_path, monkeypatch):
+    arguments = ["knowmore", "features", str(tmp_path / "nowhere"), "-o", str(tmp_path / "o.npz")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert str(caught.value.code).startswith("knowmore: There is no file or folder ")
+
+
+def test_missing_pyarrow_is_named_before_the_work(folder, tmp_path):
+    result = run_apart(
+        "sys.modules['pyarrow'] = None", folder, "-o", tmp_path / "out.parquet", "--kind", "phog"
+    )
+    assert result.returncode == 1
+    assert result.stderr == (
+        'knowmore: pyarrow is not installed. It comes with: pip install "knowmore[tables]"\n'
+    )
+
+
+def test_real_pictures(tmp_path):
+    try:
+        source = find("caltech101_mini.tar")
+    except MissingData as error:
+        pytest.skip(str(error))
+    result = features(source, "-o", tmp_path / "out.npz", "--kind", "phog")
+    assert result.exit_code == 0, result.output
+    found = loaded(tmp_path / "out.npz")
+    assert found["features"].shape == (300, 1700)
+    assert len(set(found["labels"])) == 10

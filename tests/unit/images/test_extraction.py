@@ -1,0 +1,432 @@
+"""Features of many pictures: the same as one by one, computed once, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingExtra, NotFitted
+from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook
+from knowmore.images import SpatialPyramid as Pyramid
+from knowmore.images.extraction import BLOCK, extract, learn_codebook, steps_of
+from knowmore.images.extraction_cache import FILE, Cache, user_folder
+from knowmore.images.extraction_settings import settings_of
+from knowmore.images.reading import small
+
+Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
+pytest.importorskip("cv2", reason="needs the extra images")
+
+
+def encoded(array, form="PNG", **options):
+    file = io.BytesIO()
+    image = array if isinstance(array, Image.Image) else Image.fromarray(array)
+    image.save(file, form, **options)
+    return file.getvalue()
+
+
+def picture(seed, h=40, w=56):
+    return np.random.default_rng(seed).integers(0, 256, (h, w, 3), dtype=np.uint8)
+
+
+PICTURES = [encoded(picture(seed)) for seed in range(2 * BLOCK + 3)]
+SMALL = encoded(picture(0, 8, 8))
+
+
+class Counting:
+    """A step that counts what it is asked to compute: the mean colour, times a factor."""
+
+    def __init__(self, factor=1):
+        self.factor = factor
+        self.seen = 0
+        self.lock = threading.Lock()
+
+    def get_params(self):
+        return {"factor": self.factor}
+
+    def transform(self, pictures):
+        with self.lock:
+            self.seen += len(pictures)
+        return np.array([self.factor * each.mean(axis=(0, 1)) for each in pictures])
+
+
+@pytest.fixture
+def cache(tmp_path):
+    with Cache(tmp_path / "cache") as cache:
+        yield cache
+
+
+@pytest.fixture(scope="module")
+def codebook():
+    return KMeansCodebook(10).fit(DenseSIFT().transform(PICTURES[:5]))
+
+
+# -- what comes out ------------------------------------------------------------------------------
+
+
+def test_kinds_are_the_transformers_in_a_row(codebook):
+    words = codebook.transform(DenseSIFT().transform(PICTURES))
+    want = {
+        "sift-pyramid": Pyramid(3).fit_transform(words),
+        "bow": Pyramid(1).fit_transform(words),
+        "phog": PHOG().transform(PICTURES),
+    }
+    for kind, features in want.items():
+        found = extract(PICTURES, steps_of(kind, codebook))
+        np.testing.assert_array_equal(found.features, features, err_msg=kind)
+        np.testing.assert_array_equal(found.rows, np.arange(len(PICTURES)))
+        assert found.skipped == {}
+
+
+def test_embeddings_are_a_kind():
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs the extra embeddings")
+    found = extract(PICTURES[:2], steps_of("embedding"))
+    np.testing.assert_array_equal(found.features, Embedding().transform(PICTURES[:2]))
+
+
+def test_threads_change_nothing(codebook, tmp_path):
+    steps = steps_of("sift-pyramid", codebook)
+    one = extract(PICTURES, steps, n_jobs=1)
+    for n_jobs in 2, 5, -1:
+        with Cache(tmp_path / str(n_jobs)) as cache:
+            found = extract(PICTURES, steps, n_jobs=n_jobs, cache=cache)
+            again = extract(PICTURES, steps, n_jobs=n_jobs, cache=cache)
+        for features in found.features, again.features:
+            np.testing.assert_array_equal(features, one.features)
+
+
+def test_a_codebook_is_learnt_the_same_each_time(cache):
+    one = learn_codebook(PICTURES, size=8)
+    for found in (
+        learn_codebook(PICTURES, size=8, n_jobs=1),
+        learn_codebook(PICTURES, size=8, cache=cache),
+        learn_codebook(PICTURES, size=8, cache=cache),
+    ):
+        assert type(found) is KMeansCodebook
+        np.testing.assert_array_equal(found.vocabulary_.centres, one.vocabulary_.centres)
+
+
+def test_a_codebook_is_learnt_once(cache, monkeypatch):
+    learnt = []
+    fit = KMeansCodebook.fit
+    monkeypatch.setattr(
+        KMeansCodebook, "fit", lambda self, X: learnt.append(self.size) or fit(self, X)
+    )
+    for size, seed, pictures in [(8, 0, PICTURES), (8, 0, PICTURES), (9, 0, PICTURES)]:
+        learn_codebook(pictures, size=size, seed=seed, cache=cache)
+    assert learnt == [8, 9]
+    learn_codebook(PICTURES[1:], size=8, cache=cache)
+    learn_codebook(PICTURES, size=8, seed=1, cache=cache)
+    assert learnt == [8, 9, 8, 8]
+
+
+def test_progress_is_told_to_the_end():
+    told = []
+    extract(PICTURES, [Counting()], n_jobs=1, progress=lambda *done: told.append(done))
+    n = len(PICTURES)
+    assert told == [(BLOCK, n), (2 * BLOCK, n), (n, n)]
+
+
+# -- the cache -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_computed_twice(cache, tmp_path):
+    step = Counting()
+    first = extract(PICTURES, [step], cache=cache)
+    assert step.seen == first.computed == len(PICTURES)
+    # The same bytes elsewhere and by another way are the same picture.
+    paths = [tmp_path / f"{i}.png" for i in range(len(PICTURES))]
+    for path, data in zip(paths, PICTURES, strict=True):
+        path.write_bytes(data)
+    for same in PICTURES, paths, [io.BytesIO(data) for data in PICTURES]:
+        again = extract(same, [step], cache=cache)
+        np.testing.assert_array_equal(again.features, first.features)
+        assert again.computed == 0
+    assert step.seen == len(PICTURES)
+
+
+def test_the_same_picture_in_a_block_is_computed_once(cache):
+    step = Counting()
+    found = extract([PICTURES[0]] * 5, [step], cache=cache)
+    assert step.seen == 1
+    assert (found.features == found.features[0]).all()
+
+
+def test_other_content_or_settings_are_computed_anew(cache, monkeypatch):
+    step = Counting()
+    extract(PICTURES[:3], [step], cache=cache)
+    changed = [PICTURES[0], encoded(picture(99)), PICTURES[2]]
+    found = extract(changed, [step], cache=cache)
+    assert found.computed == 1
+    np.testing.assert_array_equal(found.features, Counting().transform(list(map(pixels, changed))))
+    assert extract(PICTURES[:3], [Counting(2)], cache=cache).computed == 3
+    assert extract(PICTURES[:3], [step], cache=cache, longest=50).computed == 3
+    monkeypatch.setattr("knowmore.images.extraction_settings.VERSION", 2)
+    assert extract(PICTURES[:3], [step], cache=cache).computed == 3
+
+
+def pixels(data):
+    return np.asarray(Image.open(io.BytesIO(data)))
+
+
+def test_settings_tell_what_matters(codebook):
+    other = KMeansCodebook(10, random_state=1).fit(DenseSIFT().transform(PICTURES[:5]))
+    forest = ForestCodebook(10, trees=2).fit(DenseSIFT().transform(PICTURES[:4]), [0, 1, 0, 1])
+    different = [
+        settings_of(steps)
+        for steps in (
+            steps_of("sift-pyramid", codebook),
+            steps_of("bow", codebook),
+            steps_of("bow", other),
+            steps_of("bow", forest),
+            [DenseSIFT(step=4), codebook, Pyramid(1)],
+            [PHOG()],
+            [PHOG(bins=8)],
+        )
+    ]
+    assert len(set(different)) == len(different)
+    assert settings_of([PHOG(n_jobs=2)]) == settings_of([PHOG(bins=np.int64(20))])
+
+
+def test_a_codebook_is_the_same_when_it_is_loaded(codebook, tmp_path):
+    codebook.save(tmp_path / "words.npz")
+    loaded = KMeansCodebook.load(tmp_path / "words.npz")
+    assert settings_of(steps_of("bow", loaded)) == settings_of(steps_of("bow", codebook))
+
+
+def test_a_missing_network_is_named(cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for kept in None, cache:
+        with pytest.raises(MissingExtra, match=r'torch is not .* "knowmore\[embeddings\]"'):
+            extract(PICTURES[:1], [Embedding()], cache=kept)
+
+
+def test_several_may_use_one_cache_at_once(tmp_path):
+    def work(_):
+        with Cache(tmp_path) as cache:
+            return extract(PICTURES, [PHOG()], cache=cache, n_jobs=2).features
+
+    with ThreadPoolExecutor(4) as pool:
+        for features in pool.map(work, range(4)):
+            np.testing.assert_array_equal(features, PHOG().transform(PICTURES))
+    with Cache(tmp_path) as cache:
+        assert extract(PICTURES, [PHOG()], cache=cache).computed == 0
+
+
+def test_settings_that_cannot_be_written_down(cache):
+    steps = [Counting(factor=object())]
+    with pytest.raises(InvalidInput, match="A setting is a object, which cannot be written down"):
+        extract(PICTURES, steps, cache=cache)
+
+
+def entries(folder):
+    connection = sqlite3.connect(folder / FILE)
+    try:
+        with connection:
+            yield connection
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"nonsense",
+        zlib.compress(np.ones(3).tobytes())[:-1],
+        zlib.compress(np.ones(3).tobytes())[:-1] + b"\0",
+        zlib.compress(b"12345"),
+        "text",
+        7,
+    ],
+)
+def test_a_damaged_entry_is_computed_anew(damage, tmp_path):
+    step = Counting()
+    with Cache(tmp_path) as cache:
+        first = extract(PICTURES[:3], [step], cache=cache)
+    for connection in entries(tmp_path):
+        connection.execute("update features set vector = ? where rowid = 2", (damage,))
+    with Cache(tmp_path) as cache:
+        again = extract(PICTURES[:3], [step], cache=cache)
+        assert again.computed == 1
+        assert extract(PICTURES[:3], [step], cache=cache).computed == 0
+    np.testing.assert_array_equal(again.features, first.features)
+
+
+@pytest.mark.parametrize("where", [0, 4096, 8192])
+def test_a_damaged_file_is_begun_anew(where, tmp_path):
+    with Cache(tmp_path) as cache:
+        first = extract(PICTURES, [Counting()], cache=cache)
+    data = bytearray((tmp_path / FILE).read_bytes())
+    assert len(data) > where
+    data[where : where + 2000] = b"\xaa" * len(data[where : where + 2000])
+    (tmp_path / FILE).write_bytes(data)
+    with Cache(tmp_path) as cache:
+        again = extract(PICTURES, [Counting()], cache=cache)
+        assert extract(PICTURES, [Counting()], cache=cache).computed == 0
+    np.testing.assert_array_equal(again.features, first.features)
+
+
+def test_a_cache_that_cannot_be_used_is_told(tmp_path):
+    (tmp_path / "taken").write_text("a file, no folder")
+    words = r"^The cache '.*' cannot be used: .*\. Name another folder, or do without a cache\.$"
+    with pytest.raises(InvalidInput, match=words):
+        Cache(tmp_path / "taken")
+    (tmp_path / "folder" / FILE).mkdir(parents=True)
+    with pytest.raises(InvalidInput, match=words):
+        Cache(tmp_path / "folder")
+
+
+def test_the_users_cache_is_where_such_things_belong(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert user_folder() == tmp_path / "cache" / "knowmore"
+    for other in "", "not/absolute":
+        monkeypatch.setenv("XDG_CACHE_HOME", other)
+        assert user_folder() == tmp_path / "home" / ".cache" / "knowmore"
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path):
+    for i, data in enumerate(PICTURES):
+        (tmp_path / f"{i:03}.png").write_bytes(data)
+    code = f"""
+import os, signal
+from pathlib import Path
+from knowmore.images import PHOG
+from knowmore.images.extraction import extract
+from knowmore.images.extraction_cache import Cache
+transform, blocks = PHOG.transform, []
+def killed(self, X):
+    if len(blocks) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    blocks.append(X)
+    return transform(self, X)
+PHOG.transform = killed
+with Cache({str(tmp_path / "cache")!r}) as cache:
+    extract(sorted(Path({str(tmp_path)!r}).glob("*.png")), [PHOG()], cache=cache, n_jobs=1)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    with Cache(tmp_path / "cache") as cache:
+        found = extract(PICTURES, [PHOG()], cache=cache)
+    assert found.computed == len(PICTURES) - 2 * BLOCK
+    np.testing.assert_array_equal(found.features, extract(PICTURES, [PHOG()]).features)
+
+
+# -- pictures of every sort ----------------------------------------------------------------------
+
+
+def test_pictures_are_reduced_but_never_enlarged():
+    wide = Image.fromarray(picture(0, 60, 100))
+    assert small(encoded(wide), "it", 50).shape == (30, 50, 3)
+    np.testing.assert_array_equal(small(encoded(wide), "it", 100), np.asarray(wide))
+    assert small(encoded(wide.convert("L")), "it", 50).shape == (30, 50)
+
+
+def test_every_mode_is_reduced():
+    # A picture of one colour keeps it, whatever is averaged.
+    rgb = np.full((60, 100, 3), (200, 100, 50), dtype=np.uint8)
+    image = Image.fromarray(rgb)
+    palette = image.convert("P", palette=Image.Palette.ADAPTIVE)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    frames = [Image.new("RGB", (100, 60), "black")]
+    forms = {
+        "RGB": encoded(image),
+        "palette": encoded(palette),
+        "transparent": encoded(image.convert("RGBA")),
+        "animated": encoded(palette, "GIF", save_all=True, append_images=frames),
+    }
+    for name, data in forms.items():
+        found = small(data, name, 50)
+        np.testing.assert_array_equal(found, np.broadcast_to(rgb[0, 0], (30, 50, 3)), err_msg=name)
+    sixteen = encoded(np.full((60, 100), 100 * 257, dtype=np.uint16))
+    np.testing.assert_array_equal(small(sixteen, "it", 50), np.full((30, 50), 100))
+    cmyk = encoded(Image.new("CMYK", (100, 60), (0, 255, 255, 0)), "TIFF")
+    np.testing.assert_array_equal(small(cmyk, "it", 50), np.broadcast_to((255, 0, 0), (30, 50, 3)))
+    assert small(encoded(image, "JPEG", exif=exif), "it", 50).shape == (50, 30, 3)
+
+
+def test_huge_pictures_are_reduced_while_unpacked_or_refused():
+    huge = Image.new("L", (10_000, 10_000), 100)
+    assert small(encoded(huge, "JPEG"), "it", 480).shape == (480, 480)
+    words = "Picture 0 has 10000 x 10000 pixels, but no more than 89,478,485 are unpacked. Reduce"
+    for refused in (lambda data: small(data, "Picture 0", 480), lambda d: PHOG().transform([d])):
+        with pytest.raises(InvalidInput, match=re.escape(words)):
+            refused(encoded(huge.convert("1")))
+
+
+def bomb():
+    """A PNG that claims 60000 x 60000 pixels."""
+    data = encoded(Image.new("1", (8, 8)))
+    header = b"IHDR" + (60_000).to_bytes(4, "big") * 2 + data[24:29]
+    return data[:12] + header + zlib.crc32(header).to_bytes(4, "big") + data[33:]
+
+
+BAD = {
+    "no picture": (b"not a picture", "cannot be read: cannot identify image file"),
+    "empty": (b"", "cannot be read: cannot identify image file"),
+    "cut off": (PICTURES[0][:2000], "cannot be read: "),
+    "too small": (SMALL, "has 8 x 8 pixels: it is smaller than a patch of 16 x 16."),
+    "a bomb": (bomb(), "cannot be read: Image size (3600000000 pixels) exceeds limit"),
+    "nowhere": ("/nowhere/a.jpg", "does not exist. Check the path."),
+    "32 bits": (encoded(Image.new("F", (20, 20)), "TIFF"), "has the mode 'F', whose range is not"),
+}
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_picture_is_skipped_and_told(bad, cached, codebook, cache):
+    picture, words = BAD[bad]
+    steps = steps_of("bow", codebook)
+    given = [*PICTURES[:2], picture, *PICTURES[2:4]]
+    for _ in range(2):
+        found = extract(given, steps, cache=cache if cached else None)
+        assert found.rows.tolist() == [0, 1, 3, 4]
+        assert list(found.skipped) == [2]
+        assert found.skipped[2].startswith(words)
+        np.testing.assert_array_equal(found.features, extract(PICTURES[:4], steps).features)
+
+
+def test_nothing_but_bad_pictures(cache):
+    words = "None of the 2 pictures can be used. The first of them, picture 0, cannot be read: can"
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        extract([b"x", b"y"], [PHOG()], cache=cache)
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        learn_codebook([b"x", b"y"], cache=cache)
+
+
+def test_bad_pictures_teach_no_words(cache):
+    found = learn_codebook([SMALL, b"x", *PICTURES], size=8)
+    assert found.vocabulary_.size == 8
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "words"),
+    [
+        (lambda: extract([], [PHOG()]), ValueError, "No picture was given"),
+        (lambda: extract([np.zeros((9, 9))], [PHOG()]), TypeError, "Picture 0 is a ndarray, but a"),
+        (lambda: extract([io.StringIO("text")], [PHOG()]), TypeError, "read() gives bytes"),
+        (lambda: extract(PICTURES, [PHOG()], longest=0), ValueError, "longest=0 must be a whole"),
+        (lambda: extract(PICTURES, [PHOG()], n_jobs=0), ValueError, "n_jobs=0 must be a whole"),
+        (lambda: steps_of("hog"), ValueError, "kind='hog' is not known. Choose one of sift-pyr"),
+        (lambda: steps_of("bow"), ValueError, "kind='bow' needs a codebook. Learn one, or load"),
+        (lambda: steps_of("bow", KMeansCodebook()), NotFitted, "This KMeansCodebook has no words"),
+        (lambda: learn_codebook(PICTURES, size=1), ValueError, "size=1 must be a whole number"),
+        (lambda: learn_codebook([], size=8), ValueError, "No picture was given"),
+        (lambda: extract(PICTURES[0], [PHOG()]), InvalidType, "One picture was given, but a list"),
+    ],
+)
+def test_what_cannot_be_done_is_told(asked, kind, words):
+    with pytest.raises(kind, match=re.escape(words)) as caught:
+        asked()
+    assert isinstance(caught.value, KnowmoreError)
