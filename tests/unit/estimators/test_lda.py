@@ -176,6 +176,28 @@ def test_a_rank_keeps_that_many_directions_of_all_rows():
     assert (few.predict(lda.total_.project(X)) == lda.predict(X)).mean() > 0.9
 
 
+def test_what_truncation_drops_makes_no_direction_of_no_spread():
+    """The class means are exact while the total scatter is not: they could spread more than it."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(20), 6)
+    rows = rng.normal(size=(20, 200))[y] + 0.7 * rng.normal(size=(120, 200))
+    grown = EigenspaceLDA(rank=30)
+    for c in range(0, 20, 2):
+        grown.partial_fit(rows[(y == c) | (y == c + 1)], y[(y == c) | (y == c + 1)])
+    total = grown.total_
+    S_T = (total.components.T * (total.variances + total.noise)) @ total.components
+    U, separations = grown.model_.directions
+    np.testing.assert_array_less(separations, 1)
+    assert_rounded(120 * U.T @ S_T @ U, np.eye(len(separations)), 1000)
+    # The spread within classes is at least what was dropped along the discriminant.
+    floor = total.noise * (grown.scalings_**2).sum(axis=0)
+    assert (floor <= 1 + 1000 * np.finfo(float).eps).all()
+    new = rows + 0.3 * rng.normal(size=rows.shape)
+    scratch = EigenspaceLDA(rank=30).fit(rows, y)
+    error = np.sqrt(0.25 / len(y))
+    assert grown.score(new, y) > scratch.score(new, y) - 2 * error
+
+
 def test_priors_and_numbers_of_components():
     lda = EigenspaceLDA(2, priors="equal").fit(X, LABELS)
     assert lda.transform(X).shape == (len(X), 2)

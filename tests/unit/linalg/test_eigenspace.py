@@ -178,6 +178,13 @@ def test_projecting_and_reconstructing():
     assert_rounded(MODEL.distances(X), np.zeros(len(X)), 100, abs(X).max())
 
 
+def test_truncating_keeps_what_is_known_of_errors():
+    few = MODEL.truncate(2)
+    assert few.rounding == MODEL.rounding
+    assert_rounded(few.noise, MODEL.variances[2:].mean())
+    assert MODEL.noise == 0
+
+
 def test_angles_are_those_between_the_subspaces():
     one = Eigenspace(5, np.zeros(3), np.eye(3)[:1], np.ones(1))
     turned = np.array([[np.cos(0.3), np.sin(0.3), 0.0]])
