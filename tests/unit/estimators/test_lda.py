@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import numpy as np
@@ -221,6 +223,50 @@ def test_two_classes_and_one():
     assert one.predict(X).tolist() == [3] * len(X)
     assert one.transform(X).shape == (len(X), 0)
     assert one.predict_proba(X).tolist() == [[1.0]] * len(X)
+
+
+def test_soft_labels_of_one_class_are_taken_back_too():
+    lda = EigenspaceLDA().fit(X[:20], ["a"] * 20)
+    found = lda.absorb(X[20:24])
+    assert found.tolist() == [[1.0]] * 4
+    assert_is_lda_of(lda.forget(X[20:24], found), X[:20], np.ones((20, 1)), held=X[:24], edits=3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_classes_whose_parts_are_all_taken_back_are_gone(seed):
+    """Sums of many parts are rounded by more than the few that are left at the end."""
+    rng = np.random.default_rng(seed)
+    rows, Y, names = rng.normal(size=(20000, 3)) + 5, rng.dirichlet(np.ones(3), 20000), list("abc")
+    Y[:10] = [[1, 0, 0]] * 5 + [[0, 1, 0]] * 5
+    lda = EigenspaceLDA().fit(rows, Y, classes=names)
+    for i in range(11, 20000, 1000):
+        lda.forget(rows[i : i + 1000], Y[i : i + 1000], classes=names)
+    lda.forget(rows[10:11], Y[10:11], classes=names)
+    assert lda.classes_.tolist() == ["a", "b"]
+
+
+def test_a_prediction_is_of_one_model_while_classes_come_and_go():
+    lda = EigenspaceLDA().fit(X, LABELS)
+    whole, fewer = lda.model_, EigenspaceLDA().fit(X[LABELS > 2], LABELS[LABELS > 2]).model_
+    allowed = {tuple(lda.predict(X))}
+    lda.model_ = fewer
+    allowed.add(tuple(lda.predict(X)))
+
+    def edit():
+        for _ in range(300):
+            lda.model_ = whole
+            lda.model_ = fewer
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            editing = pool.submit(edit)
+            seen = {tuple(lda.predict(X)) for _ in range(300)}
+            editing.result()
+    finally:
+        sys.setswitchinterval(before)
+    assert seen <= allowed
 
 
 def test_copies_live_their_own_lives():
