@@ -138,6 +138,32 @@ def test_what_was_discarded_is_the_trace_error_of_merging(X, seed, rank):
     assert len(model.components) <= rank
 
 
+@settings(max_examples=200)
+@given(strategies.row_tables(), strategies.seeds, st.integers(0, 4))
+def test_rows_that_are_in_a_truncated_model_can_always_be_taken_out(X, seed, rank):
+    """In any history: no false alarm, and count, mean and whole variance are those of the rows."""
+    rng = np.random.default_rng(seed)
+    inside, outside = list(range(len(X))), []
+    model = Eigenspace.of(X, rank)
+    for edit in range(12):
+        forget = len(inside) > 1 and (not outside or rng.random() < 0.5)
+        pool = inside if forget else outside
+        if not pool:
+            continue
+        most = len(inside) - 1 if forget else len(outside)
+        moved = rng.choice(pool, rng.integers(1, most + 1), replace=False).tolist()
+        part = Eigenspace.of(X[moved], None if edit % 2 else rank)
+        model = model.split(part, rank) if forget else model.merge(part, rank)
+        source, target = (inside, outside) if forget else (outside, inside)
+        source[:] = [i for i in source if i not in moved]
+        target += moved
+        _, S = oracle.scatter(X[inside])
+        error = abs(np.trace(S) - model.n_samples * model.total_variance)
+        assert error <= X.shape[1] * scatter_error(X[inside], X, edits=edit + 2)
+        assert (model.variances > 0).all()
+        assert len(model.variances) <= rank
+
+
 @given(strategies.row_tables(), strategies.seeds, st.integers(0, 4))
 def test_splitting_a_truncated_model_keeps_count_mean_and_whole_variance(X, seed, rank):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,11 +81,18 @@ def _parts(name: str, data: Any) -> list[Any]:
             f"{name} is a single {type(data).__name__}, but shards are needed: a Dask array, or a "
             f"list of arrays, delayed values or files. What is in one place needs no merging."
         )
+    if isinstance(data, np.ndarray) and data.ndim > 1:
+        if data.shape[1] > 1:
+            raise InvalidInput(
+                f"{name} has shards in {data.shape[1]} columns, but each must hold whole rows. For "
+                f"a Dask array: rechunk it, or give the array itself."
+            )
+        data = data.ravel()
     return list(data)
 
 
 def _is_single(data: Any) -> bool:
-    if is_dask_collection(data) or isinstance(data, (str, bytes, PathLike)):
+    if is_dask_collection(data) or isinstance(data, (str, bytes, PathLike, Mapping)):
         return True
     if isinstance(data, np.ndarray):
         # An array of objects is a list, such as Dask's to_delayed returns.

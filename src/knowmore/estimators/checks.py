@@ -40,7 +40,13 @@ def table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if not sparse.issparse(X):
         return inputs(estimator, X, reset=reset)
     X = _validated(estimator, X, reset, accept_sparse="csr")
-    _finite("X", X.data)
+    if not np.isfinite(X.data).all():
+        bad = X.tocoo()
+        i = int(np.flatnonzero(~np.isfinite(bad.data))[0])
+        raise InvalidInput(
+            f"Input X contains NaN or infinity, the first at row {bad.row[i]}, column {bad.col[i]} "
+            f"({bad.data[i]}). Remove these examples or fill in the values."
+        )
     return X
 
 
@@ -109,16 +115,16 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
     columns are `classes`, or those held.
     """
     parts = np.asarray(Y) if not isinstance(Y, (list, tuple)) or np.ndim(Y) == 2 else None
-    if parts is None or parts.ndim != 2 or parts.shape[1] < 2:
+    columns = held if classes is None else np.asarray(classes)
+    if parts is None or not _is_soft(parts, columns):
         among(Y, classes)
         names, index = np.unique(class_labels(Y, k, held), return_inverse=True)
         return names, np.eye(len(names))[index]
-    if classes is None and held is None:
+    if columns is None:
         raise InvalidInput(
             f"y has shape {parts.shape}: soft labels, a column for each class. "
             f"Name the columns with classes=[...]."
         )
-    columns = np.asarray(held if classes is None else classes)
     names = class_labels(columns, len(columns), held)
     if len(np.unique(names)) != len(names) or parts.shape[1] != len(names):
         raise InvalidInput(
@@ -132,6 +138,14 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
         )
     order = np.argsort(names)
     return names[order], parts[:, order]
+
+
+def _is_soft(Y: Array, columns: Array | None) -> bool:
+    """Whether Y is a matrix of parts rather than a column of labels; one class may be both."""
+    if Y.ndim != 2 or Y.shape[1] != 1:
+        return Y.ndim == 2
+    named = columns is not None and len(columns) == 1 and columns.dtype.kind != "f"
+    return named and Y.dtype.kind == "f"
 
 
 def group_names(groups: Any, n: int) -> Array:

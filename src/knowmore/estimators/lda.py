@@ -16,9 +16,16 @@ from sklearn.base import (
 )
 from sklearn.utils import Tags
 
-from knowmore.errors import InvalidInput, NotFitted
+from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import choice, class_labels, inputs, memberships
-from knowmore.estimators.shell import exchange, same_features, same_kind, unchanged_on_error
+from knowmore.estimators.shell import (
+    beginning,
+    exchange,
+    held,
+    same_features,
+    same_kind,
+    unchanged_on_error,
+)
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.models import ClassMeans, Discriminant
 
@@ -83,10 +90,12 @@ class EigenspaceLDA(
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class."""
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, classes)
+        if not hasattr(self, "model_"):
+            with beginning:
+                if not hasattr(self, "model_"):
+                    return self.fit(X, y, classes)
         X, Y, names, rule = self._labelled(X, y, classes)
-        exchange(self, "model_", lambda held: held.add_rows(X, Y, names, rule))
+        exchange(self, "model_", lambda model: model.add_rows(X, Y, names, rule))
         return self
 
     def forget(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -94,20 +103,17 @@ class EigenspaceLDA(
 
         A class without rows is gone.
         """
-        self._check_fitted()
         X, Y, names, rule = self._labelled(X, y, classes)
-        exchange(self, "model_", lambda held: held.remove_rows(X, Y, names, rule))
+        exchange(self, "model_", lambda model: model.remove_rows(X, Y, names, rule))
         return self
 
     def merge(self, other: EigenspaceLDA) -> Self:
         """Learn all that another one has learnt."""
         same_kind(self, other)
-        other._check_fitted()
-        self._check_fitted()
+        classes, joining, rule = self.classes_, held(other, "model_"), self._rule()
         same_features(self, other)
-        joining, rule = other.model_, self._rule()
-        class_labels(joining.between.names, len(joining.between.names), self.classes_)
-        exchange(self, "model_", lambda held: held.merge(joining, rule))
+        class_labels(joining.between.names, len(joining.between.names), classes)
+        exchange(self, "model_", lambda model: model.merge(joining, rule))
         return self
 
     def absorb(self, X: Any, rounds: int = 20) -> Array:
@@ -117,20 +123,20 @@ class EigenspaceLDA(
         the next one. The total scatter does not depend on them and is updated once. What is
         returned is what `forget` needs, should the rows be taken out again.
         """
-        self._check_fitted()
+        held(self, "model_")
         X, rule = inputs(self, X, reset=False), self._rule()
         if not isinstance(rounds, Integral) or rounds < 1:
             raise InvalidInput(f"rounds={rounds!r}, but at least one round is needed.")
         found = []
 
-        def absorbed(held: Discriminant) -> Discriminant:
-            names = held.between.names
-            Y = self._probabilities(held, X)
-            model = held.add_rows(X, Y, names, rule)
+        def absorbed(before: Discriminant) -> Discriminant:
+            names = before.between.names
+            Y = self._probabilities(before, X)
+            model = before.add_rows(X, Y, names, rule)
             for _ in range(rounds - 1):
-                before, Y = Y, self._probabilities(model, X)
-                model = model.relabelled(held.between.merge(ClassMeans.of(X, Y, names)))
-                if abs(Y - before).max() < np.sqrt(np.finfo(float).eps):
+                last, Y = Y, self._probabilities(model, X)
+                model = model.relabelled(before.between.merge(ClassMeans.of(X, Y, names)))
+                if abs(Y - last).max() < np.sqrt(np.finfo(float).eps):
                     break
             found[:] = [Y]
             return model
@@ -143,12 +149,14 @@ class EigenspaceLDA(
     def transform(self, X: Any) -> Array:
         """X (m, D) along the discriminants, (m, q), where each class has the covariance I."""
         model = self._held
-        return np.asarray((inputs(self, X, reset=False) - model.total.mean) @ self.scalings_)
+        scalings = model.scalings[:, : self._most()]
+        return np.asarray((inputs(self, X, reset=False) - model.total.mean) @ scalings)
 
     def predict(self, X: Any) -> Array:
         """The class of the nearest mean along all discriminants, nearer the more frequent, (m,)."""
-        scores = self._scores(self._held, inputs(self, X, reset=False))
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        model = self._held
+        scores = self._scores(model, inputs(self, X, reset=False))
+        return np.asarray(model.between.names[scores.argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Array:
         """The log posterior up to a constant of each row, (m, C); for two classes the second's
@@ -204,7 +212,8 @@ class EigenspaceLDA(
     @property
     def between_(self) -> Eigenspace:
         """The eigenspace of the class means, each as often as it has rows."""
-        return self._held.between.eigenspace(self._held.total)
+        model = self._held
+        return model.between.eigenspace(model.total)
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -214,12 +223,13 @@ class EigenspaceLDA(
 
     @property
     def _held(self) -> Discriminant:
-        self._check_fitted()
-        return self.model_
+        model: Discriminant = held(self, "model_")
+        return model
 
     def _labelled(self, X: Any, y: Any, classes: Any) -> tuple[Array, Array, Array, Truncation]:
+        known = self.classes_
         X = inputs(self, X, reset=False)
-        names, Y = memberships(y, len(X), classes, self.classes_)
+        names, Y = memberships(y, len(X), classes, known)
         return X, Y, names, self._rule()
 
     def _probabilities(self, model: Discriminant, X: Array) -> Array:
@@ -247,15 +257,6 @@ class EigenspaceLDA(
                 f"1 on, or None for all."
             )
         return wanted
-
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFitted(
-                f"This {type(self).__name__} has learnt nothing yet. Call fit or partial_fit first."
-            )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -13,7 +13,13 @@ from sklearn.gaussian_process.kernels import Kernel
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace, as_ids
 from knowmore.errors import InvalidInput, NoExamples, NotFitted
 from knowmore.estimators.checks import choice, group_names, inputs, noise_level
-from knowmore.estimators.shell import publishing, same_features, same_kind, unchanged_on_error
+from knowmore.estimators.shell import (
+    beginning,
+    publishing,
+    same_features,
+    same_kind,
+    unchanged_on_error,
+)
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
@@ -81,7 +87,9 @@ class LivingEstimator(BaseEstimator, ABC):
     def add(self, X: Any, y: Any, ids: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes."""
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, ids).ids_
+            with beginning:
+                if not self.__sklearn_is_fitted__():
+                    return self.fit(X, y, ids).ids_
         X = inputs(self, X, reset=False)
         labels = self._labels(y, len(X), self._state.examples.labels)
         return self._apply(Add(X, labels, None if ids is None else as_ids(ids)))

@@ -7,9 +7,9 @@ from typing import Any, Self, final
 
 from sklearn.base import BaseEstimator
 
-from knowmore.errors import InvalidInput, NotFitted
+from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import inputs
-from knowmore.estimators.shell import exchange, unchanged_on_error
+from knowmore.estimators.shell import exchange, held, unchanged_on_error
 from knowmore.models.watch import Observation, Reference, Watch
 from knowmore.models.window import Window
 
@@ -82,12 +82,12 @@ class SubspaceMonitor(BaseEstimator):
 
         In one go or row by row the answers are the same, to the last digit.
         """
-        self._check_fitted()
+        held(self, "model_")
         X = inputs(self, X, reset=False)
         seen: list[Observation] = []
 
-        def watched(held: Watch) -> Watch:
-            after, observation = held.observe(X)
+        def watched(before: Watch) -> Watch:
+            after, observation = before.observe(X)
             seen[:] = [observation]
             return after
 
@@ -108,8 +108,8 @@ class SubspaceMonitor(BaseEstimator):
 
     @property
     def _held(self) -> Watch:
-        self._check_fitted()
-        return self.model_
+        watch: Watch = held(self, "model_")
+        return watch
 
     def _check_parameters(self) -> None:
         for name, least in (("n_components", 1), ("window", 2)):
@@ -138,10 +138,3 @@ class SubspaceMonitor(BaseEstimator):
                 f"n_components={self.n_components}, but X has n_features={D}: a subspace of all "
                 f"directions leaves nothing outside. Keep fewer components, or lag the series."
             )
-
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFitted("This SubspaceMonitor knows no normal state yet. Call fit first.")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")

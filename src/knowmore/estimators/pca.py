@@ -10,9 +10,16 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from knowmore.errors import InvalidInput, NotFitted
-from knowmore.estimators.checks import table
-from knowmore.estimators.shell import exchange, same_features, same_kind, unchanged_on_error
+from knowmore.errors import InvalidInput
+from knowmore.estimators.checks import real_values, table
+from knowmore.estimators.shell import (
+    beginning,
+    exchange,
+    held,
+    same_features,
+    same_kind,
+    unchanged_on_error,
+)
 from knowmore.linalg import Eigenspace, Truncation
 
 Array = npt.NDArray[Any]
@@ -58,51 +65,52 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn more rows: any number, one alone or fewer than there are components too."""
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X)
+        if not hasattr(self, "eigenspace_"):
+            with beginning:
+                if not hasattr(self, "eigenspace_"):
+                    return self.fit(X)
         X = table(self, X, reset=False)
         rule = self._rule()
-        exchange(self, "eigenspace_", lambda held: held.add_rows(X, rule))
+        exchange(self, "eigenspace_", lambda space: space.add_rows(X, rule))
         return self
 
     def forget(self, X: Any) -> Self:
         """Take out rows that were learnt before, as if they had never been there."""
-        self._check_fitted()
-        X = table(self, X, reset=False)
-        rule = self._rule()
-        exchange(self, "eigenspace_", lambda held: held.remove_rows(X, rule))
+        held(self, "eigenspace_")
+        X, rule = table(self, X, reset=False), self._rule()
+        exchange(self, "eigenspace_", lambda space: space.remove_rows(X, rule))
         return self
 
     def merge(self, other: EigenspacePCA) -> Self:
         """Learn all that another one has learnt."""
         same_kind(self, other)
-        other._check_fitted()
-        self._check_fitted()
+        held(self, "eigenspace_")
+        joining, rule = held(other, "eigenspace_"), self._rule()
         same_features(self, other)
-        joining, rule = other.eigenspace_, self._rule()
-        exchange(self, "eigenspace_", lambda held: held.merge(joining, rule))
+        exchange(self, "eigenspace_", lambda space: space.merge(joining, rule))
         return self
 
     # -- asking ------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Array:
         """The coordinates of X (m, D) along the components, (m, d)."""
-        self._check_fitted()
+        space = self._held
         X = table(self, X, reset=False)
-        Z = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
-        return np.asarray(Z / np.sqrt(self.explained_variance_)) if self.whiten else Z
+        P = space.components
+        Z = np.asarray(X @ P.T) - space.mean @ P.T
+        return np.asarray(Z / np.sqrt(_unbiased(space) * space.variances)) if self.whiten else Z
 
     def inverse_transform(self, X: Any) -> Array:
         """The points (m, D) that have the coordinates X (m, d)."""
-        self._check_fitted()
-        Z = np.asarray(X, dtype=float)
-        if Z.ndim != 2 or Z.shape[1] != self.n_components_:
+        space = self._held
+        Z = real_values(X, len(X), None)
+        if Z.ndim != 2 or Z.shape[1] != len(space.variances):
             raise InvalidInput(
-                f"X has shape {Z.shape}, but coordinates along {self.n_components_} components "
+                f"X has shape {Z.shape}, but coordinates along {len(space.variances)} components "
                 f"are needed, as transform returns them."
             )
-        Z = Z * np.sqrt(self.explained_variance_) if self.whiten else Z
-        return self.eigenspace_.reconstruct(Z)
+        Z = Z * np.sqrt(_unbiased(space) * space.variances) if self.whiten else Z
+        return space.reconstruct(Z)
 
     def score_samples(self, X: Any) -> Array:
         """The log-density of each row of X (m, D) under probabilistic PCA, (m,).
@@ -110,19 +118,18 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Where no variance is left outside the components (`noise_variance_` is zero) and they do
         not span all features, there is no density: -inf, as scikit-learn has it.
         """
-        self._check_fitted()
+        space = self._held
         X = table(self, X, reset=False)
         X = X if isinstance(X, np.ndarray) else X.toarray()
-        D, d = self.n_features_in_, self.n_components_
-        noise, variances = self.noise_variance_, self.explained_variance_
+        D, d = len(space.mean), len(space.variances)
+        noise, variances = _unbiased(space) * space.noise, _unbiased(space) * space.variances
         if d < D and noise == 0:
             return np.full(len(X), -np.inf)
         # (x - mu)' C^-1 (x - mu) and log |C|, C = P' (variances - noise) P + noise I.
-        Z = self.eigenspace_.project(X)
-        distances = (Z**2 / variances).sum(axis=1)
+        distances = (space.project(X) ** 2 / variances).sum(axis=1)
         volume = np.log(variances).sum()
         if d < D:
-            distances = distances + self.eigenspace_.distances(X) ** 2 / noise
+            distances = distances + space.distances(X) ** 2 / noise
             volume = volume + (D - d) * np.log(noise)
         return np.asarray(-0.5 * (distances + volume + D * np.log(2 * np.pi)))
 
@@ -132,14 +139,17 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def get_covariance(self) -> Array:
         """The covariance of probabilistic PCA, (D, D), with 1/(n - 1)."""
-        P, noise = self.components_, self.noise_variance_
-        return (P.T * (self.explained_variance_ - noise)) @ P + noise * np.eye(P.shape[1])
+        space = self._held
+        P, rest = space.components, space.noise
+        C = (P.T * (space.variances - rest)) @ P + rest * np.eye(P.shape[1])
+        return np.asarray(_unbiased(space) * C)
 
     def get_precision(self) -> Array:
         """Its inverse, (D, D); the pseudo-inverse where it has none."""
-        P, noise = self.components_, self.noise_variance_
-        rest = 1 / noise if noise else 0.0
-        return (P.T * (1 / self.explained_variance_ - rest)) @ P + rest * np.eye(P.shape[1])
+        space = self._held
+        P, rest = space.components, 1 / space.noise if space.noise else 0.0
+        C = (P.T * (1 / space.variances - rest)) @ P + rest * np.eye(P.shape[1])
+        return np.asarray(C / _unbiased(space))
 
     # -- scikit-learn's names for what the eigenspace holds ------------------------------------
 
@@ -156,22 +166,26 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @property
     def explained_variance_(self) -> Array:
         """The variance along each component with 1/(n - 1), (d,)."""
-        return self._held.variances * self._unbiased
+        space = self._held
+        return _unbiased(space) * space.variances
 
     @property
     def explained_variance_ratio_(self) -> Array:
         """The part of the whole variance along each component, (d,)."""
-        return self._held.variances / (self._held.total_variance or 1.0)
+        space = self._held
+        return np.asarray(space.variances / (space.total_variance or 1.0))
 
     @property
     def singular_values_(self) -> Array:
         """The singular values of the centred rows, (d,)."""
-        return np.asarray(np.sqrt(self.n_samples_ * self._held.variances))
+        space = self._held
+        return np.asarray(np.sqrt(space.n_samples * space.variances))
 
     @property
     def noise_variance_(self) -> float:
         """The mean variance along the directions that were dropped."""
-        return self._held.noise * self._unbiased
+        space = self._held
+        return _unbiased(space) * space.noise
 
     @property
     def n_components_(self) -> int:
@@ -191,12 +205,8 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def _held(self) -> Eigenspace:
-        self._check_fitted()
-        return self.eigenspace_
-
-    @property
-    def _unbiased(self) -> float:
-        return self.n_samples_ / max(self.n_samples_ - 1, 1)
+        space: Eigenspace = held(self, "eigenspace_")
+        return space
 
     def _rule(self) -> Truncation:
         """What is kept, in the words of `Truncation`."""
@@ -210,17 +220,13 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         return Truncation(fraction=float(wanted))
 
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFitted(
-                f"This {type(self).__name__} has learnt nothing yet. Call fit or partial_fit first."
-            )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "eigenspace_")
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
+
+
+def _unbiased(space: Eigenspace) -> float:
+    """From 1/N to 1/(N - 1)."""
+    return space.n_samples / max(space.n_samples - 1, 1)

@@ -9,10 +9,27 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, NotFitted
 
 # For a comparison and an assignment, by all estimators: a lock of their own could not be copied.
 publishing = Lock()
+
+
+# Of several threads that all bring the first examples, one begins and the others add.
+beginning = Lock()
+
+
+def held(estimator: BaseEstimator, name: str) -> Any:
+    """The frozen value `name`, or an error if the estimator never learnt one.
+
+    A question takes it once: another thread may exchange it at any time.
+    """
+    try:
+        return vars(estimator)[name]
+    except KeyError as error:
+        raise NotFitted(
+            f"This {type(estimator).__name__} has learnt nothing yet. Call fit first."
+        ) from error
 
 
 def exchange(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) -> None:

@@ -11,8 +11,7 @@ its principal directions are the merged model. Splitting is the same identity so
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from math import hypot, sqrt
 from numbers import Integral
@@ -20,35 +19,20 @@ from typing import Any, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
+from scipy import linalg
 
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.linalg.rows import EXACT, Rounding, Rows, blocks
 from knowmore.linalg.spectrum import EPS, Truncation, scale_of, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
-_T = TypeVar("_T", "Eigenspace", "_Rows")
+_T = TypeVar("_T", "Eigenspace", "Rows")
 
-# A sparse matrix is made dense so many numbers at a time,
-_BLOCK = 2**22
-# and its blocks are merged whole up to so many columns, where no model has more directions.
+# Blocks of a sparse matrix are merged whole up to so many columns: no model has more directions.
 _COLUMNS = 2048
 # What is off by so many times the estimated rounding is wrong.
 ROUNDINGS = 64
-
-
-class Rounding(NamedTuple):
-    """How far roundings may have moved a sum of rows and their scatter, as lengths."""
-
-    sum: float = 0.0
-    scatter: float = 0.0
-
-    def more(self, scatter: float) -> Rounding:
-        """One rounding more, taken as independent of those before."""
-        return Rounding(self.sum, hypot(self.scatter, float(scatter)))
-
-
-EXACT = Rounding()
 
 
 @final
@@ -60,8 +44,10 @@ class Eigenspace:
     mean : mu, (D,)
     components : P, (d, D), orthonormal rows, largest variance first
     variances : the diagonal of Lambda, (d,), with 1/N
-    discarded : the variance that was dropped, tr S - sum(variances); zero: the model is exact
+    discarded : the variance that was dropped, tr S - sum(variances)
     rounding : how far roundings may have moved the sum N mu and the scatter N S, an estimate
+    blurred : the variance that splits of truncated models may have put along wrong directions, at
+        most. The model is exact if this and `discarded` are zero.
 
     Examples
     --------
@@ -81,6 +67,7 @@ class Eigenspace:
     variances: Array
     discarded: float = 0.0
     rounding: Rounding = EXACT
+    blurred: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_samples, Integral) or self.n_samples < 1:
@@ -104,15 +91,15 @@ class Eigenspace:
         a rank and more than two thousand columns directions are dropped after each of them.
         """
         rule = Truncation.by(rank)
-        first, *others = _blocks(X)
+        first, *others = blocks(X)
         if not others:
-            return cls._of(_Rows.of(first), rule)
+            return cls._of(Rows.of(first), rule)
         between = Truncation() if first.shape[1] <= _COLUMNS else rule
         whole = reduce(lambda e, B: e.add_rows(B, between), others, cls.of(first, between))
         return whole.truncate(rule)
 
     @classmethod
-    def _of(cls, rows: _Rows, rule: Truncation) -> Self:
+    def _of(cls, rows: Rows, rule: Truncation) -> Self:
         N = rows.n_samples
         # Rows that are all alike differ from their mean by its rounding.
         least = rows.rounding.sum / np.sqrt(N)
@@ -122,7 +109,7 @@ class Eigenspace:
         seen = int((variances > 0).sum())
         P, variances, discarded = P[:seen], variances[:seen], (rows.discarded + dropped) / N
         rounding = rows.rounding.more(len(rows.B) * EPS * values[:1].sum() ** 2)
-        return cls(N, rows.mean, P, variances, discarded, rounding)
+        return cls(N, rows.mean, P, variances, discarded, rounding, rows.blurred / N)
 
     def merge(self, other: Eigenspace, rank: int | Truncation | None = None) -> Eigenspace:
         """The model of the union of both sets of rows; exact if both are and nothing is dropped."""
@@ -130,7 +117,7 @@ class Eigenspace:
 
     def add_rows(self, X: Any, rank: int | Truncation | None = None) -> Eigenspace:
         """`merge(Eigenspace.of(X))`, by one decomposition instead of two."""
-        return reduce(lambda e, B: e._stacked(e._checked(_Rows.of(B)), rank), _blocks(X), self)
+        return reduce(lambda e, B: e._stacked(e._checked(Rows.of(B)), rank), blocks(X), self)
 
     def split(self, other: Eigenspace, rank: int | Truncation | None = None) -> Eigenspace:
         """The model of the rows that are left when those of `other` are taken out of this one.
@@ -142,7 +129,7 @@ class Eigenspace:
 
     def remove_rows(self, X: Any, rank: int | Truncation | None = None) -> Eigenspace:
         """`split(Eigenspace.of(X))`, without a decomposition of X."""
-        return reduce(lambda e, B: e._reduced(e._checked(_Rows.of(B)), rank), _blocks(X), self)
+        return reduce(lambda e, B: e._reduced(e._checked(Rows.of(B)), rank), blocks(X), self)
 
     __add__ = merge
     __sub__ = split
@@ -152,13 +139,12 @@ class Eigenspace:
         keep = Truncation.by(rank).count(self.variances, self.discarded)
         if keep == len(self.variances):
             return self
-        return Eigenspace(
-            self.n_samples,
-            self.mean,
-            self.components[:keep],
-            self.variances[:keep],
-            self.discarded + float(self.variances[keep:].sum()),
-            self.rounding,
+        return replace(
+            self,
+            # A copy, or the rows that go would stay in memory.
+            components=self.components[:keep].copy(),
+            variances=self.variances[:keep],
+            discarded=self.discarded + float(self.variances[keep:].sum()),
         )
 
     @property
@@ -209,9 +195,9 @@ class Eigenspace:
     # -- inside ------------------------------------------------------------------------------
 
     @property
-    def _rows(self) -> _Rows:
-        B = self._scatter_rows(np.empty(self.components.shape))
-        return _Rows(self.n_samples, self.mean, B, self.n_samples * self.discarded, self.rounding)
+    def _rows(self) -> Rows:
+        N, B = self.n_samples, self._scatter_rows(np.empty(self.components.shape))
+        return Rows(N, self.mean, B, N * self.discarded, self.rounding, N * self.blurred)
 
     def _scatter_rows(self, out: Array) -> Array:
         """B (d, D) with B'B = N S."""
@@ -219,7 +205,7 @@ class Eigenspace:
         np.multiply(lengths, self.components, out=out)
         return out
 
-    def _stacked(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
+    def _stacked(self, two: Rows, rank: int | Truncation | None) -> Eigenspace:
         """Merge: N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d'."""
         N1, N2, N3 = self.n_samples, two.n_samples, self.n_samples + two.n_samples
         mean = (N1 * self.mean + N2 * two.mean) / N3
@@ -230,10 +216,11 @@ class Eigenspace:
         self._scatter_rows(out=B[:k])
         B[k:-1], B[-1] = two.B, d
         rounding = _joint_rounding(self, two, weight, d)
-        rows = _Rows(N3, mean, B, N1 * self.discarded + two.discarded, rounding)
+        discarded, blurred = N1 * self.discarded + two.discarded, N1 * self.blurred + two.blurred
+        rows = Rows(N3, mean, B, discarded, rounding, blurred)
         return Eigenspace._of(rows, Truncation.by(rank))
 
-    def _reduced(self, two: _Rows, rank: int | Truncation | None) -> Eigenspace:
+    def _reduced(self, two: Rows, rank: int | Truncation | None) -> Eigenspace:
         """Split: N_3 S_3 = N_1 S_1 - N_2 S_2 - (N_1 N_2 / N_3) d d', within the span of P_1."""
         N1, N2 = self.n_samples, two.n_samples
         N3 = N1 - N2
@@ -245,36 +232,45 @@ class Eigenspace:
         weight = sqrt(N1 * N2 / N3)
         d = weight * (self.mean - two.mean)
         mean = (N1 * self.mean - N2 * two.mean) / N3
-        B = np.concatenate([two.B, d[None]])
+        left = self._remnant(np.concatenate([two.B, d[None]]))
+        rounding = _joint_rounding(self, two, weight, d).more(left.rounding)
+        self._check_was_in(left.deficit, two.blurred, rounding.scatter)
+        squares, beyond = left.squares[: N3 - 1], float(left.squares[N3 - 1 :].clip(0).sum())
+        squares, lost, blurred = squares[squares > rounding.scatter], 0.0, 0.0
+        if self.discarded or self.blurred or two.discarded or two.blurred:
+            lost = N1 * self.discarded - two.discarded - left.deficit + beyond
+            blurred = N1 * self.blurred + two.blurred + two.discarded + left.deficit + left.mixed
+            squares, lost = _balanced(squares, lost)
+        keep = Truncation.by(rank).count(squares, lost)
+        lost += float(squares[keep:].sum())
+        P, variances = with_signs(left.R[:, :keep].T @ self.components), squares[:keep] / N3
+        return Eigenspace(N3, mean, P, variances, lost / N3, rounding, blurred / N3)
+
+    def _remnant(self, B: Array) -> _Remnant:
+        """N S - B'B within the span of P, decomposed."""
+        P, scatter = self.components, self.n_samples * self.variances
         # Whatever the scale of the data, the squares are near one.
-        unit = scale_of(np.append(np.sqrt(N1 * self.variances), abs(B).max())) or 1.0
-        P, B = self.components, B / unit
-        whole = N1 * self.variances / unit / unit
+        unit = scale_of(np.append(np.sqrt(scatter), abs(B).max())) or 1.0
+        B, scatter = B / unit, scatter / unit / unit
         with threads_for(B.size, len(P)):
             G = B @ P.T
-            squares, R = linalg.eigh(np.diag(whole) - G.T @ G, driver="evd", check_finite=False)
-            squares, R = squares[::-1], R[:, ::-1]
-            outside = max(float((B * B).sum() - (G * G).sum()), 0.0)
-            deficit = (outside - float(squares[squares < 0].sum())) * unit * unit
-            rounding = _joint_rounding(self, two, weight, d)
-            rounding = rounding.more((len(P) + len(B)) * EPS * whole.max(initial=0.0) * unit * unit)
-            self._check_was_in(deficit, rounding.scatter)
-            squares = squares[: N3 - 1] * unit * unit
-            squares = squares[squares > rounding.scatter]
-            lost = max(N1 * self.discarded - two.discarded - deficit, 0.0)
-            keep = Truncation.by(rank).count(squares, lost)
-            components = with_signs(R[:, :keep].T @ P)
-        lost += float(squares[keep:].sum())
-        return Eigenspace(N3, mean, components, squares[:keep] / N3, lost / N3, rounding)
+            squares, R = linalg.eigh(np.diag(scatter) - G.T @ G, driver="evd", check_finite=False)
+        inside = float((G * G).sum())
+        outside = max(float((B * B).sum()) - inside, 0.0)
+        deficit = outside - float(squares[squares < 0].sum())
+        rounding = (len(P) + len(B)) * EPS * float(scatter.max(initial=0.0))
+        sizes = np.array([deficit, sqrt(inside * outside), rounding]) * unit * unit
+        return _Remnant(squares[::-1] * unit * unit, R[:, ::-1], *sizes.tolist())
 
-    def _check_was_in(self, deficit: float, rounding: float) -> None:
+    def _check_was_in(self, deficit: float, blurred: float, rounding: float) -> None:
         """Complain if more variance is taken out than is there: kept, dropped, or rounded away.
 
-        Rows that were in took part in what was kept or in what was dropped, so the variance that
-        is missing from the first is at most the second.
+        Rows that were in took part in what was kept, in what was dropped, or in what earlier
+        splits blurred, so the variance that is missing from the first is at most the others.
         """
         whole = self.n_samples * self.total_variance
-        if deficit > self.n_samples * self.discarded + ROUNDINGS * rounding:
+        unsure = self.n_samples * (self.discarded + self.blurred) + blurred
+        if deficit > min(unsure, whole) + ROUNDINGS * rounding:
             raise InvalidInput(
                 f"These rows are not all in the model: taking them out would leave a variance "
                 f"below zero by {deficit:.2g}, where it holds {whole:.2g} in all and has dropped "
@@ -283,7 +279,7 @@ class Eigenspace:
             )
 
     def _checked(self, other: _T) -> _T:
-        if not isinstance(other, (Eigenspace, _Rows)):
+        if not isinstance(other, (Eigenspace, Rows)):
             raise InvalidType(
                 f"An Eigenspace meets another one, not a {type(other).__name__}. "
                 f"Make one of rows by Eigenspace.of(X)."
@@ -296,25 +292,33 @@ class Eigenspace:
         return other
 
 
-class _Rows(NamedTuple):
-    """N rows of a given mean by any B with B'B = their scatter; `discarded` is a scatter too."""
+class _Remnant(NamedTuple):
+    """What is left of a scatter within the span of P: R' diag(squares) R, largest first.
 
-    n_samples: int
-    mean: Array
-    B: Array
-    discarded: float = 0.0
-    rounding: Rounding = EXACT
+    deficit : by how much more was taken out than was there: squares below zero, and all outside
+    mixed : a bound on what the removed rows shared between inside and outside, which is lost
+    rounding : of the squares
+    """
 
-    @classmethod
-    def of(cls, X: Array) -> _Rows:
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = X.mean(axis=0)
-            B = X - mean
-        sum_ = EPS * len(X) * abs(mean).max() * sqrt(X.shape[1])
-        return cls(len(X), mean, B, 0.0, Rounding(float(sum_)))
+    squares: Array
+    R: Array
+    deficit: float
+    mixed: float
+    rounding: float
 
 
-def _joint_rounding(one: Eigenspace, two: _Rows, weight: float, d: Array) -> Rounding:
+def _balanced(squares: Array, lost: float) -> tuple[Array, float]:
+    """`squares` and what was `lost` beside them; if that is negative, too much was kept.
+
+    Along which directions is not known, so it is taken off all of them.
+    """
+    if lost >= 0 or len(squares) == 0:
+        return squares, max(lost, 0.0)
+    kept = float(squares.sum())
+    return squares[: len(squares) if kept + lost > 0 else 0] * ((kept + lost) / kept), 0.0
+
+
+def _joint_rounding(one: Eigenspace, two: Rows, weight: float, d: Array) -> Rounding:
     """What is rounded when two sets meet, `d` being their means' difference times `weight`.
 
     Roundings are taken as independent, so that their squares add.
@@ -329,40 +333,3 @@ def _joint_rounding(one: Eigenspace, two: _Rows, weight: float, d: Array) -> Rou
         hypot(a.sum, b.sum, EPS * size * sqrt(len(d))),
         hypot(a.scatter, b.scatter, shift * (2 * gap + shift)),
     )
-
-
-def _blocks(X: Any) -> Iterator[Array]:
-    """X (N, D) as finite float64, a sparse one in dense blocks of rows."""
-    if sparse.issparse(X):
-        X = X.tocsr()
-        size = max(1, _BLOCK // max(1, X.shape[1]))
-        _check_shape(X)
-        for begin in range(0, X.shape[0], size):
-            yield _finite(X[begin : begin + size].toarray().astype(float, copy=False))
-    else:
-        try:
-            X = np.asarray(X, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"X is no table of numbers (N, D): {error}.") from error
-        _check_shape(X)
-        yield _finite(X)
-
-
-def _check_shape(X: Any) -> None:
-    if X.ndim != 2:
-        raise InvalidInput(
-            f"X has shape {X.shape}, but rows of numbers (N, D) are needed. "
-            f"A single row x is x[None]."
-        )
-    if 0 in X.shape:
-        raise NoExamples(f"X has shape {X.shape}: there is no number in it.")
-
-
-def _finite(X: Array) -> Array:
-    if not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0]
-        raise InvalidInput(
-            f"X contains NaN or infinity, first at row {row}, column {column} "
-            f"({X[row, column]}). Remove these rows or fill in the values."
-        )
-    return X

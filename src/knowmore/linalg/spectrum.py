@@ -51,7 +51,8 @@ class Truncation:
             raise InvalidInput(f"rank={rank!r}, but a rank is a whole number, zero or more.")
         for name in "fraction", "tolerance":
             part = getattr(self, name)
-            if part is not None and not (isinstance(part, Real) and 0 <= float(part) <= 1):
+            real = isinstance(part, Real) and not isinstance(part, bool)
+            if part is not None and not (real and 0 <= float(part) <= 1):
                 raise InvalidInput(f"{name}={part!r}, but it is a part of the whole: 0 to 1.")
 
     @classmethod
@@ -164,7 +165,7 @@ def _by_values(
     rank = int((values > max(max(A.shape) * EPS * values[0], least)).sum())
     squares = values[:rank][:most] ** 2
     keep = truncation.count(squares, lost)
-    return Spectrum(values[:keep], P[:keep], float(squares[keep:].sum()))
+    return Spectrum(values[:keep], P[:keep].copy(), float(squares[keep:].sum()))
 
 
 def with_signs(P: Array) -> Array:

@@ -46,6 +46,7 @@ class ClassMeans:
     names: Array
     counts: Array
     means: Array
+    rounding: float = 0.0
 
     @classmethod
     def of(cls, X: Array, Y: Array, names: Array) -> ClassMeans:
@@ -53,7 +54,7 @@ class ClassMeans:
         counts = Y.sum(axis=0)
         seen = counts > 0
         counts, Y = counts[seen], Y[:, seen]
-        return cls(names[seen], counts, (Y.T @ X) / counts[:, None])
+        return cls(names[seen], counts, (Y.T @ X) / counts[:, None], EPS * len(X))
 
     def merge(self, other: ClassMeans, sign: int = 1) -> ClassMeans:
         """The classes of both; with `sign` -1 those of `other` are taken out."""
@@ -64,7 +65,8 @@ class ClassMeans:
             counts[at] += factor * part.counts
             sums[at] += (factor * part.counts)[:, None] * part.means
         # Sums of soft labels leave a few roundings where nothing is left.
-        nothing = 4 * len(names) * EPS * max(self.counts.sum(), other.counts.sum())
+        rounding = self.rounding + other.rounding + EPS * max(self.counts.sum(), other.counts.sum())
+        nothing = 4 * rounding
         if counts.min() < -nothing:
             worst = names[counts.argmin()].item()
             raise InvalidInput(
@@ -73,7 +75,7 @@ class ClassMeans:
                 f"Take out only rows that were learnt, with the labels they had."
             )
         left = counts > nothing
-        return ClassMeans(names[left], counts[left], sums[left] / counts[left, None])
+        return ClassMeans(names[left], counts[left], sums[left] / counts[left, None], rounding)
 
     def eigenspace(self, total: Eigenspace) -> Eigenspace:
         """The model {N, mu, Q, Delta} of the scatter between classes, S_B = N Q' Delta Q."""
@@ -198,7 +200,7 @@ class Discriminant:
         # The class means are rounded like the rows.
         spread = np.sqrt(total.n_samples * total.total_variance)
         rounding = total.rounding.more(spread * total.rounding.sum / np.sqrt(total.n_samples))
-        allowed = total.n_samples * total.discarded + ROUNDINGS * rounding.scatter
+        allowed = total.n_samples * (total.discarded + total.blurred) + ROUNDINGS * rounding.scatter
         if deficit > allowed:
             raise InvalidInput(
                 "Not all of these rows had these labels: without them the classes would spread "

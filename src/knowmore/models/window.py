@@ -1,4 +1,4 @@
-"""A window that slides along a stream of rows; its model only ever merges and splits."""
+"""A window that slides along a stream of rows by merging and splitting its model."""
 
 from __future__ import annotations
 

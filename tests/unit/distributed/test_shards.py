@@ -50,6 +50,16 @@ def test_labels_in_files(files, tmp_path):
     assert fit(EigenspaceLDA(), files, labels).classes_.tolist() == ["a", "b", "c"]
 
 
+def test_blocks_of_a_dask_array_as_delayed_values():
+    spread = da.from_array(X, chunks=(7, -1))
+    assert_models(eigenspace(spread.to_delayed()), X, edits=30)
+    columns = da.from_array(X, chunks=(7, 1)).to_delayed()
+    with pytest.raises(KnowmoreError, match=r"^X has shards in \d+ columns, but each must hold"):
+        eigenspace(columns)
+    with pytest.raises(KnowmoreError, match=r"^X is a single dict, but shards are needed"):
+        eigenspace({"a": X})
+
+
 def test_files_of_any_other_kind(tmp_path):
     files = [tmp_path / f"{k}.csv" for k in range(5)]
     for file, part in zip(files, PARTS, strict=True):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import numpy as np
@@ -176,6 +178,28 @@ def test_a_rank_keeps_that_many_directions_of_all_rows():
     assert (few.predict(lda.total_.project(X)) == lda.predict(X)).mean() > 0.9
 
 
+def test_what_truncation_drops_makes_no_direction_of_no_spread():
+    """The class means are exact while the total scatter is not: they could spread more than it."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(20), 6)
+    rows = rng.normal(size=(20, 200))[y] + 0.7 * rng.normal(size=(120, 200))
+    grown = EigenspaceLDA(rank=30)
+    for c in range(0, 20, 2):
+        grown.partial_fit(rows[(y == c) | (y == c + 1)], y[(y == c) | (y == c + 1)])
+    total = grown.total_
+    S_T = (total.components.T * (total.variances + total.noise)) @ total.components
+    U, separations = grown.model_.directions
+    np.testing.assert_array_less(separations, 1)
+    assert_rounded(120 * U.T @ S_T @ U, np.eye(len(separations)), 1000)
+    # The spread within classes is at least what was dropped along the discriminant.
+    floor = total.noise * (grown.scalings_**2).sum(axis=0)
+    assert (floor <= 1 + 1000 * np.finfo(float).eps).all()
+    new = rows + 0.3 * rng.normal(size=rows.shape)
+    scratch = EigenspaceLDA(rank=30).fit(rows, y)
+    error = np.sqrt(0.25 / len(y))
+    assert grown.score(new, y) > scratch.score(new, y) - 2 * error
+
+
 def test_priors_and_numbers_of_components():
     lda = EigenspaceLDA(2, priors="equal").fit(X, LABELS)
     assert lda.transform(X).shape == (len(X), 2)
@@ -199,6 +223,50 @@ def test_two_classes_and_one():
     assert one.predict(X).tolist() == [3] * len(X)
     assert one.transform(X).shape == (len(X), 0)
     assert one.predict_proba(X).tolist() == [[1.0]] * len(X)
+
+
+def test_soft_labels_of_one_class_are_taken_back_too():
+    lda = EigenspaceLDA().fit(X[:20], ["a"] * 20)
+    found = lda.absorb(X[20:24])
+    assert found.tolist() == [[1.0]] * 4
+    assert_is_lda_of(lda.forget(X[20:24], found), X[:20], np.ones((20, 1)), held=X[:24], edits=3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_classes_whose_parts_are_all_taken_back_are_gone(seed):
+    """Sums of many parts are rounded by more than the few that are left at the end."""
+    rng = np.random.default_rng(seed)
+    rows, Y, names = rng.normal(size=(20000, 3)) + 5, rng.dirichlet(np.ones(3), 20000), list("abc")
+    Y[:10] = [[1, 0, 0]] * 5 + [[0, 1, 0]] * 5
+    lda = EigenspaceLDA().fit(rows, Y, classes=names)
+    for i in range(11, 20000, 1000):
+        lda.forget(rows[i : i + 1000], Y[i : i + 1000], classes=names)
+    lda.forget(rows[10:11], Y[10:11], classes=names)
+    assert lda.classes_.tolist() == ["a", "b"]
+
+
+def test_a_prediction_is_of_one_model_while_classes_come_and_go():
+    lda = EigenspaceLDA().fit(X, LABELS)
+    whole, fewer = lda.model_, EigenspaceLDA().fit(X[LABELS > 2], LABELS[LABELS > 2]).model_
+    allowed = {tuple(lda.predict(X))}
+    lda.model_ = fewer
+    allowed.add(tuple(lda.predict(X)))
+
+    def edit():
+        for _ in range(300):
+            lda.model_ = whole
+            lda.model_ = fewer
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            editing = pool.submit(edit)
+            seen = {tuple(lda.predict(X)) for _ in range(300)}
+            editing.result()
+    finally:
+        sys.setswitchinterval(before)
+    assert seen <= allowed
 
 
 def test_copies_live_their_own_lives():

@@ -242,11 +242,11 @@ def test_parameters_that_cannot_be(parameters, words):
     monitor = SubspaceMonitor(**{"n_components": K, "window": WINDOW, **parameters})
     with pytest.raises(InvalidInput, match=words):
         monitor.fit(rows(100))
-    assert not monitor.__sklearn_is_fitted__()
+    assert not hasattr(monitor, "model_")
 
 
 def test_nothing_is_observed_before_it_is_fitted():
-    with pytest.raises(NotFittedError, match=r"knows no normal state yet\. Call fit first"):
+    with pytest.raises(NotFittedError, match=r"has learnt nothing yet. Call fit first"):
         SubspaceMonitor().observe(rows(3))
     with pytest.raises(NotFittedError, match="Call fit first"):
         SubspaceMonitor().window_  # noqa: B018

@@ -8,7 +8,7 @@ from scipy import sparse
 from tolerance import assert_models, assert_rounded, scatter_error
 
 from knowmore import Eigenspace, KnowmoreError, Truncation
-from knowmore.linalg import eigenspace
+from knowmore.linalg import eigenspace, rows
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 5)) * [5, 4, 3, 2, 1] + 3
@@ -24,7 +24,7 @@ MISTAKES = {
     "words": (
         lambda: Eigenspace.of([["a"]]),
         ValueError,
-        "X is no table of numbers (N, D): could not convert string to float: 'a'.",
+        "X is no table of numbers (N, D): could not convert string to float: np.str_('a').",
     ),
     "no rows": (
         lambda: Eigenspace.of(X[:0]),
@@ -47,6 +47,16 @@ MISTAKES = {
         ValueError,
         "X contains NaN or infinity, first at row 0, column 1 (inf). "
         "Remove these rows or fill in the values.",
+    ),
+    "complex numbers": (
+        lambda: Eigenspace.of(X + 1j),
+        ValueError,
+        "X is no table of numbers (N, D): complex or masked values have no place in it.",
+    ),
+    "a sparse row without its brackets": (
+        lambda: Eigenspace.of(sparse.coo_array(np.arange(4.0))),
+        ValueError,
+        "X has shape (4,), but rows of numbers (N, D) are needed. A single row x is x[None].",
     ),
     "other columns": (
         lambda: MODEL + WIDE,
@@ -144,8 +154,8 @@ def test_rows_that_were_there_can_be_taken_out_of_a_truncated_model():
 def test_a_sparse_matrix_is_read_in_blocks(shape, monkeypatch):
     dense = rng.poisson(0.5, size=shape).astype(float)
     dense[0, 0] = 9
-    monkeypatch.setattr(eigenspace, "_BLOCK", 3 * shape[1])
-    sizes = [len(block) for block in eigenspace._blocks(sparse.csc_array(dense))]
+    monkeypatch.setattr(rows, "_BLOCK", 3 * shape[1])
+    sizes = [len(block) for block in rows.blocks(sparse.csc_array(dense))]
     assert sum(sizes) == len(dense)
     assert max(sizes) == 3
     assert_models(Eigenspace.of(sparse.csc_array(dense)), dense, edits=len(sizes))
@@ -157,7 +167,7 @@ def test_a_sparse_matrix_is_read_in_blocks(shape, monkeypatch):
 
 def test_a_truncated_sparse_matrix_is_truncated_once_where_columns_are_few(monkeypatch):
     dense = rng.poisson(0.5, size=(60, 9)).astype(float)
-    monkeypatch.setattr(eigenspace, "_BLOCK", 90)
+    monkeypatch.setattr(rows, "_BLOCK", 90)
     few = Eigenspace.of(sparse.csr_array(dense), 3)
     whole = Eigenspace.of(dense)
     assert_rounded(few.variances, whole.variances[:3], 1000)
@@ -170,12 +180,29 @@ def test_a_truncated_sparse_matrix_is_truncated_once_where_columns_are_few(monke
     assert gap * len(dense) <= scatter_error(dense, edits=7)
 
 
+def test_a_split_of_what_was_truncated_says_that_it_is_not_exact():
+    model = MODEL - Eigenspace.of(X[:10], 2)
+    assert model.discarded == 0
+    assert model.blurred > 0
+    whole = Eigenspace.of(X[10:]).total_variance
+    assert_rounded(model.total_variance, whole, 1000, MODEL.total_variance)
+    exact = MODEL - Eigenspace.of(X[:10])
+    assert (exact.discarded, exact.blurred) == (0, 0)
+
+
 def test_projecting_and_reconstructing():
     few = MODEL.truncate(2)
     Z = few.project(X)
     assert_rounded(few.project(few.reconstruct(Z)), Z)
     assert_rounded((few.distances(X) ** 2).mean(), few.discarded, 1000)
     assert_rounded(MODEL.distances(X), np.zeros(len(X)), 100, abs(X).max())
+
+
+def test_truncating_keeps_what_is_known_of_errors():
+    few = MODEL.truncate(2)
+    assert few.rounding == MODEL.rounding
+    assert_rounded(few.noise, MODEL.variances[2:].mean())
+    assert MODEL.noise == 0
 
 
 def test_angles_are_those_between_the_subspaces():
