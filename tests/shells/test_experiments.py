@@ -17,9 +17,13 @@ from knowmore.experiments.update_times_report import (
     APPEND,
     BATCH_CHOLESKY,
     BATCH_INVERSE,
+    CALTECH,
+    DIGITS,
     DIRECT,
     ITERATIVE,
     Timing,
+    UpdateTimes,
+    preface,
     verdicts,
 )
 
@@ -186,13 +190,12 @@ def test_toy_variance_only_falls_as_examples_come():
 # -- update-times --------------------------------------------------------------------------------
 
 
-def test_update_times_are_of_equal_models(tmp_path):
-    result = update_times.run(quick=True)
+def check_update_times(result, tmp_path):
     cells = {(t.source, t.n, t.k) for t in result.timings}
     assert len(result.timings) == len(METHODS) * len(cells)
     for t in result.timings:
         m, noise = t.n + t.k, update_times.NOISE
-        # |K| <= m and |K^-1| <= 1 / noise for this kernel, |t| and |k_*| <= sqrt(m). An inverse
+        # |K| <= m and |K^-1| <= 1 / noise for these kernels, |t| and |k_*| <= sqrt(m). An inverse
         # that was updated may be off by cond(K) times what a factor may be.
         condition = m / noise + 1
         bound = 4 * np.finfo(float).eps * condition * m / noise
@@ -210,11 +213,32 @@ def test_update_times_are_of_equal_models(tmp_path):
     assert "without --quick" in report.parts[0]
 
 
+def test_update_times_do_without_pictures(tmp_path, monkeypatch):
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    result = update_times.run(quick=True)
+    assert {t.source for t in result.timings} == {DIGITS}
+    assert result.describing is None
+    check_update_times(result, tmp_path)
+    assert "Caltech-101, which the paper used, was not found. Set KNOWMORE_DATA" in preface(result)
+
+
+def test_update_times_of_pictures(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pytest.importorskip("cv2", reason="pictures need the extra `images`")
+    result = update_times.run(quick=True)
+    if result.describing is None:
+        pytest.skip(preface(result))
+    assert {t.source for t in result.timings} == {CALTECH, DIGITS}
+    assert result.describing > 0
+    check_update_times(result, tmp_path)
+    assert "To describe a picture takes" in preface(result)
+
+
 def invented(n, k, seconds, changed=0):
-    return [
-        Timing("invented", n, k, method, time, 0.0, changed, 10)
+    return tuple(
+        Timing(CALTECH, n, k, method, time, 0.0, changed, 10)
         for method, time in zip(METHODS, seconds, strict=True)
-    ]
+    )
 
 
 def test_verdicts_follow_the_times():
@@ -223,13 +247,25 @@ def test_verdicts_follow_the_times():
         + invented(1000, 100, (1.0, 1.0, 0.5, 0.1, 0.01))
         + invented(100, 100, (1.0, 1.0, 0.1, 0.5, 0.01))
     )
-    assert [one.holds for one in verdicts(tuple(good), 0.0)] == [True] * 5
+    assert [one.holds for one in verdicts(UpdateTimes(good, 0.0, None))] == [True] * 5
     bad = (
         invented(1000, 1, (1.0, 1.0, 0.5, 0.5, 0.01))
         + invented(1000, 100, (1.0, 1.0, 0.1, 0.5, 0.01), changed=1)
         + invented(100, 100, (1.0, 1.0, 0.5, 0.1, 0.01))
     )
-    assert [one.holds for one in verdicts(tuple(bad), 1e-3)] == [False] * 5
+    assert [one.holds for one in verdicts(UpdateTimes(bad, 1e-3, None))] == [False] * 5
+
+
+def test_describing_is_told_beside_the_times_not_in_them():
+    timings = invented(999, 1, (1.0, 1.0, 0.5, 0.5, 0.1)) + invented(999, 20, (1.0,) * 5)
+    timings += invented(20, 20, (1.0,) * 5)
+    speed, *_ = verdicts(UpdateTimes(timings, 0.0, describing=0.5))
+    assert not speed.holds
+    assert (
+        "the paper's updates are up to 2 times faster (Caltech-101, n=999, k=1)" in speed.measured
+    )
+    # (1 + 1000 * 0.5) / (0.5 + 0.5)
+    assert "describe all pictures again, the paper's updates are up to 501 times" in speed.measured
 
 
 # -- the stopwatch -------------------------------------------------------------------------------

@@ -235,6 +235,9 @@ def test_what_cannot_work_is_said_before_the_work(folder, tmp_path, monkeypatch)
     assert "cannot be written: its folder does not exist" in refused(folder, "-o", nowhere)
     (tmp_path / "taken.npz").mkdir()
     assert "or it is a folder itself." in refused(folder, "-o", tmp_path / "taken.npz")
+    for option in "--codebook", "--save-codebook":
+        words = refused(folder, "-o", tmp_path / "x.npz", option, tmp_path / "." / "x.npz")
+        assert "is to be both the table and the codebook" in words
     words = refused(folder, "-o", tmp_path / "o.npz", "--kind", "phog", "--codebook", "w.npz")
     assert words.startswith("--kind phog has no codebook. Leave --codebook and --save-codebook out")
 

@@ -63,6 +63,12 @@ class Request:
                     f"{str(path)!r} cannot be written: its folder does not exist, or it is a "
                     f"folder itself."
                 )
+        for path in filter(None, (self.codebook, self.save_codebook)):
+            if path.resolve() == self.out.resolve():
+                raise InvalidInput(
+                    f"{str(path)!r} is to be both the table and the codebook, and would hold only "
+                    f"the table. Name two files."
+                )
         if self.kind not in ("sift-pyramid", "bow") and (self.codebook or self.save_codebook):
             raise InvalidInput(
                 f"--kind {self.kind} has no codebook. Leave --codebook and --save-codebook out, "
@@ -76,7 +82,8 @@ def run(request: Request) -> bool:
     listed = listing(request.source)
     pictures = listed.pictures
     with watched() as bar, _cache(request) as cache:
-        steps = steps_of(request.kind, _codebook(request, pictures, cache, bar))
+        codebook = _codebook(request, pictures, cache, bar)
+        steps = steps_of(request.kind, codebook)
         found = extract(
             pictures,
             steps,
@@ -85,6 +92,9 @@ def run(request: Request) -> bool:
             n_jobs=request.jobs,
             progress=_shown(bar, "pictures"),
         )
+    if codebook is not None and request.save_codebook is not None:
+        with _told(request.save_codebook):
+            codebook.save(request.save_codebook)
     _write(request.out, pictures, found, settings_of(steps, request.longest))
     _tell(request.out, listed, found)
     return not (listed.skipped or found.skipped)
@@ -99,23 +109,17 @@ def _codebook(
 ) -> Codebook | None:
     if request.kind not in ("sift-pyramid", "bow"):
         return None
-    codebook: Codebook
     if request.codebook is not None:
-        codebook = _loaded(request.codebook)
-    else:
-        codebook = learn_codebook(
-            pictures,
-            size=request.words,
-            seed=request.seed,
-            longest=request.longest,
-            cache=cache,
-            n_jobs=request.jobs,
-            progress=_shown(bar, "pictures to learn words from"),
-        )
-    if request.save_codebook is not None:
-        with _told(request.save_codebook):
-            codebook.save(request.save_codebook)
-    return codebook
+        return _loaded(request.codebook)
+    return learn_codebook(
+        pictures,
+        size=request.words,
+        seed=request.seed,
+        longest=request.longest,
+        cache=cache,
+        n_jobs=request.jobs,
+        progress=_shown(bar, "pictures to learn words from"),
+    )
 
 
 def _loaded(path: Path) -> Codebook:

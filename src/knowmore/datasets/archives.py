@@ -16,20 +16,22 @@ def in_archive(path: Path) -> Listing:
         with tarfile.open(path, "r:") as archive:
             members = archive.getmembers()
             _check_end(path, archive.offset)
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, OSError) as error:
         raise InvalidInput(
             f"{str(path)!r} cannot be read as a tar archive: {error}. It may be compressed, cut "
             f"off or damaged. Only plain archives are read in place: unpack .gz, .xz and the like "
             f"to .tar first."
         ) from error
-    pictures, skipped = {}, {}
+    pictures: dict[str, Picture] = {}
+    skipped: dict[str, str] = {}
     for member in members:
         name = _plain(member.name)
         if member.isdir() or not is_picture(name):
             continue
         why = unprintable(name) or _unfit(member, name)
+        # Of members of one name the last counts, as when an archive is unpacked.
+        (skipped if why is None else pictures).pop(name, None)
         if why is None:
-            # Of members of one name the last counts, as when an archive is unpacked.
             pictures[name] = Picture(name, path, member.offset_data, member.size)
         else:
             skipped[name] = why

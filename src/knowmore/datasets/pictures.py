@@ -130,7 +130,8 @@ def in_folder(root: Path) -> Listing:
             relative = _relative(folder, name, inside)
             if not is_picture(relative):
                 continue
-            target = Path(folder, name).resolve()
+            # Path.resolve would raise at a link to itself.
+            target = Path(os.path.realpath(Path(folder, name)))
             why = unprintable(relative) or _unfit(target, inside)
             if why is None:
                 pictures.append(Picture(relative, target))

@@ -45,7 +45,8 @@ def in_list(path: Path) -> Listing:
     They may lie anywhere: whoever wrote the list asked for them.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines, which also breaks names at rarer characters.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"{str(path)!r} is neither a folder, nor a tar archive, nor a text file in UTF-8 that "
@@ -57,7 +58,7 @@ def in_list(path: Path) -> Listing:
             f"{str(path)!r} lists {repeated[0]!r} more than once. Name each picture once."
         )
     pictures = [Picture(name, path.parent / name) for name in names]
-    skipped = {one.name: "is no file" for one in pictures if not one.path.is_file()}
+    skipped = {one.name: "is no file" for one in pictures if not os.path.isfile(one.path)}
     return Listing.of((one for one in pictures if one.name not in skipped), skipped, path)
 
 

@@ -81,8 +81,12 @@ class Cache:
     def put(self, settings: bytes, vectors: Mapping[bytes, Array]) -> None:
         """Keep vectors (d,); all of them or, if that fails, none."""
         rows = [(settings, picture, _packed(vector)) for picture, vector in vectors.items()]
-        with self._lock, self._told(), self._connection:
-            self._connection.executemany("insert or replace into features values (?, ?, ?)", rows)
+        with self._lock, self._told():
+            try:
+                self._insert(rows)
+            except sqlite3.DatabaseError as error:
+                self._start_anew(error)
+                self._insert(rows)
 
     def close(self) -> None:
         """Close the file."""
@@ -106,9 +110,14 @@ class Cache:
             raise
         return connection
 
+    def _insert(self, rows: list[tuple[bytes, bytes, bytes]]) -> None:
+        with self._connection:
+            self._connection.executemany("insert or replace into features values (?, ?, ?)", rows)
+
     def _start_anew(self, error: sqlite3.DatabaseError) -> None:
         """Give up a file that is damaged: whatever was in it can be computed again."""
-        if isinstance(error, sqlite3.OperationalError):
+        # Only that type itself: a file that is locked or closed has other names.
+        if type(error) is not sqlite3.DatabaseError:
             raise error
         if "_connection" in vars(self):
             self._connection.close()

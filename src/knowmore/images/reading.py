@@ -13,6 +13,7 @@ Pillow deems safe (PIL.Image.MAX_IMAGE_PIXELS) are refused before they are unpac
 from __future__ import annotations
 
 import io
+import struct
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.parallel import Parallel, delayed
+from joblib import Parallel, delayed
 
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
@@ -31,6 +32,7 @@ from knowmore.extras import optional
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 
+_EXIF = (TypeError, LookupError, struct.error)
 _ENCODED = (bytes, bytearray, memoryview)
 # Modes of grey pictures, and modes whose pixels can be averaged as they are.
 _GREY = ("1", "L", "I;16", "I;16B", "I;16L", "I;16N")
@@ -83,7 +85,8 @@ def small(file: bytes, name: str, longest: int) -> Array:
         image.draft(None, (2 * longest, 2 * longest))
         _refuse_huge(image, name)
         mode = "L" if image.mode in _GREY else "RGB"
-        if image.mode in _BLENDING:
+        # A colour that stands for transparency must be found before pixels are averaged.
+        if image.mode in _BLENDING and "transparency" not in image.info:
             image.thumbnail((longest, longest), reducing_gap=2.0)
         image = _converted(image, name, mode)
         image.thumbnail((longest, longest), reducing_gap=2.0)
@@ -95,7 +98,8 @@ def of_each(
 ) -> list[_T]:
     """function(picture, name) of every picture, in order, on `n_jobs` threads.
 
-    Threads suffice: NumPy and OpenCV let go of the interpreter while they compute.
+    Threads suffice: NumPy and OpenCV let go of the interpreter while they compute. They are
+    joblib's own: scikit-learn's wrapper exchanges the warning filters, which threads share.
     """
     tasks = (delayed(function)(picture, name) for picture, name in named(pictures))
     return list(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
@@ -155,11 +159,16 @@ def _told(name: str) -> Iterator[None]:
     """Pillow's many ways to complain, in our words."""
     try:
         yield
-    except InvalidInput:
+    except (InvalidInput, InvalidType):
         raise
+    except optional("PIL", "images").UnidentifiedImageError as error:
+        raise InvalidInput(
+            f"{name} cannot be read: it is no picture that Pillow knows. Leave it out."
+        ) from error
     except FileNotFoundError as error:
         raise InvalidInput(f"{name} does not exist. Check the path.") from error
-    except (OSError, ValueError, SyntaxError, EOFError, _bomb()) as error:
+    # Damaged EXIF data raise the last three.
+    except (OSError, ValueError, SyntaxError, EOFError, _bomb(), *_EXIF) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidInput(
             f"{name} cannot be read: {why}. The file may be empty, cut off, damaged, or no "

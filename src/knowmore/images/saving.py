@@ -29,7 +29,8 @@ _DAMAGE = (
     LookupError,
     TypeError,
     AttributeError,
-    NotImplementedError,
+    RuntimeError,
+    MemoryError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -40,11 +41,13 @@ def save(
 ) -> None:
     """Write to `path`, whole or not at all."""
     path = Path(path)
-    about = json.dumps({"kind": kind, "version": VERSION, "settings": settings})
+    about = json.dumps({"kind": kind, "version": VERSION, "settings": settings}, default=int)
     part = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:
         with part.open("xb") as file:
             np.savez(file, allow_pickle=False, about=np.array(about), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from knowmore.errors import InvalidInput
 
 def whole(name: str, value: Any, least: int = 1) -> None:
     """Complain unless `value` is a whole number, not below `least`."""
-    if not isinstance(value, Integral) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InvalidInput(f"{name}={value!r} must be a whole number, at least {least}.")
 
 

@@ -30,7 +30,12 @@ from sklearn.gaussian_process.kernels import (
 from knowmore.errors import InvalidInput
 from knowmore.kernels.columns import On
 from knowmore.kernels.distances import squared_distances
-from knowmore.kernels.histograms import AdditiveChiSquared, ChiSquared, HistogramIntersection
+from knowmore.kernels.histograms import (
+    AdditiveChiSquared,
+    ChiSquared,
+    ExponentialIntersection,
+    HistogramIntersection,
+)
 
 Array = npt.NDArray[Any]
 AnyKernel: TypeAlias = Kernel | Callable[[Array, Array], Array]
@@ -220,6 +225,7 @@ def _(kernel: On, X: Array) -> Array:
 @_corner.register(HistogramIntersection)
 @_corner.register(AdditiveChiSquared)
 @_corner.register(ChiSquared)
+@_corner.register(ExponentialIntersection)
 def _(kernel: Any, X: Array) -> Array:
     """Symmetric to the last bit already."""
     return np.asarray(kernel(X))
@@ -258,8 +264,9 @@ def _(kernel: Exponentiation) -> bool:
     return is_positive(kernel.kernel) and power.is_integer() and power >= 0
 
 
-@_is_positive.register
-def _(kernel: ChiSquared) -> bool:
+@_is_positive.register(ChiSquared)
+@_is_positive.register(ExponentialIntersection)
+def _(kernel: Any) -> bool:
     """D is conditionally negative, so that exp(-gamma D) is positive."""
     return bool(kernel.gamma >= 0)
 

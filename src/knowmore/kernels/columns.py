@@ -14,16 +14,16 @@ from knowmore.errors import InvalidInput
 Array = npt.NDArray[Any]
 
 
-def level_weights(bins: int, levels: int) -> Array:
-    """A weight for each column of a pyramid of levels 0 ... L, L = `levels`: a_l = 2^(l - L).
+def column_weights(bins: int, levels: int) -> Array:
+    """A weight for each column of a pyramid of levels 0 ... L, `levels` in all: a_l = 2^(l - L).
 
     Level l has 4^l cells of `bins` columns each. Bosch, Zisserman, Munoz (2007).
 
-    >>> level_weights(bins=1, levels=1)
+    >>> column_weights(bins=1, levels=2)
     array([0.5, 1. , 1. , 1. , 1. ])
     """
-    level = np.arange(levels + 1)
-    return np.repeat(2.0 ** (level - levels), bins * 4**level)
+    level = np.arange(levels)
+    return np.repeat(2.0 ** (level - levels + 1), bins * 4**level)
 
 
 @final
@@ -32,7 +32,7 @@ class On(Kernel):
 
     The average over two descriptors is `0.5 * On(slice(0, 40), k) + 0.5 * On(slice(40, 60), l)`.
     The pyramid kernel exp(-gamma sum_l a_l D_l) of Bosch et al. on columns 0 ... 1699 is
-    `On(slice(0, 1700), ChiSquared(gamma), level_weights(20, 3))`.
+    `On(slice(0, 1700), ChiSquared(gamma), column_weights(20, 4))`.
 
     >>> from sklearn.gaussian_process.kernels import DotProduct
     >>> 2.0 * On(slice(1, 3), DotProduct(1.0))
@@ -51,12 +51,16 @@ class On(Kernel):
                 f"columns={self.columns!r} is no slice. Name a block as slice(begin, end)."
             )
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+        if X.ndim != 2:
+            raise InvalidInput(f"The kernel {self!r} needs a table (n, d), but got {X.shape}.")
         if max(abs(self.columns.start or 0), abs(self.columns.stop or 0)) > X.shape[1]:
             raise InvalidInput(
                 f"The kernel {self!r} was given a table of {X.shape[1]} columns. "
                 f"Give it the one that its columns are counted in."
             )
         part = X[:, self.columns]
+        if part.shape[1] == 0:
+            raise InvalidInput(f"The kernel {self!r} has no column: all rows would be alike.")
         if self.weights is None:
             return part
         if np.shape(self.weights) != part.shape[1:]:

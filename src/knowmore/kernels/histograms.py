@@ -1,16 +1,17 @@
-"""Kernels of histograms, as scikit-learn has kernels: intersection and chi-squared.
+"""Kernels of histograms, as scikit-learn has kernels: intersection, chi-squared, exponentials.
 
 All are positive semidefinite for values that are not negative, and refuse others. They take dense
 or sparse rows, and compute in float32 where all rows are float32; else in float64.
 
 Intersection and chi-squared are homogeneous: w min(x, y) = min(w x, w y), and likewise for
-(x - y)^2 / (x + y). So a weighted sum over the levels of a pyramid is one kernel of weighted
-histograms; see `On` and `level_weights`.
+(x - y)^2 / (x + y) and |x - y|. So a weighted sum over the levels of a pyramid is one kernel of
+weighted histograms; see `On` and `column_weights`.
 """
 
 from __future__ import annotations
 
-from typing import Any, final
+from abc import ABC
+from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -76,16 +77,10 @@ class AdditiveChiSquared(Kernel):
         return False
 
 
-@final
-class ChiSquared(Kernel):
-    """exp(-gamma D), D = sum_i (x_i - y_i)^2 / (x_i + y_i), where empty bins add nothing.
+class _Decay(Kernel, ABC):
+    """exp(-gamma D), D the distance of two histograms."""
 
-    A usual gamma is one over the mean D of the training data (Bosch, Zisserman, Munoz, 2007).
-
-    >>> ChiSquared(gamma=0.5)(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    array([[1.        , 0.36787944],
-           [0.36787944, 1.        ]])
-    """
+    _distance: ClassVar[Term]
 
     def __init__(
         self, gamma: float = 1.0, gamma_bounds: tuple[float, float] | str = (1e-5, 1e5)
@@ -101,7 +96,7 @@ class ChiSquared(Kernel):
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """K(X, Y), (n, m), and on request dK / d log(gamma) = -gamma D K, (n, n, 1)."""
         _may_differentiate(Y, eval_gradient)
-        exponent = pair_sums(Term.DISTANCE, X, Y)
+        exponent = pair_sums(self._distance, X, Y)
         # A Python float: one of NumPy's would make a float32 array float64.
         exponent *= -float(self.gamma)
         if not eval_gradient:
@@ -115,12 +110,45 @@ class ChiSquared(Kernel):
         # Summed only to be looked at: who asks for no more than this must hear of a bad row too.
         return np.ones_like(row_sums(X))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(gamma={self.gamma:.3g})"
+
+
+@final
+class ChiSquared(_Decay):
+    """exp(-gamma D), D = sum_i (x_i - y_i)^2 / (x_i + y_i), where empty bins add nothing.
+
+    A usual gamma is one over the mean D of the training data (Bosch, Zisserman, Munoz, 2007).
+
+    >>> ChiSquared(gamma=0.5)(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([[1.        , 0.36787944],
+           [0.36787944, 1.        ]])
+    """
+
+    _distance = Term.DISTANCE
+
     def is_stationary(self) -> bool:
         """No: a difference counts less where there is more."""
         return False
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(gamma={self.gamma:.3g})"
+
+@final
+class ExponentialIntersection(_Decay):
+    """exp(-gamma D), D = sum_i |x_i - y_i| = k(x, x) + k(y, y) - 2 k(x, y), k the intersection.
+
+    So it is to the intersection what an RBF kernel is to the dot product. Positive definite, since
+    D is of negative type. A usual gamma is one over the mean D of the training data.
+
+    >>> ExponentialIntersection(gamma=0.5)(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([[1.        , 0.36787944],
+           [0.36787944, 1.        ]])
+    """
+
+    _distance = Term.DIFFERENCE
+
+    def is_stationary(self) -> bool:
+        """Yes: only differences count."""
+        return True
 
 
 def _may_differentiate(Y: Any, eval_gradient: bool) -> None:

@@ -22,7 +22,9 @@ Array = npt.NDArray[Any]
 # A sparse matrix: where each list starts, the indices, the values.
 Lists = tuple[Array, Array, Array]
 
-_SMALLER, _DISTANCE = Term.SMALLER.value, Term.DISTANCE.value
+_SMALLER, _DISTANCE, _DIFFERENCE = (
+    term.value for term in (Term.SMALLER, Term.DISTANCE, Term.DIFFERENCE)
+)
 _ANY_ORDER = {"reassoc", "nsz"}
 # Bins that are worked on at a time: 64 rows of them stay in the second-level cache.
 _BINS = 512
@@ -35,6 +37,8 @@ def _term(term: int, x: float, y: float) -> float:
     """One bin. The choice does not depend on the bin: the compiler takes it out of the loop."""
     if term == _SMALLER:
         return x if x < y else y
+    if term == _DIFFERENCE:
+        return abs(x - y)
     both = x + y
     # In a bin that is empty in both the numerator is zero. Divided first: a square of small or of
     # large counts may leave the range of the type.

@@ -32,14 +32,19 @@ class Term(IntEnum):
     SMALLER = 0  # min(x, y)
     DISTANCE = 1  # (x - y)^2 / (x + y), 0 where both are
     HARMONIC = 2  # 2 x y / (x + y), 0 where both are
+    DIFFERENCE = 3  # |x - y|
+
+
+# A distance is |x| + |y| less twice this, which is zero unless both bins hold something.
+_SHARED = {Term.DISTANCE: Term.HARMONIC, Term.DIFFERENCE: Term.SMALLER}
 
 
 def pair_sums(term: Term, X: Any, Y: Any = None) -> Array:
     """The sum over bins for each row of X (n, d) with each of Y (m, d), or of X if None: (n, m).
 
     Dense or sparse, and float32 where both are; else float64. Each value is within d + 4 roundings
-    of itself. Only DISTANCE of sparse rows, which is taken as |x| + |y| - 2 HARMONIC, is that near
-    relative to |x| + |y|.
+    of itself. Only a distance of sparse rows, which is taken from the bins that both hold, is
+    that near relative to |x| + |y|.
 
     >>> pair_sums(Term.SMALLER, np.array([[1.0, 2.0, 0.0]]), np.array([[3.0, 1.0, 1.0]]))
     array([[2.]])
@@ -59,7 +64,7 @@ def pair_sums(term: Term, X: Any, Y: Any = None) -> Array:
         raise _complaint(("X", A), ("Y", B))
     K = K.T if flipped else K
     if within:
-        np.fill_diagonal(K, 0 if term is Term.DISTANCE else row_sums(A))
+        np.fill_diagonal(K, 0 if term in _SHARED else row_sums(A))
     return K
 
 
@@ -93,11 +98,11 @@ def _sparse(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> A
     """As `_dense`, over the bins that both have: posting lists, one for each bin."""
     from knowmore.kernels.pairs import add_sparse
 
-    A, B = _csr(A, dtype), _csr(B, dtype)
+    A, B = (sparse.csr_array(table, dtype=dtype) for table in (A, B))
     if not (_sound(A.data) and _sound(B.data)):
         return None
     K = np.zeros((A.shape[0], B.shape[0]), dtype)
-    shared = Term.HARMONIC if term is Term.DISTANCE else term
+    shared = _SHARED.get(term, term)
     rows_of_A, columns_of_B = _compressed(A), _compressed(B.tocsc())
 
     def strip(rows: slice) -> bool:
@@ -107,7 +112,7 @@ def _sparse(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> A
         return True
 
     _all_strips(strip, A.shape[0], A.nnz * B.nnz // max(A.shape[1], 1))
-    if term is Term.DISTANCE:
+    if term in _SHARED:
         K = np.maximum(np.add.outer(row_sums(A), row_sums(B)) - 2 * K, 0)
     return K
 
@@ -143,7 +148,7 @@ def _table(name: str, X: Any) -> Any:
             f"{name} has shape {table.shape} and type {table.dtype}, but histograms are rows of "
             f"numbers. Give a table (n, d), dense or sparse."
         )
-    return table
+    return _csr(table) if sparse.issparse(table) else table
 
 
 def _precision(*tables: Any) -> np.dtype[Any]:
@@ -158,8 +163,9 @@ def _plain(A: Array, dtype: np.dtype[Any]) -> Array:
     return plain
 
 
-def _csr(A: Any, dtype: np.dtype[Any]) -> Any:
-    rows = sparse.csr_array(A, dtype=dtype)
+def _csr(A: Any) -> Any:
+    """Rows in which each bin occurs once."""
+    rows = sparse.csr_array(A)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

@@ -64,6 +64,9 @@ def packed(path, members):
     return path
 
 
+OTHER = member("b/2.png", b"other")
+
+
 @pytest.fixture
 def archive(tmp_path):
     names = [f"./{name}" if i % 2 else name for i, name in enumerate(NAMES + NO_PICTURES)]
@@ -111,6 +114,28 @@ def test_the_last_of_one_name_counts_in_an_archive(tmp_path):
     path = packed(tmp_path / "some.tar", [member("a/1.png", b"old"), member("./a/1.png", b"new")])
     (one,) = image_folder(path).X
     assert one.read() == b"new"
+
+
+@pytest.mark.parametrize("link_last", [True, False])
+def test_the_last_of_one_name_counts_also_where_it_is_no_file(tmp_path, link_last):
+    link = member("a/1.png", type=tarfile.SYMTYPE, linkname="2.png")
+    both = [member("a/1.png", b"bytes"), link]
+    found = listing(packed(tmp_path / "some.tar", [*both[:: 1 if link_last else -1], OTHER]))
+    names = ["b/2.png"] if link_last else ["a/1.png", "b/2.png"]
+    assert [one.name for one in found.pictures] == names
+    assert found.skipped == ({"a/1.png": "is a link"} if link_last else {})
+
+
+def test_a_link_to_itself_is_no_file(folder):
+    (folder / "a" / "loop.png").symlink_to("loop.png")
+    assert listing(folder).skipped["a/loop.png"] == "is no file"
+
+
+def test_a_list_may_begin_with_a_mark_and_hold_any_line(folder, tmp_path):
+    (tmp_path / "list.txt").write_text("\ufeffroot/a/2.png\r\n" + "x" * 300, encoding="utf-8")
+    found = listing(tmp_path / "list.txt")
+    assert [one.name for one in found.pictures] == ["root/a/2.png"]
+    assert found.skipped == {"x" * 300: "is no file"}
 
 
 def test_a_list_names_pictures_anywhere(folder, tmp_path):

@@ -6,9 +6,11 @@ import io
 import re
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
+import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
@@ -276,6 +278,26 @@ def test_a_damaged_file_is_begun_anew(where, tmp_path):
     np.testing.assert_array_equal(again.features, first.features)
 
 
+def test_a_file_damaged_while_in_use_is_begun_anew(tmp_path):
+    with Cache(tmp_path) as cache:
+        cache.put(b"settings", {bytes([i]): np.arange(500.0) + i for i in range(200)})
+    path = tmp_path / FILE
+    path.write_bytes(path.read_bytes()[:4096].ljust(path.stat().st_size, b"\xff"))
+    with Cache(tmp_path) as cache:
+        cache.put(b"settings", {b"new": np.arange(3.0)})
+        assert cache.get(b"settings", [b"new"])[b"new"].tolist() == [0, 1, 2]
+
+
+def test_a_closed_cache_is_told_and_keeps_what_it_has(tmp_path):
+    cache = Cache(tmp_path)
+    cache.put(b"settings", {b"picture": np.arange(3.0)})
+    cache.close()
+    with pytest.raises(InvalidInput, match="Cannot operate on a closed database"):
+        cache.get(b"settings", [b"picture"])
+    with Cache(tmp_path) as again:
+        assert list(again.get(b"settings", [b"picture"])) == [b"picture"]
+
+
 def test_a_cache_that_cannot_be_used_is_told(tmp_path):
     (tmp_path / "taken").write_text("a file, no folder")
     words = r"^The cache '.*' cannot be used: .*\. Name another folder, or do without a cache\.$"
@@ -323,6 +345,31 @@ with Cache({str(tmp_path / "cache")!r}) as cache:
 
 
 # -- pictures of every sort ----------------------------------------------------------------------
+
+
+def test_threads_leave_the_filters_of_warnings_alone(codebook):
+    before = list(warnings.filters)
+    for steps in ((PHOG(),), steps_of("bow", codebook)):
+        extract(PICTURES * 3, steps, n_jobs=8)
+        assert warnings.filters == before
+
+
+def test_a_picture_with_damaged_exif_is_skipped():
+    upright = struct.pack("<HHII", 0x112, 3, 1, 6)
+    odd = struct.pack("<HHI4s", 0x128, 2, 2, b"a\0\0\0")
+    tiff = b"II*\0" + struct.pack("<IH", 8, 2) + upright + odd + struct.pack("<I", 0)
+    bad = encoded(picture(0), "JPEG", exif=b"Exif\0\0" + tiff)
+    found = extract([PICTURES[0], bad, b"no picture"], (PHOG(),))
+    assert found.rows.tolist() == [0]
+    assert "cannot be read" in found.skipped[1]
+    assert found.skipped[2].endswith("it is no picture that Pillow knows. Leave it out.")
+
+
+def test_a_colour_that_stands_for_transparency_is_not_averaged():
+    stripes = np.zeros((200, 200, 3), dtype=np.uint8)
+    stripes[::2] = 255
+    transparent = encoded(stripes, "PNG", transparency=(0, 0, 0))
+    assert small(transparent, "it", 50).min() == 255
 
 
 def test_pictures_are_reduced_but_never_enlarged():
@@ -373,8 +420,8 @@ def bomb():
 
 
 BAD = {
-    "no picture": (b"not a picture", "cannot be read: cannot identify image file"),
-    "empty": (b"", "cannot be read: cannot identify image file"),
+    "no picture": (b"not a picture", "cannot be read: it is no picture that Pillow knows"),
+    "empty": (b"", "cannot be read: it is no picture that Pillow knows"),
     "cut off": (PICTURES[0][:2000], "cannot be read: "),
     "too small": (SMALL, "has 8 x 8 pixels: it is smaller than a patch of 16 x 16."),
     "a bomb": (bomb(), "cannot be read: Image size (3600000000 pixels) exceeds limit"),
@@ -398,7 +445,7 @@ def test_a_bad_picture_is_skipped_and_told(bad, cached, codebook, cache):
 
 
 def test_nothing_but_bad_pictures(cache):
-    words = "None of the 2 pictures can be used. The first of them, picture 0, cannot be read: can"
+    words = "None of the 2 pictures can be used. The first of them, picture 0, cannot be read: it is"
     with pytest.raises(InvalidInput, match=re.escape(words)):
         extract([b"x", b"y"], [PHOG()], cache=cache)
     with pytest.raises(InvalidInput, match=re.escape(words)):

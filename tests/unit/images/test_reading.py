@@ -113,8 +113,8 @@ def test_a_stack_is_a_list_of_pictures():
 JPEG = encoded(RGB, "JPEG")
 
 BAD = {
-    "no picture": (b"not a picture", ValueError, "Picture 1 cannot be read: cannot identify"),
-    "no bytes": (b"", ValueError, "Picture 1 cannot be read: cannot identify"),
+    "no picture": (b"not a picture", ValueError, "Picture 1 cannot be read: it is no picture"),
+    "no bytes": (b"", ValueError, "Picture 1 cannot be read: it is no picture"),
     "cut off": (JPEG[: len(JPEG) // 2], ValueError, "Picture 1 cannot be read: image file is trun"),
     "a png cut off": (encoded(RGB)[:3000], ValueError, "Picture 1 cannot be read: "),
     "no file": ("/nowhere/a.jpg", ValueError, "Picture 1 ('/nowhere/a.jpg') does not exist."),

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.metrics.pairwise import laplacian_kernel
 from tolerance import assert_rounded, assert_solves
 
 from knowmore import GPClassifier
@@ -20,17 +21,19 @@ from knowmore.errors import InvalidInput
 from knowmore.kernels import (
     AdditiveChiSquared,
     ChiSquared,
+    ExponentialIntersection,
     HistogramIntersection,
     On,
+    column_weights,
     corner,
     cross,
     diagonal,
     is_positive,
-    level_weights,
 )
 
 GAMMA = 0.7
-KERNELS = [HistogramIntersection(), AdditiveChiSquared(), ChiSquared(GAMMA)]
+DECAYS = [ChiSquared(GAMMA), ExponentialIntersection(GAMMA)]
+KERNELS = [HistogramIntersection(), AdditiveChiSquared(), *DECAYS]
 EPS = np.finfo(float).eps
 # Over several strips, blocks of bins and tiles, all with a remainder; and less than one of each.
 SHAPES = [(130, 50, 530), (1, 5, 3), (4, 1, 600), (3, 0, 4), (2, 2, 0)]
@@ -57,6 +60,13 @@ def distance(x, y):
     return (x - y) ** 2 / np.where(x + y > 0, x + y, 1)
 
 
+def difference(x, y):
+    return abs(x - y)
+
+
+DISTANCES = {ChiSquared: distance, ExponentialIntersection: difference}
+
+
 def loop(term, X, Y):
     """The sum over bins, row by row, with digits to spare."""
     X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
@@ -67,8 +77,8 @@ def loop(term, X, Y):
 def naive(kernel, X, Y):
     """The value, and how much one rounding of every term and every sum may move it."""
     d = X.shape[1]
-    if isinstance(kernel, ChiSquared):
-        D = loop(distance, X, Y)
+    if type(kernel) in DISTANCES:
+        D = loop(DISTANCES[type(kernel)], X, Y)
         K = np.exp(-kernel.gamma * D)
         return K, K * (kernel.gamma * (d + 5) * D + 4)
     K = loop(smaller if isinstance(kernel, HistogramIntersection) else harmonic, X, Y)
@@ -104,7 +114,7 @@ def test_sparse_rows_are_the_same_histograms(kernel, dtype, kind):
     X, Y = histograms(131, 200, 1, dtype), histograms(70, 200, 2, dtype)
     for A, B in [(X, Y), (Y, X)]:
         want, roundings = naive(kernel, A, B)
-        if isinstance(kernel, ChiSquared):
+        if type(kernel) in DISTANCES:
             # D is what |x| + |y| and the shared bins leave of each other.
             sizes = A.sum(axis=1, dtype=float)[:, None] + B.sum(axis=1, dtype=float)
             roundings = want * (kernel.gamma * (A.shape[1] + 8) * sizes + 4)
@@ -130,7 +140,8 @@ def test_bins_that_are_empty_in_both_add_nothing():
         np.testing.assert_array_equal(kernel(X), np.diag([3.0, 2.0, 0.0]))
         np.testing.assert_array_equal(kernel(X, X), np.diag([3.0, 2.0, 0.0]))
     D = np.array([[0, 5, 3], [5, 0, 2], [3, 2, 0]])
-    np.testing.assert_array_equal(ChiSquared(1.0)(X, X), np.exp(-1.0 * D))
+    for kernel in ChiSquared(1.0), ExponentialIntersection(1.0):
+        np.testing.assert_array_equal(kernel(X, X), np.exp(-1.0 * D))
 
 
 @pytest.mark.parametrize("scale", [2.0**-600, 2.0**600])
@@ -138,7 +149,8 @@ def test_counts_of_any_size_are_compared_alike(scale):
     X = histograms(20, 30)
     for kernel in HistogramIntersection(), AdditiveChiSquared():
         np.testing.assert_array_equal(kernel(scale * X), scale * kernel(X))
-    np.testing.assert_array_equal(ChiSquared(GAMMA / scale)(scale * X), ChiSquared(GAMMA)(X))
+    for kind in DISTANCES:
+        np.testing.assert_array_equal(kind(GAMMA / scale)(scale * X), kind(GAMMA)(X))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -164,11 +176,12 @@ def test_positive_semidefinite_on_histograms(kernel):
     assert np.linalg.eigvalsh(K).min() >= -len(X) * 44 * EPS * abs(K).max()
 
 
-def test_the_gradient_is_that_of_the_logarithm_of_gamma():
-    X, kernel = histograms(30, 12), ChiSquared(GAMMA)
+@pytest.mark.parametrize("kernel", DECAYS, ids=str)
+def test_the_gradient_is_that_of_the_logarithm_of_gamma(kernel):
+    X = histograms(30, 12)
     K, gradient = kernel(X, eval_gradient=True)
     np.testing.assert_array_equal(K, kernel(X))
-    D = loop(distance, X, X)
+    D = loop(DISTANCES[type(kernel)], X, X)
     assert_rounded(gradient, (-GAMMA * D * np.exp(-GAMMA * D))[:, :, None])
     step = np.cbrt(EPS)
     up, down = (kernel.clone_with_theta(kernel.theta + s)(X) for s in (step, -step))
@@ -180,7 +193,9 @@ def test_the_gradient_is_that_of_the_logarithm_of_gamma():
 
 
 @pytest.mark.parametrize(
-    "kernel", [HistogramIntersection(), AdditiveChiSquared(), ChiSquared(1.0, "fixed")], ids=str
+    "kernel",
+    [HistogramIntersection(), AdditiveChiSquared(), *(kind(1.0, "fixed") for kind in DISTANCES)],
+    ids=str,
 )
 def test_without_free_parameters_the_gradient_is_empty(kernel):
     X = histograms(9, 5)
@@ -220,6 +235,16 @@ def test_the_variance_of_what_is_no_histogram_is_refused(kernel):
             kernel.diag(X)
 
 
+def test_the_exponential_is_the_laplacian_kernel_and_that_of_the_intersection():
+    X, Y = histograms(40, 30, 1), histograms(20, 30, 2)
+    kernel, inner = ExponentialIntersection(GAMMA), HistogramIntersection()
+    assert_rounded(kernel(X, Y), laplacian_kernel(X, Y, GAMMA), roundings=X.shape[1])
+    D = inner.diag(X)[:, None] + inner.diag(Y) - 2 * inner(X, Y)
+    assert_rounded(kernel(X, Y), np.exp(-GAMMA * D), roundings=X.shape[1] * GAMMA * D.max())
+    assert kernel.is_stationary()
+    assert not ChiSquared(GAMMA).is_stationary()
+
+
 # -- columns -------------------------------------------------------------------------------------
 
 X60 = histograms(40, 60)
@@ -251,6 +276,7 @@ def test_blocks_are_the_kernel_itself(kernel):
 
 def test_what_is_not_known_to_be_positive():
     assert not is_positive(ChiSquared(-1.0))
+    assert not is_positive(ExponentialIntersection(-1.0))
     assert not is_positive(On(LEFT, ChiSquared(-1.0)))
 
 
@@ -261,7 +287,7 @@ def test_the_levels_of_a_pyramid():
     for level, end in enumerate(np.cumsum(sizes)):
         part = X[:, end - sizes[level] : end]
         D = D + loop(distance, part, part) / 2 ** (levels - level)
-    weights = level_weights(bins, levels)
+    weights = column_weights(bins, levels + 1)
     kernel = On(slice(0, X.shape[1]), ChiSquared(gamma), weights)
     assert_rounded(kernel(X), np.exp(-gamma * D))
     assert_rounded(kernel(sparse.csr_array(X)), np.exp(-gamma * D), roundings=X.shape[1])
@@ -270,7 +296,23 @@ def test_the_levels_of_a_pyramid():
     np.testing.assert_array_equal(kernel(counts), kernel(counts.astype(float)))
 
 
+@pytest.mark.parametrize("kind", [sparse.lil_array, sparse.dok_array, sparse.coo_array])
+def test_sparse_tables_of_any_kind(kind):
+    X = histograms(6, 8)
+    for kernel in (HistogramIntersection(), AdditiveChiSquared(), ChiSquared()):
+        assert_rounded(kernel(kind(X)), kernel(X))
+    # The same bin twice is their sum, for all who look at it.
+    twice = sparse.csr_array(([3.0, -1.0, 2.0], [0, 0, 1], [0, 3]), shape=(1, 2))
+    kernel = HistogramIntersection()
+    assert kernel(twice, twice).tolist() == kernel(twice).tolist() == [[4.0]]
+    assert kernel.diag(twice).tolist() == [4.0]
+
+
 def test_columns_that_are_not_there_are_refused():
+    with pytest.raises(InvalidInput, match=r"On\(4:2, .* has no column"):
+        On(slice(4, 2), RBF())(histograms(3, 5))
+    with pytest.raises(InvalidInput, match=r"On\(0:2, .* needs a table"):
+        On(slice(0, 2), RBF())(np.ones(5))
     X = histograms(3, 5)
     with pytest.raises(InvalidInput, match=r"On\(2:9, .* was given a table of 5 columns"):
         On(slice(2, 9), RBF())(X)
@@ -313,6 +355,7 @@ def test_kernels_are_values(kernel):
 
 def test_kernels_that_differ_are_not_equal():
     assert ChiSquared(1.0) != ChiSquared(2.0)
+    assert ChiSquared(1.0) != ExponentialIntersection(1.0)
     assert On(LEFT, RBF()) != On(RIGHT, RBF())
     assert On(LEFT, RBF(1.0)) != On(LEFT, RBF(2.0))
     assert On(slice(0, 2), RBF(), np.ones(2)) != On(slice(0, 2), RBF())
