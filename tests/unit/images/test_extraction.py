@@ -445,7 +445,9 @@ def test_a_bad_picture_is_skipped_and_told(bad, cached, codebook, cache):
 
 
 def test_nothing_but_bad_pictures(cache):
-    words = "None of the 2 pictures can be used. The first of them, picture 0, cannot be read: it is"
+    words = (
+        "None of the 2 pictures can be used. The first of them, picture 0, cannot be read: it is"
+    )
     with pytest.raises(InvalidInput, match=re.escape(words)):
         extract([b"x", b"y"], [PHOG()], cache=cache)
     with pytest.raises(InvalidInput, match=re.escape(words)):
