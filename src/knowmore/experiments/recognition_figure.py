@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knowmore.experiments.findings import BLUE, ORANGE, new_figure, quiet_axes
+from knowmore.experiments.findings import BLUE, GREEN, ORANGE, new_figure, quiet_axes
 from knowmore.experiments.recognition_report import Recognition, Task, published
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH = 0.38
-_BARS = {"ours": ("GPClassifier", BLUE, -0.5), "svm": ("scikit-learn SVC", ORANGE, 0.5)}
+_WIDTH = 0.27
+_BARS = {
+    "ours": ("GPClassifier", BLUE, -1),
+    "svc": ("SVC, one against one", ORANGE, 0),
+    "svc_against_all": ("SVC, one against all", GREEN, 1),
+}
 _MARKS: dict[str, dict[str, Any]] = {
     "theirs": {"label": "Lazebnik et al. 2006", "marker": "D", "markerfacecolor": "white"},
     "target": {"label": "target", "marker": "_", "markersize": 24, "markeredgewidth": 1.5},
@@ -22,7 +26,7 @@ _MARKS: dict[str, dict[str, Any]] = {
 
 
 def draw(result: Recognition) -> Figure:
-    """A panel for each task, a pair of bars for each feature."""
+    """A panel for each task, three bars for each feature."""
     figure = new_figure(4.2 * len(result.tasks), 4.6)
     axes = figure.subplots(1, len(result.tasks), sharey=True, squeeze=False)[0]
     for ax, task in zip(axes, result.tasks, strict=True):

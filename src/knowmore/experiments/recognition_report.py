@@ -21,7 +21,14 @@ LEFT_OUT = ("BACKGROUND_Google", "Faces_easy")
 
 BAG, PYRAMID, EDGES, NETWORK = "bag of words", "pyramid", "PHOG", "network"
 PLAIN = "pyramid, plain intersection"
-# How far our rate may be below that of the SVM.
+# Rates as they are headed in the table.
+_SHOWN = {
+    "ours": "ours",
+    "left_out": "left out",
+    "svc": "SVC",
+    "svc_against_all": "SVC against all",
+}
+# How far our rate may be below that of an SVM.
 _POINT = 0.01
 # How far leave-one-out may be off.
 _NEAR = 0.03
@@ -42,7 +49,8 @@ class Outcome(NamedTuple):
     """One feature in one split: n pictures learnt and `asked` tested.
 
     left_out : the part of the n recognised by all others under this gamma and noise, the best
-    ours, svm : mean over the classes of the part of their test pictures that is recognised
+    ours, svc, svc_against_all : mean over the classes of the part of their test pictures that is
+        recognised
     """
 
     source: str
@@ -57,7 +65,8 @@ class Outcome(NamedTuple):
     left_out: float
     ours: float
     C: float
-    svm: float
+    svc: float
+    svc_against_all: float
 
     @property
     def task(self) -> Task:
@@ -88,7 +97,7 @@ class Recognition:
         return [one for one in self.outcomes if (one.task, one.feature) == (task, feature)]
 
     def rate(self, task: Task, feature: str, classifier: str = "ours") -> Array:
-        """The rate in each split, (splits,): that of "ours", of the "svm" or of "left_out"."""
+        """The rate in each split, (splits,): that of "ours", or another field of `Outcome`."""
         return np.array([getattr(one, classifier) for one in self.of(task, feature)])
 
 
@@ -147,20 +156,18 @@ def rates(result: Recognition) -> Table:
     rows = []
     for task, feature in product(result.tasks, result.features):
         theirs = published(task, feature).theirs
-        mine, left_out, svm = (
-            _percent(result.rate(task, feature, who)) for who in ("ours", "left_out", "svm")
-        )
-        shown = "" if theirs is None else f"{100 * theirs:.1f}"
-        rows.append((str(task), feature, mine, left_out, svm, shown))
+        shown = [_percent(result.rate(task, feature, who)) for who in _SHOWN]
+        beside = "" if theirs is None else f"{100 * theirs:.1f}"
+        rows.append((str(task), feature, *shown, beside))
     return Table(
         "Recognition in percent",
-        ("learnt", "feature", "ours", "left out", "SVM", "Lazebnik et al."),
+        ("learnt", "feature", *_SHOWN.values(), "Lazebnik et al."),
         tuple(rows),
     )
 
 
 def verdicts(result: Recognition) -> Iterator[Verdict]:
-    """The targets one by one, and our classifier beside the SVM."""
+    """The targets one by one, our classifier beside the SVMs, and leave-one-out."""
     for task, feature in product(result.tasks, result.features):
         theirs, target = published(task, feature)
         if target is not None:
@@ -171,20 +178,23 @@ def verdicts(result: Recognition) -> Iterator[Verdict]:
                 holds=bool(ours.mean() >= target),
                 measured=f"{_percent(ours)} %",
             )
-    yield _beside_the_svm(result)
+    yield _beside_svms(result)
     yield _foretold(result)
 
 
-def _beside_the_svm(result: Recognition) -> Verdict:
-    gaps = {
-        f"{task}, {feature}": float(
-            (result.rate(task, feature) - result.rate(task, feature, "svm")).mean()
+def _beside_svms(result: Recognition) -> Verdict:
+    def gap(task: Task, feature: str) -> float:
+        ours, *theirs = (
+            result.rate(task, feature, who).mean() for who in ("ours", "svc", "svc_against_all")
         )
-        for task, feature in product(result.tasks, result.features)
+        return float(ours - max(theirs))
+
+    gaps = {
+        f"{t}, {feature}": gap(t, feature) for t, feature in product(result.tasks, result.features)
     }
     worst, best = min(gaps, key=gaps.__getitem__), max(gaps, key=gaps.__getitem__)
     return Verdict(
-        claim="On the same kernel values ours is at most one point below scikit-learn's SVM.",
+        claim="On the same kernel values ours is at most one point below the better of both SVMs.",
         holds=min(gaps.values()) >= -_POINT,
         measured=(
             f"from {100 * gaps[worst]:+.1f} points ({worst}) to {100 * gaps[best]:+.1f} ({best})"

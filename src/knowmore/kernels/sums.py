@@ -43,8 +43,8 @@ def pair_sums(term: Term, X: Any, Y: Any = None) -> Array:
     """The sum over bins for each row of X (n, d) with each of Y (m, d), or of X if None: (n, m).
 
     Dense or sparse, and float32 where both are; else float64. Each value is within d + 4 roundings
-    of itself. Only a distance of sparse rows, which is taken from the bins that both hold, is
-    that near relative to |x| + |y|.
+    of itself. Only DIFFERENCE, which is |x| + |y| less twice SMALLER, and DISTANCE of sparse rows,
+    which is taken from the bins that both hold, are that near relative to |x| + |y|.
 
     >>> pair_sums(Term.SMALLER, np.array([[1.0, 2.0, 0.0]]), np.array([[3.0, 1.0, 1.0]]))
     array([[2.]])
@@ -73,6 +73,8 @@ def row_sums(X: Any) -> Array:
     A = _table("X", X)
     if not _sound(A.data if sparse.issparse(A) else A):
         raise _complaint(("X", A))
+    # NumPy adds in the order of the memory; the sums must not depend on it.
+    A = A if sparse.issparse(A) else np.ascontiguousarray(A)
     return np.asarray(A.sum(axis=1, dtype=_precision(A))).ravel()
 
 
@@ -82,16 +84,24 @@ def _dense(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Ar
 
     B = _plain(B, dtype)
     K = np.zeros((len(A), len(B)), dtype)
+    summed = Term.SMALLER if term == Term.DIFFERENCE else term
 
     def strip(rows: slice) -> bool:
         others = B[: rows.stop] if within else B
-        sound: bool = add_dense(term.value, _plain(A[rows], dtype), others, K, rows.start)
+        sound: bool = add_dense(summed.value, _plain(A[rows], dtype), others, K, rows.start)
         if within:
             _mirror(K, rows)
         return sound
 
     good = (within or _sound(B)) and _all_strips(strip, len(A), len(A) * B.size)
-    return K if good else None
+    if not good:
+        return None
+    return _from_shared(K, A, B) if term == Term.DIFFERENCE else K
+
+
+def _from_shared(K: Array, A: Any, B: Any) -> Array:
+    """The distances |x| + |y| - 2 K, none below zero."""
+    return np.asarray(np.maximum(np.add.outer(row_sums(A), row_sums(B)) - 2 * K, 0))
 
 
 def _sparse(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Array | None:
@@ -112,9 +122,7 @@ def _sparse(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> A
         return True
 
     _all_strips(strip, A.shape[0], A.nnz * B.nnz // max(A.shape[1], 1))
-    if term in _SHARED:
-        K = np.maximum(np.add.outer(row_sums(A), row_sums(B)) - 2 * K, 0)
-    return K
+    return _from_shared(K, A, B) if term in _SHARED else K
 
 
 def _all_strips(strip: Callable[[slice], bool], n: int, terms: int) -> bool:

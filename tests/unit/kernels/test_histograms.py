@@ -74,13 +74,20 @@ def loop(term, X, Y):
     return np.array(sums, dtype=float).reshape(len(X), len(Y))
 
 
+def sizes(X, Y):
+    """|x| + |y| for all pairs."""
+    return X.sum(axis=1, dtype=float)[:, None] + Y.sum(axis=1, dtype=float)
+
+
 def naive(kernel, X, Y):
     """The value, and how much one rounding of every term and every sum may move it."""
     d = X.shape[1]
     if type(kernel) in DISTANCES:
         D = loop(DISTANCES[type(kernel)], X, Y)
         K = np.exp(-kernel.gamma * D)
-        return K, K * (kernel.gamma * (d + 5) * D + 4)
+        # The difference is what |x| + |y| and the intersection leave of each other.
+        whole = isinstance(kernel, ExponentialIntersection)
+        return K, K * (kernel.gamma * (d + 8) * (sizes(X, Y) if whole else D) + 4)
     K = loop(smaller if isinstance(kernel, HistogramIntersection) else harmonic, X, Y)
     return K, (d + 4) * K
 
@@ -116,8 +123,7 @@ def test_sparse_rows_are_the_same_histograms(kernel, dtype, kind):
         want, roundings = naive(kernel, A, B)
         if type(kernel) in DISTANCES:
             # D is what |x| + |y| and the shared bins leave of each other.
-            sizes = A.sum(axis=1, dtype=float)[:, None] + B.sum(axis=1, dtype=float)
-            roundings = want * (kernel.gamma * (A.shape[1] + 8) * sizes + 4)
+            roundings = want * (kernel.gamma * (A.shape[1] + 8) * sizes(A, B) + 4)
         assert_within(kernel(kind(A), kind(B)), want, roundings, dtype)
         assert_within(kernel(kind(A), B), want, roundings, dtype)
     K = kernel(kind(X))
