@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from quick_runs import is_picture, read, result_of, verdicts_of
 from tolerance import assert_rounded
 from typer.testing import CliRunner
 
@@ -25,24 +25,8 @@ from knowmore.experiments.eigenspace_merge_report import (
     UPDATES,
 )
 from knowmore.experiments.eigenspace_merge_report import verdicts as merge_verdicts
-from knowmore.experiments.findings import Table, Verdict
 from knowmore.experiments.incremental_lda_report import FORGOTTEN, LEARNT, PEER_CHECK, Measure
 from knowmore.experiments.incremental_lda_report import verdicts as lda_verdicts
-
-
-def result_of(experiment):
-    """A quick run and how its progress went, or a skip where the data are absent."""
-    shares = []
-    try:
-        result = experiment.run(
-            seed=0, quick=True, progress=lambda share, step: shares.append(share)
-        )
-    except MissingData as error:
-        pytest.skip(str(error))
-    assert shares == sorted(shares)
-    assert shares[0] >= 0
-    assert shares[-1] < 1
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -53,21 +37,6 @@ def merge():
 @pytest.fixture(scope="module")
 def lda():
     return result_of(incremental_lda)
-
-
-def read(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def is_picture(path):
-    return path.read_bytes().startswith(b"\x89PNG")
-
-
-def well_formed(report):
-    tables = [part for part in report.parts if isinstance(part, Table)]
-    assert all(len(row) == len(table.header) for table in tables for row in table.rows)
-    return [part for part in report.parts if isinstance(part, Verdict)]
 
 
 @pytest.mark.parametrize("name", ["eigenspace-merge", "incremental-lda"])
@@ -124,7 +93,7 @@ def test_merge_reports(merge, tmp_path):
     assert is_picture(faces)
     assert {row["method"] for row in read(times)} == {BATCH, PEER, INCREMENTAL, JOINT, ROWS}
     assert len(read(errors)) == len(merge.comparisons)
-    *_, merging, splitting, lost = well_formed(report)
+    *_, merging, splitting, lost = verdicts_of(report)
     assert merging.holds
     assert splitting.holds
     assert lost.holds
@@ -190,7 +159,7 @@ def test_lda_reports(lda, tmp_path):
     assert is_picture(picture)
     assert len(read(steps)) == len(lda.steps)
     assert len(read(checks)) == len(lda.checks)
-    *_, learnt, forgotten = well_formed(report)
+    *_, learnt, forgotten = verdicts_of(report)
     assert learnt.holds
     assert forgotten.holds
     assert "without --quick" in report.parts[0]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from quick_runs import is_picture, read, result_of, verdicts_of
 from typer.testing import CliRunner
 
 from knowmore.cli.app import app
 from knowmore.errors import MissingData
 from knowmore.experiments import growing_examples, known_classes
-from knowmore.experiments.findings import Table, Verdict
 from knowmore.experiments.scenes import PYRAMID, WORDS, Courses, Scenes, Step
 from knowmore.kernels import HistogramIntersection
 
@@ -26,21 +25,6 @@ def own_cache(tmp_path_factory):
         yield
 
 
-def result_of(experiment):
-    """A quick run and how its progress went, or a skip where the data are absent."""
-    shares = []
-    try:
-        result = experiment.run(
-            seed=0, quick=True, progress=lambda share, step: shares.append(share)
-        )
-    except MissingData as error:
-        pytest.skip(str(error))
-    assert shares == sorted(shares)
-    assert shares[0] >= 0
-    assert shares[-1] < 1
-    return result
-
-
 @pytest.fixture(scope="module")
 def known():
     return result_of(known_classes)
@@ -51,20 +35,9 @@ def growing():
     return result_of(growing_examples)
 
 
-def read(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def is_picture(path):
-    return path.read_bytes().startswith(b"\x89PNG")
-
-
 def told(report):
-    tables = [part for part in report.parts if isinstance(part, Table)]
-    assert all(len(row) == len(table.header) for table in tables for row in table.rows)
     assert "without --quick" in report.parts[0]
-    return [part for part in report.parts if isinstance(part, Verdict)]
+    return verdicts_of(report)
 
 
 @pytest.mark.parametrize("name", ["known-classes", "growing-examples"])
