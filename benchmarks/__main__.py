@@ -19,6 +19,7 @@ from benchmarks import (
     exact,
     growth,
     histograms,
+    insight_questions,
     limits,
     peers,
     pictures,
@@ -39,6 +40,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "eigenspaces": eigenspaces.BENCHMARKS,
     "histograms": histograms.BENCHMARKS,
     "pictures": pictures.BENCHMARKS,
+    "insight": insight_questions.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,
 }

@@ -1,0 +1,48 @@
+"""What the answers of this package share: they read as a table."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.extras import optional
+
+Array = npt.NDArray[Any]
+
+# Rows of a table that a repr shows.
+_SHOWN = 5
+
+
+class Answer(ABC):
+    """An answer to a question about a model, one row for each thing that it speaks of."""
+
+    @abstractmethod
+    def _columns(self) -> dict[str, Array]:
+        """The columns of the table by name, each (m,)."""
+
+    @abstractmethod
+    def _summary(self) -> str:
+        """The answer in one line."""
+
+    def to_pandas(self) -> Any:
+        """The answer as a pandas DataFrame, one row each."""
+        return optional("pandas", "tables").DataFrame(self._columns())
+
+    def __repr__(self) -> str:
+        columns = self._columns()
+        rows = max(map(len, columns.values()), default=0)
+        shown = [[name, *map(_cell, values[:_SHOWN])] for name, values in columns.items()]
+        widths = [max(map(len, cells)) for cells in shown]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+            for line in zip(*shown, strict=True)
+        ]
+        more = [f"... {rows - _SHOWN} more"] if rows > _SHOWN else []
+        return "\n".join([f"{type(self).__name__}: {self._summary()}", *lines, *more])
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)

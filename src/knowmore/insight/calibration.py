@@ -1,0 +1,189 @@
+"""Probabilities that mean something: of what is said with 80 %, four in five are right.
+
+The chances Phi(mu^(c) / sigma) of the classes are scaled to sum to one by convention, so that their
+sharpness is arbitrary. One number mends it, a temperature tau (Guo, Pleiss, Sun and Weinberger, On
+Calibration of Modern Neural Networks, 2017): p_c ~ Phi(mu^(c) / sigma)^(1 / tau). No data are put
+aside for it: leave-one-out has a verdict on every example by a model that never saw it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import softmax
+
+from knowmore.errors import InvalidInput
+from knowmore.insight.answers import Answer
+from knowmore.insight.asking import asked, inputs, of_classes
+from knowmore.insight.probabilities import class_probabilities, log_chances
+from knowmore.models import GP
+
+Array = npt.NDArray[Any]
+
+# Temperatures between exp(-50) and exp(50): chances that differ by less are equal when rounded.
+_REACH = 50.0
+
+
+@final
+class Calibrated:
+    """A living classifier with calibrated probabilities, which follow its edits.
+
+    The temperature is that of the examples held when a question is asked: after an edit, the first
+    question finds it anew, for about the price of `leave_one_out`.
+
+    estimator : the classifier, which goes on living
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        of_classes(estimator, "Calibration", "predict_variance()")
+        self.estimator = estimator
+        self._known = _of_now(estimator)
+
+    @property
+    def temperature(self) -> float:
+        """tau: above one where the probabilities were too bold, below one where too timid."""
+        return self._now()[1]
+
+    @property
+    def classes_(self) -> Array:
+        """The classes that have examples now, (M,), sorted."""
+        return np.asarray(self.estimator.classes_)
+
+    def predict(self, X: Any) -> Array:
+        """As the estimator predicts: a temperature changes no order."""
+        return np.asarray(self.estimator.predict(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, (m, M), columns as in `classes_`."""
+        X = inputs(self.estimator, X)
+        gp, temperature = self._now()
+        return class_probabilities(gp.mean(X), gp.variance(X), temperature)
+
+    def _now(self) -> tuple[GP, float]:
+        known = self._known
+        if known[0] is not asked(self.estimator):
+            self._known = known = _of_now(self.estimator)
+        return known
+
+    def __repr__(self) -> str:
+        return f"Calibrated({self.estimator!r}): temperature {self.temperature:.4g}"
+
+
+def calibrate(model: Any) -> Calibrated:
+    """Calibrated probabilities of a fitted classifier, from leave-one-out.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from knowmore import GPClassifier
+    >>> clf = GPClassifier(RBF(1.0)).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    >>> calibrated = calibrate(clf)
+    >>> calibrated.predict_proba([[1.4]]).round(2)
+    array([[0.76, 0.24]])
+    >>> clf = clf.relabel([1], ["b"])
+    >>> calibrated.predict_proba([[1.4]]).round(2)
+    array([[0.02, 0.98]])
+    """
+    return Calibrated(model)
+
+
+def _of_now(estimator: Any) -> tuple[GP, float]:
+    gp = asked(estimator)
+    mean, variance = gp.leave_one_out()
+    classes = np.searchsorted(gp.targets.names, gp.examples.labels)
+    return gp, best_temperature(log_chances(mean, variance), classes)
+
+
+def best_temperature(logs: Array, classes: Array) -> float:
+    """The temperature under which the true classes (n,) are most likely, logs (n, M).
+
+    With u = -log tau the loss is sum_i [log sum_c exp(e^u l_ic) - e^u l_iy] + u^2 / 2. The last
+    term, a prior of one unit of e on tau, weighs less than one example; it keeps tau above zero
+    where leave-one-out makes no mistake at all.
+    """
+    true = logs[np.arange(len(logs)), classes]
+
+    def slope(u: float) -> float:
+        s = np.exp(u)
+        expected = np.einsum("ij,ij->i", softmax(s * logs, axis=1), logs)
+        return float(s * (expected - true).sum() + u)
+
+    if slope(-_REACH) >= 0:
+        return float(np.exp(_REACH))
+    if slope(_REACH) <= 0:
+        return float(np.exp(-_REACH))
+    return float(np.exp(-brentq(slope, -_REACH, _REACH)))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Reliability(Answer):
+    """What probabilities promised and what came of it, in bins of equal width that are not empty.
+
+    confidence, accuracy, count : (b,), the mean probability of the predicted class, the part that
+        is right, and the number of predictions
+    error : the expected calibration error, the mean of |confidence - accuracy| over predictions
+    """
+
+    confidence: Array
+    accuracy: Array
+    count: Array
+
+    @property
+    def error(self) -> float:
+        """sum_b count_b |confidence_b - accuracy_b| / sum_b count_b."""
+        return float(self.count @ abs(self.confidence - self.accuracy) / self.count.sum())
+
+    def _columns(self) -> dict[str, Array]:
+        names = "confidence", "accuracy", "count"
+        return {name: getattr(self, name) for name in names}
+
+    def _summary(self) -> str:
+        return f"expected calibration error {self.error:.4f} of {self.count.sum()} predictions"
+
+
+def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> Reliability:
+    """How far the probabilities of a classifier can be relied on.
+
+    X (m, d), y (m,): test data, for any classifier that has `predict_proba`; default:
+    leave-one-out, for a GPClassifier or a calibrated one.
+
+    >>> from knowmore import GPClassifier
+    >>> clf = GPClassifier().fit([[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"])
+    >>> reliability(clf, [[0.5], [2.0], [5.5]], ["a", "b", "b"], bins=2)
+    Reliability: expected calibration error 0.2750 of 3 predictions
+    confidence  accuracy  count
+        0.9417    0.6667      3
+    """
+    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
+        raise InvalidInput(f"bins={bins!r}. Give a whole number of at least 1.")
+    if (X is None) != (y is None):
+        raise InvalidInput("Of the test data X and y only one was given. Give both, or none.")
+    of_classes(_living(model), "Reliability", "predict_variance()")
+    if X is None:
+        P, classes, labels = _left_out(model)
+    else:
+        P, classes, labels = model.predict_proba(X), model.classes_, np.asarray(y)
+    if labels.shape != (len(P),):
+        raise InvalidInput(
+            f"X has {len(P)} rows, but y has shape {labels.shape}. Give one label each."
+        )
+    confidence, right = P.max(axis=1), np.asarray(classes)[P.argmax(axis=1)] == labels
+    bin_ = np.minimum((confidence * bins).astype(int), bins - 1)
+    filled, which, count = np.unique(bin_, return_inverse=True, return_counts=True)
+    sums = [np.bincount(which, values, len(filled)) for values in (confidence, right)]
+    return Reliability(sums[0] / count, sums[1] / count, count)
+
+
+def _living(model: Any) -> Any:
+    return model.estimator if isinstance(model, Calibrated) else model
+
+
+def _left_out(model: Any) -> tuple[Array, Array, Array]:
+    """What is said of each example by the others (n, M), the classes, and the labels."""
+    gp = asked(_living(model))
+    temperature = model.temperature if isinstance(model, Calibrated) else 1.0
+    P = class_probabilities(*gp.leave_one_out(), temperature)
+    return P, gp.targets.names, gp.examples.labels

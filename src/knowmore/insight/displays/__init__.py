@@ -1,0 +1,15 @@
+"""Pictures of answers, each from an estimator in one line."""
+
+from knowmore.insight.displays.learning_curve import LearningCurveDisplay
+from knowmore.insight.displays.novelty import NoveltyDisplay
+from knowmore.insight.displays.reliability import ReliabilityDisplay
+from knowmore.insight.displays.score_field import ScoreFieldDisplay
+from knowmore.insight.displays.suspects import SuspectsDisplay
+
+__all__ = [
+    "LearningCurveDisplay",
+    "NoveltyDisplay",
+    "ReliabilityDisplay",
+    "ScoreFieldDisplay",
+    "SuspectsDisplay",
+]

@@ -1,0 +1,128 @@
+"""The examples that make a prediction.
+
+k_* = kappa(X_held, x) (n,), P = K~^-1, A = PT (n, M). The score of class c is a sum over the
+examples, mu^(c)(x) = sum_i A_ic k_*i (eq. 4, Lütz et al.): its terms are their contributions.
+
+Without example i the coefficients of the others are A_j - P_ji A_i / P_ii (block inversion, as in
+leave-one-out), so that
+
+    mu_-i^(c)(x) = mu^(c)(x) - (P k_*)_i A_ic / P_ii
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import is_classifier
+
+from knowmore.errors import InvalidInput
+from knowmore.insight.answers import Answer
+from knowmore.insight.asking import asked, inputs
+from knowmore.models import GP
+
+Array = npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Answer):
+    """What each example does to the score of `label` at one x, the strongest first.
+
+    ids, labels, contributions and score_without are (n,). The contributions sum to `score`;
+    score_without is what it would be had the model never seen that example. They differ: where
+    two examples are alike both contribute, and without one of them the other stands in for it.
+    """
+
+    label: Any
+    score: float
+    ids: Array
+    labels: Array
+    contributions: Array
+    score_without: Array
+
+    def _columns(self) -> dict[str, Array]:
+        return {
+            "id": self.ids,
+            "label": self.labels,
+            "contribution": self.contributions,
+            "score_without": self.score_without,
+        }
+
+    def _summary(self) -> str:
+        return f"{self.label!r} has score {self.score:.4g}, from {len(self.ids)} examples"
+
+
+def explain(model: Any, x: Any, label: Any = None) -> Explanation:
+    """The contribution of each example to the score at x, and the score without it; exact.
+
+    Parameters
+    ----------
+    model : a fitted GPClassifier or GPRegressor
+    x : one row of features, (d,) or (1, d)
+    label : the class whose score is explained; default: the one that is predicted. Of a regressor
+        with several targets, the number of the target.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from knowmore import GPClassifier
+    >>> clf = GPClassifier(RBF(1.0)).fit([[0.0], [1.0], [2.5]], ["cold", "cold", "hot"])
+    >>> explain(clf, [0.5])
+    Explanation: 'cold' has score 1.103, from 3 examples
+    id  label  contribution  score_without
+     1   cold        0.9467         0.7075
+     0   cold         0.324         0.9636
+     2    hot       -0.1679          1.034
+    """
+    gp, row = asked(model), _one_row(model, x)
+    k = gp.covariance.cross(row)
+    A = gp.coefficients
+    scores = (k.T @ A)[0]
+    c = _column(gp, label, scores if is_classifier(model) else None)
+    contributions = A[:, c] * k[:, 0]
+    factor = gp.covariance.factor
+    q = factor.solve(k)[:, 0].astype(float)
+    without = scores[c] - q * A[:, c] / factor.inverse_diagonal().astype(float)
+    order = np.argsort(-abs(contributions), kind="stable")
+    examples = gp.examples
+    labels = examples.labels if examples.labels.ndim == 1 else examples.labels[:, c]
+    return Explanation(
+        label=gp.targets.names[c].item(),
+        score=float(scores[c]),
+        ids=examples.ids[order],
+        labels=labels[order],
+        contributions=contributions[order],
+        score_without=without[order],
+    )
+
+
+def _one_row(model: Any, x: Any) -> Array:
+    """x as (1, d)."""
+    if hasattr(x, "to_frame"):
+        # A row of a pandas table, which knows its columns.
+        x = x.to_frame().T
+    elif np.ndim(x) == 1:
+        x = np.asarray(x)[None]
+    X = inputs(model, x, "x")
+    if len(X) != 1:
+        raise InvalidInput(f"x has {len(X)} rows, but one prediction is explained. Give one row.")
+    return X
+
+
+def _column(gp: GP, label: Any, scores: Array | None) -> int:
+    """The column of T that is asked about; `scores` (M,) if the largest is the prediction."""
+    names = gp.targets.names
+    if label is None and len(names) == 1:
+        return 0
+    if label is None and scores is not None:
+        return int(scores.argmax())
+    found = [c for c, name in enumerate(names.tolist()) if name == label]
+    if not found:
+        raise InvalidInput(
+            f"label={label!r} is none of those that the model scores. "
+            f"Choose one of {', '.join(map(repr, names.tolist()))}."
+        )
+    return found[0]

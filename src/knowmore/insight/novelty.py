@@ -1,0 +1,191 @@
+"""What is new to a model: examples of classes that it does not know.
+
+Every method is a function of what the Gaussian process says of an input, so that its value for an
+example that the model holds, had it never seen it, follows from leave-one-out in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.spatial.distance import cdist
+from scipy.special import log_ndtr
+
+from knowmore.errors import InvalidInput
+from knowmore.insight.answers import Answer
+from knowmore.insight.asking import asked, choice, inputs, of_classes
+from knowmore.models import GP
+
+Array = npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Novelty(Answer):
+    """How new each row is to a model.
+
+    values : (m,), larger is newer
+    method : how it was told
+    model : the frozen model that was asked; what happens to the estimator later is nothing to it
+    """
+
+    values: Array
+    method: str
+    model: GP
+
+    @cached_property
+    def left_out(self) -> Array:
+        """The value of each example held had the model never seen it, (n,), in its order."""
+        n = len(self.model.examples)
+        if n < 2:
+            raise InvalidInput(
+                "The model holds one example: without it there is nothing left to be new to. "
+                "Add more examples before asking for a threshold."
+            )
+        return _METHODS[self.method].left_out(self.model)
+
+    def threshold(self, q: float = 0.95) -> float:
+        """What this part q of the examples held stay below when left out: known things do."""
+        if isinstance(q, bool) or not isinstance(q, Real) or not 0 <= float(q) <= 1:
+            raise InvalidInput(
+                f"q={q!r}, but it is the part of known examples to be called known: 0 to 1."
+            )
+        return float(np.quantile(self.left_out, float(q)))
+
+    def _columns(self) -> dict[str, Array]:
+        return {"value": self.values}
+
+    def _summary(self) -> str:
+        return f"{len(self.values)} rows by {self.method}, larger is newer"
+
+
+def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
+    """How new the rows of X (m, d) are to a fitted Gaussian process.
+
+    A model of one class tells what is not of that class.
+
+    Parameters
+    ----------
+    method : all grow with what is new
+        "variance": sigma_*^2, the noise included. No label enters.
+        "score": -max_c mu^(c), no class is near.
+        "probability": log Phi(-max_c mu^(c) / sigma_*), the chance that not even the best class's
+        target is above zero; both of the above count. The order is that of mu / sigma, one of the
+        scores of Kemmler, Rodner and Denzler for one class.
+        "null_space": the distance to the nearest class in the kernel null Foley-Sammon transform
+        of Bodesheim et al., where each class held is one point. It is the transform of K + sigma^2
+        I: theirs if there is no noise.
+
+    Examples
+    --------
+    >>> from knowmore import GPClassifier
+    >>> clf = GPClassifier().fit([[0.0], [0.5], [1.0], [4.0], [4.5], [5.0]], list("aaabbb"))
+    >>> X = [[0.2], [4.8], [30.0]]
+    >>> found = novelty(clf, X)
+    >>> np.where(found.values > found.threshold(0.95), "unknown", clf.predict(X))
+    array(['a', 'b', 'unknown'], dtype='<U7')
+    """
+    gp = asked(model)
+    choice("method", method, _METHODS)
+    if method != "variance":
+        of_classes(model, f"method={method!r}", "method='variance'")
+    X = inputs(model, X)
+    return Novelty(_METHODS[method].at(gp, X), method, gp)
+
+
+# -- the methods ---------------------------------------------------------------------------------
+
+
+class _Method(NamedTuple):
+    """Values for rows X (m, d), and for the examples held when each is left out, (n,)."""
+
+    at: Callable[[GP, Array], Array]
+    left_out: Callable[[GP], Array]
+
+
+def _low(mean: Array) -> Array:
+    """How low the best class is; mean (m, M)."""
+    return np.asarray(-mean.max(axis=1))
+
+
+def _improbable(mean: Array, variance: Array) -> Array:
+    """log Phi(-max_c mu^(c) / sigma); as a logarithm it does not vanish where noise is small."""
+    return np.asarray(log_ndtr(_low(mean) / np.sqrt(variance)))
+
+
+def _left_out(model: GP) -> tuple[Array, Array]:
+    """Means (n, M) and variances (n,); who is alone in its class takes the class with it."""
+    mean, variance = model.leave_one_out()
+    E = model.targets.basis
+    alone = E * (E.sum(axis=0) == 1)
+    return np.where(alone == 1, -np.inf, mean), variance
+
+
+# -- the null space ------------------------------------------------------------------------------
+
+
+def nearest_class(G: Array, m: Array) -> Array:
+    """Distances (u,) to the nearest class in the null space, for class means m (u, M).
+
+    E (n, M) are the indicators of the classes, G = E' K~^-1 E, s = 1'G1, m = k_x' K~^-1 E. The
+    square of the distance to class c is (m - e_c)' [G^-1 - 11'/s] (m - e_c). With G = LL' the
+    bracket is R'R for R = L^-1 - L'11'/s: so R m is where x is mapped to, and the columns of R are
+    the classes. A single class is told from the origin of the feature space instead: R = L^-1.
+    """
+    L = np.linalg.cholesky(G)
+    R = solve_triangular(L, np.eye(len(G)), lower=True)
+    if len(G) > 1:
+        R -= L.sum(axis=0)[:, None] / G.sum()
+    return np.asarray(cdist(m @ R.T, R.T).min(axis=1))
+
+
+def _solved(model: GP) -> tuple[Array, Array]:
+    """K~^-1 E (n, M) and G (M, M)."""
+    A = model.covariance.factor.backward(model.half).astype(float)
+    return A, model.targets.basis.T @ A
+
+
+def _null_space(model: GP, X: Array) -> Array:
+    A, G = _solved(model)
+    m = [model.covariance.cross(part).T @ A for part in model.covariance.parts(X)]
+    return nearest_class(G, np.concatenate(m))
+
+
+def _null_space_left_out(model: GP) -> Array:
+    """Without example i, a' the row of K~^-1 E, v = 1 / (K~^-1)_ii: G - aa'v, and m = e_i - av.
+
+    The first is the block inverse with the terms of the row i itself cancelled. A class without
+    examples has a row of zeros in it, and is left out too.
+    """
+    A, G = _solved(model)
+    E, (_, variance) = model.targets.basis, model.leave_one_out()
+    known = (E.sum(axis=0) - E) > 0
+    values = np.empty(len(E))
+    for i, (a, e, v, c) in enumerate(zip(A, E, variance, known, strict=True)):
+        G_i, m = G - v * np.outer(a, a), e - v * a
+        values[i] = nearest_class(G_i[np.ix_(c, c)], m[None, c])[0]
+    return values
+
+
+_METHODS = {
+    "variance": _Method(
+        lambda model, X: model.variance(X),
+        lambda model: model.leave_one_out()[1],
+    ),
+    "score": _Method(
+        lambda model, X: _low(model.mean(X)),
+        lambda model: _low(_left_out(model)[0]),
+    ),
+    "probability": _Method(
+        lambda model, X: _improbable(model.mean(X), model.variance(X)),
+        lambda model: _improbable(*_left_out(model)),
+    ),
+    "null_space": _Method(_null_space, _null_space_left_out),
+}

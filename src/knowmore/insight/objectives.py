@@ -1,0 +1,163 @@
+"""What good parameters make large, and its slope in the covariance matrix.
+
+P = K~^-1, A = PT (n, M), d = diag P. Every objective F gives one symmetric matrix W = dF / dK~, so
+that the derivative by any parameter is dF / d theta_j = <W, dK~ / d theta_j>: one n^3 product for
+all parameters together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log, pi
+from typing import Any, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.errors import InvalidInput
+from knowmore.linalg.threads import threads_for
+from knowmore.models import GP
+
+Array = npt.NDArray[Any]
+# Of targets T (n, M), leave-one-out means (n, M) and variances (n,), the noise included: a value,
+# larger is better, and its derivatives by the means (n, M) and by the variances (n,).
+Score = Callable[[Array, Array, Array], tuple[float, Array, Array]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """K~ solved for the targets T (n, M): P (n, n), A = PT (n, M) and log |K~|."""
+
+    P: Array
+    A: Array
+    T: Array
+    logdet: float
+
+    @classmethod
+    def of(cls, P: Array, T: Array, logdet: float) -> Solved:
+        """From the inverse."""
+        with threads_for(P.size, T.shape[1]):
+            return cls(P, P @ T, T, logdet)
+
+
+class Objective(Protocol):
+    """What is to be made large."""
+
+    def value(self, gp: GP) -> float:
+        """F of a model as it is."""
+        ...
+
+    def slope(self, solved: Solved) -> tuple[float, Array]:
+        """F and W = dF / dK~, (n, n), symmetric."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Evidence:
+    """The log marginal likelihood, summed over the M columns."""
+
+    def value(self, gp: GP) -> float:
+        """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi."""
+        return gp.log_marginal_likelihood()
+
+    def slope(self, solved: Solved) -> tuple[float, Array]:
+        """W = 1/2 (AA' - M P)."""
+        P, A, T = solved.P, solved.A, solved.T
+        n, M = T.shape
+        fit = float(np.einsum("ij,ij->", T, A))
+        value = -0.5 * (fit + M * (solved.logdet + n * log(2 * pi)))
+        with threads_for(P.size, M):
+            W = (0.5 * A) @ A.T
+        W -= (0.5 * M) * P
+        return value, W
+
+
+@final
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Any smooth score of what each example's target is said to be by all the others."""
+
+    score: Score
+
+    def value(self, gp: GP) -> float:
+        """F(T, mu, v)."""
+        return self._scored(gp.targets.T, *gp.leave_one_out())[0]
+
+    def slope(self, solved: Solved) -> tuple[float, Array]:
+        """W = 1/2 (RA' + AR') - P diag(h) P.
+
+        mu = T - A / d and v = 1 / d by rows. With g = dF/dmu and w = dF/dv: R = P (g / d) and
+        h_i = (sum_c g_ic A_ic - w_i) / d_i^2.
+        """
+        P, A, T = solved.P, solved.A, solved.T
+        d = np.diagonal(P)
+        value, g, w = self._scored(T, T - A / d[:, None], 1 / d)
+        h = (np.einsum("ij,ij->i", g, A) - w) / d**2
+        with threads_for(P.size, T.shape[1]):
+            RA = P @ (g / d[:, None]) @ (0.5 * A).T
+        W = RA + RA.T
+        W -= _squeezed(P, h)
+        return value, W
+
+    def _scored(self, T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:
+        try:
+            value, g, w = self.score(T, mean, variance)
+            value, g, w = float(value), np.asarray(g, dtype=float), np.asarray(w, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(_misshapen(T, f"it failed: {error}")) from error
+        if g.shape != T.shape or w.shape != (len(T),):
+            raise InvalidInput(_misshapen(T, f"the derivatives have {g.shape} and {w.shape}"))
+        return value, g, w
+
+
+def _misshapen(T: Array, got: str) -> str:
+    return (
+        f"An objective of one's own is a function of targets {T.shape}, leave-one-out means "
+        f"{T.shape} and variances {T.shape[:1]} that returns its value and its derivatives by the "
+        f"means and by the variances, of the same shapes. Here {got}."
+    )
+
+
+def _squeezed(P: Array, h: Array) -> Array:
+    """P diag(h) P, as two symmetric products, each of half the work."""
+    over, under = h > 0, h < 0
+    B, C = P[:, over] * np.sqrt(h[over]), P[:, under] * np.sqrt(-h[under])
+    with threads_for(P.size, len(h)):
+        return np.asarray(B @ B.T - C @ C.T)
+
+
+def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:
+    """sum log N(t | mu, v) over examples and columns. Rasmussen and Williams, eq. 5.10.
+
+    >>> value, _, _ = log_density(np.array([[1.0]]), np.array([[0.0]]), np.array([1.0]))
+    >>> round(value, 4)
+    -1.4189
+    """
+    v = variance[:, None]
+    error = T - mean
+    square = np.einsum("ij,ij->i", error, error) / variance
+    M = T.shape[1]
+    value = -0.5 * float(square.sum() + M * np.log(2 * pi * variance).sum())
+    return value, error / v, 0.5 * (square - M) / variance
+
+
+OBJECTIVES: dict[str, Objective] = {
+    "loo": LeaveOneOut(log_density),
+    "marginal_likelihood": Evidence(),
+}
+
+
+def objective_of(objective: str | Score) -> Objective:
+    """The objective of that name, or the one that a score of one's own makes."""
+    if callable(objective):
+        return LeaveOneOut(objective)
+    if objective not in OBJECTIVES:
+        words = ", ".join(map(repr, OBJECTIVES))
+        raise InvalidInput(
+            f"objective={objective!r} is not known. Choose one of {words}, or give a function of "
+            f"targets, leave-one-out means and variances."
+        )
+    return OBJECTIVES[objective]

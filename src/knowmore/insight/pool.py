@@ -1,0 +1,143 @@
+"""A pool of unlabelled inputs, and what a model would say of it once some of them were labelled.
+
+The covariance of a Gaussian process does not depend on labels. So what a pick does to the variance
+of the others is known before its label is: it is the append of a row to the factor, seen from the
+pool. The means stay as they are until the label comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+
+from knowmore.kernels import corner, cross, diagonal
+from knowmore.linalg.threads import threads_for
+from knowmore.models import GP
+
+Array = npt.NDArray[Any]
+
+# Rows of a matrix of the whole pool that are worked on at a time.
+_ROWS = 256
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Inputs X (u, d) and the model of n examples that is asked about them."""
+
+    model: GP
+    X: Array
+
+    @cached_property
+    def mean(self) -> Array:
+        """mu^(c), (u, M)."""
+        return self.model.mean(self.X)
+
+    @cached_property
+    def K(self) -> Array:
+        """kappa(X_held, X), (n, u)."""
+        return self.model.covariance.cross(self.X)
+
+    @cached_property
+    def B(self) -> Array:
+        """K~^-1 K, (n, u)."""
+        return self.model.covariance.factor.solve(self.K).astype(float)
+
+    @cached_property
+    def C(self) -> Array:
+        """The posterior covariance kappa(X, X) - K' K~^-1 K, (u, u), without noise."""
+        covariance, u = self.model.covariance, len(self.X)
+        with threads_for(len(self.K) * u, u):
+            V = covariance.factor.half_solve(self.K)
+            return np.asarray(corner(covariance.kernel, self.X) - V.T @ V)
+
+    def column(self, p: int) -> Array:
+        """A column of C, (u,), in O(n^2 + nu)."""
+        covariance = self.model.covariance
+        b = covariance.factor.solve(self.K[:, [p]])[:, 0]
+        return np.asarray(cross(covariance.kernel, self.X, self.X[[p]])[:, 0] - b @ self.K)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Candidates of which some are picked: as if these were held, their labels yet to come.
+
+    picked : (u,), which of them are
+    rounding : (u,), as much of a variance as may be rounding alone
+    variance : (u,), sigma_*^2 of all, the noise included, and no less than that
+    at, pivots, R : the picks whose rows entered the factor, and what they added to it: it is
+        [[L, 0], [Y', L_2]] with Y' = L^-1 K at the picks, L_2 (k, k) from R and the pivots; and
+        the half-solved columns of the pool are [L^-1 K; R], R (k, u).
+    """
+
+    candidates: Candidates
+    picked: Array
+    rounding: Array
+    variance: Array
+    at: tuple[int, ...]
+    pivots: Array
+    R: Array
+
+    @classmethod
+    def of(cls, model: GP, X: Array) -> Pool:
+        """Nothing is picked yet."""
+        u, eps = len(X), float(np.finfo(model.covariance.factor.dtype).eps)
+        rounding = (len(model.examples) + u) * eps * diagonal(model.covariance.kernel, X)
+        variance = np.maximum(model.variance(X), rounding)
+        nothing = (), np.empty(0), np.empty((0, u))
+        return cls(Candidates(model, X), np.zeros(u, dtype=bool), rounding, variance, *nothing)
+
+    @property
+    def mean(self) -> Array:
+        """mu^(c), (u, M): no label came."""
+        return self.candidates.mean
+
+    @property
+    def precision(self) -> Array:
+        """1 / sigma_*^2, (u,); zero for a twin of what is held if there is no noise.
+
+        Nothing is left to be learnt from such a row: it could not even be added.
+        """
+        return np.where(self.variance > self.rounding, 1 / self.variance, 0.0)
+
+    def pick(self, p: int) -> Pool:
+        """C <- C - cc' / (C_pp + sigma^2), c the column of the pick; O(u) from c on."""
+        picked = self.picked.copy()
+        picked[p] = True
+        noise, s = self.candidates.model.covariance.noise, self.variance[p]
+        if s <= self.rounding[p]:
+            return replace(self, picked=picked)
+        c = self.candidates.column(p) - self.R[:, p] @ self.R
+        c[p] = s - noise
+        r = c / np.sqrt(s)
+        return replace(
+            self,
+            picked=picked,
+            variance=np.maximum(self.variance - r**2, np.maximum(self.rounding, noise)),
+            at=(*self.at, p),
+            pivots=np.append(self.pivots, np.sqrt(s)),
+            R=np.vstack([self.R, r]),
+        )
+
+    def influence(self) -> Array:
+        """|K~^-1 k_*|_1 of each, (u,), over the examples held and the picks.
+
+        The rows of the picks are L_2^-T R; those of the examples lose B at the picks times that.
+        """
+        B = self.candidates.B
+        L_2 = np.tril(self.R[:, list(self.at)].T, -1) + np.diag(self.pivots)
+        tail = solve_triangular(L_2.T, self.R) if self.at else self.R
+        top = B - B[:, list(self.at)] @ tail
+        return np.asarray(abs(top).sum(axis=0) + abs(tail).sum(axis=0))
+
+    def reach(self) -> Array:
+        """The mean of |C| over the pool, (u,): how far the label of each is felt."""
+        C, u = self.candidates.C, self.R.shape[1]
+        parts = (slice(begin, begin + _ROWS) for begin in range(0, u, _ROWS))
+        return np.concatenate([abs(C[i] - self.R[:, i].T @ self.R).mean(axis=1) for i in parts])

@@ -1,0 +1,32 @@
+"""From scores to the probabilities of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import log_ndtr, logsumexp
+
+Array = npt.NDArray[Any]
+
+
+def log_chances(mean: Array, variance: Array) -> Array:
+    """log Phi(mu^(c) / sigma), (m, M); mean (m, M), variance (m,) with noise.
+
+    Phi is the chance that the noisy target is above zero.
+    """
+    return np.asarray(log_ndtr(mean / np.sqrt(variance)[:, None]))
+
+
+def class_probabilities(mean: Array, variance: Array, temperature: float = 1.0) -> Array:
+    """Phi(mu^(c) / sigma)^(1 / temperature), scaled to sum to one, (m, M).
+
+    The scaling is a convention. A temperature above one levels the classes, below one sharpens.
+
+    >>> class_probabilities(np.array([[1.0, -1.0], [0.0, 0.0]]), np.ones(2)).round(2)
+    array([[0.84, 0.16],
+           [0.5 , 0.5 ]])
+    """
+    logs = log_chances(mean, variance) / temperature
+    return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))

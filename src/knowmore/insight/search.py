@@ -1,0 +1,209 @@
+"""Parameters as a vector of logarithms, and the way uphill from where a model stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import lapack
+from scipy.optimize import minimize
+from sklearn.gaussian_process.kernels import Kernel
+
+from knowmore.errors import InvalidInput
+from knowmore.insight.gradients import Gram, prepared
+from knowmore.insight.objectives import Objective, Solved
+from knowmore.kernels import AnyKernel
+from knowmore.linalg.threads import threads_for
+
+Array = npt.NDArray[Any]
+Bounds = tuple[float, float] | Literal["fixed"]
+
+# A slope per target below this leads nowhere; it is the optimiser's own bound.
+_FLAT = 1e-5
+# How much worse than the best a place counts where there is no value.
+_WALL = 10
+# The logarithm of a bound is rounded, and that of a parameter that stands on it.
+_SLACK = 4 * np.finfo(float).eps * np.log(np.finfo(float).max)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The free parameters around a kernel and a noise: theta (p,), their logarithms.
+
+    The kernel's own come first, in scikit-learn's order, then the noise unless it is fixed.
+    """
+
+    kernel: AnyKernel
+    noise: float
+    noise_bounds: Bounds
+
+    @property
+    def names(self) -> list[str]:
+        """What an estimator's `get_params` calls them; numbered if one has several values."""
+        names = [] if self.noise_bounds == "fixed" else ["noise"]
+        if not isinstance(self.kernel, Kernel):
+            return names
+        free = [(f"kernel__{h.name}", h) for h in self.kernel.hyperparameters if not h.fixed]
+        return [
+            name if h.n_elements == 1 else f"{name}[{i}]"
+            for name, h in free
+            for i in range(h.n_elements)
+        ] + names
+
+    @property
+    def theta(self) -> Array:
+        """Where the search starts."""
+        own = self.kernel.theta if isinstance(self.kernel, Kernel) else np.empty(0)
+        if self.noise_bounds == "fixed":
+            return np.asarray(own)
+        with np.errstate(divide="ignore"):
+            return np.append(own, np.log(self.noise))
+
+    @property
+    def bounds(self) -> Array:
+        """The least and the largest theta, (p, 2)."""
+        own = self.kernel.bounds if isinstance(self.kernel, Kernel) else np.empty((0, 2))
+        own = np.reshape(own, (-1, 2))
+        if self.noise_bounds == "fixed":
+            return own
+        return np.vstack([own, np.log(self.noise_bounds)])
+
+    def at(self, theta: Array) -> tuple[AnyKernel, float]:
+        """The kernel and the noise at theta."""
+        noise = self.noise if self.noise_bounds == "fixed" else float(np.exp(theta[-1]))
+        if not isinstance(self.kernel, Kernel):
+            return self.kernel, noise
+        return self.kernel.clone_with_theta(theta[: self.kernel.n_dims]), noise
+
+    def check(self) -> None:
+        """Complain if there is nothing to tune, or if the start is out of bounds."""
+        if not self.names:
+            raise InvalidInput(
+                f"The kernel {self.kernel!r} has no free parameter, and the noise is fixed: there "
+                f"is nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
+            )
+        theta, (low, high) = self.theta, self.bounds.T
+        outside = np.flatnonzero(~((low - _SLACK <= theta) & (theta <= high + _SLACK)))
+        if len(outside):
+            i = int(outside[0])
+            raise InvalidInput(
+                f"{self.names[i]} is {np.exp(theta[i]):.6g}, which is not within its bounds "
+                f"{np.exp(low[i]):.6g} to {np.exp(high[i]):.6g}: the search has no start. "
+                f"{self._remedy(self.names[i])}"
+            )
+
+    def _remedy(self, name: str) -> str:
+        if name == "noise":
+            return 'Give other noise_bounds, or noise_bounds="fixed".'
+        return "Give the kernel other bounds, or fit the model with another value."
+
+    def random(self, rng: np.random.Generator) -> Array:
+        """Any theta, each logarithm as likely as another."""
+        low, high = self.bounds.T
+        if not np.isfinite(self.bounds).all():
+            raise InvalidInput(
+                "Restarts begin anywhere within the bounds, but some bounds are not finite. "
+                "Give the kernel finite bounds, or no restarts."
+            )
+        return np.asarray(rng.uniform(low, high))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """An objective as a function of theta, for fixed inputs X (n, d) and targets T (n, M).
+
+    eps : the rounding of the factor that is to hold K~ in the end
+    """
+
+    space: Space
+    objective: Objective
+    T: Array
+    gram: Gram
+    eps: float
+
+    @classmethod
+    def of(
+        cls, space: Space, objective: Objective, X: Array, T: Array, dtype: Any = np.float64
+    ) -> Slope:
+        """With all that does not depend on theta computed once."""
+        return cls(space, objective, T, prepared(space.kernel, X), float(np.finfo(dtype).eps))
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """F and dF / d theta, (p,); -infinity and zeros where K~ is not positive definite."""
+        kernel, noise = self.space.at(theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K, pull = self.gram(kernel)
+            diagonal = np.full(len(self.T), noise)
+            solved = _solved(K, diagonal, self.T, self.eps)
+            if solved is None:
+                return -np.inf, np.zeros_like(theta)
+            value, W = self.objective.slope(solved)
+            gradient = pull(W)
+        if self.space.noise_bounds != "fixed":
+            # dK~ / d log sigma^2 is the part of the diagonal that the noise makes up.
+            gradient = np.append(gradient, np.diagonal(W) @ diagonal)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            raise self._astray(kernel, noise, value, gradient)
+        return value, gradient
+
+    def _astray(self, kernel: Any, noise: float, value: float, gradient: Array) -> InvalidInput:
+        wrong = [
+            name for name, g in zip(self.space.names, gradient, strict=True) if not np.isfinite(g)
+        ]
+        what = f"The slope in {', '.join(wrong)}" if wrong else f"The objective ({value})"
+        return InvalidInput(
+            f"{what} is not finite at the kernel {kernel!r} and noise={noise:g}. The features may "
+            f"be too large for the kernel: scale them; or set narrower bounds. "
+            f"Nothing was changed."
+        )
+
+    def is_flat(self, theta: Array, gradient: Array) -> bool:
+        """Does every way uphill end at a bound, or has none a slope worth the name?"""
+        low, high = self.space.bounds.T
+        step = np.clip(theta + gradient / self.T.size, low, high) - theta
+        return bool(abs(step).max() <= _FLAT)
+
+    def climb(self, theta: Array) -> tuple[float, Array]:
+        """The best value on the way uphill from theta, and where. L-BFGS-B, as scikit-learn's."""
+        best, place = -np.inf, theta
+
+        def downhill(theta: Array) -> tuple[float, Array]:
+            nonlocal best, place
+            value, gradient = self(theta)
+            if value > best:
+                best, place = value, theta.copy()
+            if not np.isfinite(value):
+                # A wall that is finite lets the line search turn back; at an infinite one it ends.
+                # Within the wall there is no slope, and a search that starts there ends at once.
+                value = best - _WALL * (abs(best) + self.T.size) if np.isfinite(best) else 0.0
+            return -value / self.T.size, -gradient / self.T.size
+
+        bounds, options = self.space.bounds, {"gtol": _FLAT}
+        minimize(downhill, theta, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+        return best, place
+
+
+def _solved(K: Array, diagonal: Array, T: Array, eps: float) -> Solved | None:
+    """K~ = K + diag(diagonal), solved for T; None if it is not positive definite.
+
+    A pivot that is lost in the rounding of its row counts as none, as in `Cholesky`.
+    """
+    n = len(T)
+    Kt = np.array(np.broadcast_to(K, (n, n)))
+    Kt.flat[:: n + 1] += diagonal
+    floor = 2 * n * eps * np.diagonal(Kt)
+    with threads_for(n**2, n):
+        # The transpose of a symmetric matrix is itself, and in the order that LAPACK wants.
+        L, info = lapack.dpotrf(Kt.T, lower=1, clean=1, overwrite_a=1)
+        pivots = np.diagonal(L)
+        if info or not (pivots**2 > floor).all():
+            return None
+        logdet = 2 * float(np.log(pivots).sum())
+        P, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+    P = P + P.T
+    P.flat[:: n + 1] /= 2
+    return Solved.of(P, T, logdet)

@@ -1,0 +1,216 @@
+"""Which parameters fit: kernel, noise and the weights of summed kernels, by gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+
+from knowmore.edits import Id
+from knowmore.errors import InvalidInput
+from knowmore.examples import Examples
+from knowmore.insight.answers import Answer
+from knowmore.insight.asking import asked
+from knowmore.insight.gradients import prepared
+from knowmore.insight.objectives import Objective, Score, objective_of
+from knowmore.insight.search import Bounds, Slope, Space
+from knowmore.kernels import AnyKernel
+from knowmore.models import GP
+
+Array = npt.NDArray[Any]
+
+# A gain per target below this is none: parameters that hardly matter are left alone.
+_NOTHING = 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned(Answer):
+    """What `tune` found. `changed`: (before, after) of each parameter, by its name.
+
+    `estimator` is a new one, fitted with these parameters to the examples held then; `before` and
+    `after` are the values of the objective, larger is better.
+    """
+
+    estimator: Any
+    before: float
+    after: float
+    changed: dict[str, tuple[float, float]]
+    objective: Objective = field(compare=False)
+    examples: Examples = field(compare=False)
+
+    def _columns(self) -> dict[str, Array]:
+        before, after = np.reshape(list(self.changed.values()), (-1, 2)).T
+        return {"parameter": np.array(list(self.changed)), "before": before, "after": after}
+
+    def _summary(self) -> str:
+        if not self.changed:
+            return f"nothing is to be gained at {self.before:.6g}"
+        return f"objective from {self.before:.6g} to {self.after:.6g}"
+
+
+def tune(
+    model: Any,
+    objective: str | Score = "loo",
+    *,
+    noise_bounds: Bounds = (1e-6, 1e3),
+    restarts: int = 0,
+    subset: int | None = None,
+    random_state: int | None = 0,
+) -> Tuned:
+    """Better parameters for a fitted estimator, which is left as it is.
+
+    The search is by gradient, in the logarithms of the parameters, from where the model stands.
+    Where nothing is to be gained it ends at once, and `changed` is empty. Kernel parameters keep
+    to scikit-learn's bounds; those it calls fixed stay. The weights of a sum such as
+    `ConstantKernel() * k + ConstantKernel() * l` are parameters like others. A kernel that is a
+    plain function has none: only the noise is tuned.
+
+    Parameters
+    ----------
+    model : a fitted GPClassifier or GPRegressor
+    objective : "loo", the log density of each target by all other examples; "marginal_likelihood";
+        or a function of targets (n, M), leave-one-out means (n, M) and variances (n,) that returns
+        a value, larger is better, and its derivatives by the means and by the variances
+    noise_bounds : the least and the largest noise, or "fixed"
+    restarts : further searches from random places within the bounds; the best of all counts
+    subset : search with so many examples, drawn at random, and end with all from what was found
+    random_state : the seed of restarts and subset
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from knowmore import GPRegressor
+    >>> X = np.linspace(0, 6, 20)[:, None]
+    >>> tune(GPRegressor(RBF(1.0), noise=0.1).fit(X, np.sin(X[:, 0])), noise_bounds=(1e-3, 1))
+    Tuned: objective from 0.389203 to 47.0514
+               parameter  before  after
+    kernel__length_scale       1  2.562
+                   noise     0.1  0.001
+    """
+    gp = asked(model)
+    goal = objective_of(objective)
+    space = Space(gp.covariance.kernel, gp.covariance.noise, _bounds(noise_bounds))
+    space.check()
+    _count("restarts", restarts, 0)
+    if subset is not None:
+        _count("subset", subset, 1)
+    slope = Slope.of(space, goal, gp.examples.X, gp.targets.T, gp.covariance.factor.dtype)
+    rng = np.random.default_rng(random_state)
+    (before, start), (after, theta) = _search(slope, gp.examples.X, restarts, subset, rng)
+    changed = {
+        name: (float(np.exp(old)), float(np.exp(new)))
+        for name, old, new in zip(space.names, start, theta, strict=True)
+        if old != new
+    }
+    kernel, noise = space.at(theta) if changed else (space.kernel, space.noise)
+    estimator = _fitted(model, gp, kernel, noise)
+    return Tuned(estimator, before, after, changed, goal, estimator.model_.examples)
+
+
+def due(
+    tuned: Tuned, model: Any = None, *, every: int | None = None, worse: float | None = None
+) -> bool:
+    """Is it time to tune again? Asked of a living model, `tuned.estimator` if none is given.
+
+    After `every` edits: an example that was added, removed, replaced or relabelled is one, however
+    often. Or when the objective, per example and target column, is `worse` by more than that.
+
+    >>> from knowmore import GPRegressor
+    >>> tuned = tune(GPRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]))
+    >>> due(tuned, every=2), due(tuned, every=2, worse=0.5)
+    (False, False)
+    >>> ids = tuned.estimator.add([[3.0], [4.0]], [-3.0, 4.0])
+    >>> due(tuned, every=2), due(tuned, worse=0.5)
+    (True, True)
+    """
+    if every is None and worse is None:
+        raise InvalidInput(
+            "When is it due? Give every=r, a number of edits, or worse=x, a loss per target."
+        )
+    if every is not None:
+        _count("every", every, 1)
+    if worse is not None and not worse >= 0:
+        raise InvalidInput(f"worse={worse!r}. Give a loss per target that is not below zero.")
+    gp = asked(tuned.estimator if model is None else model)
+    if every is not None and _edits(tuned.examples, gp.examples) >= every:
+        return True
+    if worse is None:
+        return False
+    then = tuned.after / gp.coding(tuned.examples.labels).T.size
+    return bool(then - tuned.objective.value(gp) / gp.targets.T.size > worse)
+
+
+def _search(
+    slope: Slope, X: Array, restarts: int, subset: int | None, rng: np.random.Generator
+) -> tuple[tuple[float, Array], tuple[float, Array]]:
+    """The value at the start, and there; the best value found, and there."""
+    start = slope.space.theta
+    before, gradient = slope(start)
+    if not np.isfinite(before):
+        raise InvalidInput(
+            f"The covariance matrix is not positive definite at noise={slope.space.noise:g}, where "
+            f"the search would start. Fit the model with more noise."
+        )
+    if restarts == 0 and slope.is_flat(start, gradient):
+        return (before, start), (before, start)
+    starts = [start, *(slope.space.random(rng) for _ in range(restarts))]
+    if subset is not None and subset < len(X):
+        starts = [_suited(slope, X, starts, subset, rng)]
+    after, theta = max((slope.climb(one) for one in starts), key=lambda end: end[0])
+    if after - before <= _NOTHING * max(abs(before), slope.T.size):
+        return (before, start), (before, start)
+    return (before, start), (after, theta)
+
+
+def _suited(
+    slope: Slope, X: Array, starts: list[Array], subset: int, rng: np.random.Generator
+) -> Array:
+    """What a subset suggests, unless the first of `starts` suits the whole better."""
+    rows = np.sort(rng.choice(len(X), subset, replace=False))
+    part = replace(slope, T=slope.T[rows], gram=prepared(slope.space.kernel, X[rows]))
+    _, found = max((part.climb(one) for one in starts), key=lambda end: end[0])
+    return max(starts[0], found, key=lambda one: slope(one)[0])
+
+
+def _fitted(model: BaseEstimator, gp: GP, kernel: AnyKernel, noise: float) -> Any:
+    """A fresh fit of the examples held, under their ids, with other parameters."""
+    examples = gp.examples
+    estimator = clone(model).set_params(kernel=kernel, noise=noise)
+    estimator.fit(examples.X, examples.labels, ids=examples.names)
+    if hasattr(model, "feature_names_in_"):
+        estimator.feature_names_in_ = model.feature_names_in_
+    return estimator
+
+
+def _edits(before: Examples, now: Examples) -> int:
+    """How many examples were added, removed, replaced or relabelled."""
+
+    def by_id(some: Examples) -> dict[Id, tuple[int, Any]]:
+        rows = zip(some.names, some.serials.tolist(), some.labels.tolist(), strict=True)
+        return {name: (serial, label) for name, serial, label in rows}
+
+    then, current = by_id(before), by_id(now)
+    return sum(then.get(one) != current.get(one) for one in then.keys() | current.keys())
+
+
+def _bounds(noise_bounds: Any) -> Bounds:
+    if isinstance(noise_bounds, str) and noise_bounds == "fixed":
+        return "fixed"
+    pair = np.asarray(noise_bounds, dtype=object)
+    try:
+        low, high = (float(one) for one in pair)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0 < low <= high:
+        raise InvalidInput(
+            f"noise_bounds={noise_bounds!r}. Give the least and the largest noise, both above "
+            f'zero, or "fixed".'
+        )
+    return low, high
+
+
+def _count(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidInput(f"{name}={value!r}. Give a whole number of at least {least}.")

@@ -1,0 +1,253 @@
+"""Each Display draws what was asked, from an estimator in one line."""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from knowmore import GPClassifier, GPRegressor
+from knowmore.errors import InvalidInput, MissingExtra
+from knowmore.insight import (
+    LearningCurveDisplay,
+    NoveltyDisplay,
+    ScoreFieldDisplay,
+    SuspectsDisplay,
+    novelty,
+    suspects,
+)
+
+matplotlib.use("agg")
+from matplotlib import pyplot
+
+KERNEL = RBF(1.0)
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_left():
+    yield
+    pyplot.close("all")
+
+
+def clouds(seed=0, n=60, features=2):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    centres = 2 * np.eye(3, max(features, 3))[:, :features]
+    return rng.normal(size=(n, features)) + centres[y], np.array(["ash", "oak", "yew"])[y]
+
+
+def fitted(**keywords):
+    return GPClassifier(KERNEL).fit(*clouds(**keywords))
+
+
+DRAWN = {
+    "scores": lambda clf, ax=None: ScoreFieldDisplay.from_estimator(clf, grid_resolution=9, ax=ax),
+    "suspects": lambda clf, ax=None: SuspectsDisplay.from_estimator(clf, ax=ax),
+    "novelty": lambda clf, ax=None: NoveltyDisplay.from_estimator(clf, clouds(1)[0], ax=ax),
+    "learning": lambda clf, ax=None: LearningCurveDisplay.from_estimator(clf, points=4, ax=ax),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_goes_where_it_is_told(name, tmp_path):
+    clf = fitted()
+    figure, (left, right) = pyplot.subplots(1, 2)
+    display = DRAWN[name](clf, left)
+    assert (display.figure_, display.ax_) == (figure, left)
+    assert left.has_data()
+    assert left.get_title()
+    assert not right.has_data()
+    assert display.plot(right) is display
+    assert display.ax_ is right
+    assert right.has_data()
+    alone = DRAWN[name](clf)
+    assert alone.figure_ is not figure
+    alone.figure_.savefig(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_missing_matplotlib_is_told(name, monkeypatch):
+    clf = fitted()
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtra, match=r'matplotlib.* "knowmore\[plots\]"'):
+        DRAWN[name](clf)
+
+
+def test_the_field_has_the_colour_of_the_winner():
+    clf = fitted()
+    display = ScoreFieldDisplay.from_estimator(clf, grid_resolution=20)
+    points = np.stack(np.meshgrid(display.across, display.down), axis=-1)
+    scores = clf.decision_function(points.reshape(-1, 2)).reshape(20, 20, 3)
+    np.testing.assert_array_equal(display.scores, scores)
+    (image,) = display.ax_.get_images()
+    # The hue is read off the darkest pixel of each class.
+    for c in np.unique(scores.argmax(axis=-1)):
+        best = np.where(scores.argmax(axis=-1) == c, scores.max(axis=-1), -1)
+        i, j = np.unravel_index(best.argmax(), best.shape)
+        marks = display.ax_.collections[-3:][c]
+        colour, shade = marks.get_facecolor()[0, :3], best[i, j].clip(0, 1)
+        np.testing.assert_array_equal(image.get_array()[i, j], 1 - shade * (1 - colour))
+        np.testing.assert_array_equal(marks.get_offsets(), clf.model_.examples.X[c::3])
+    low, high = clf.model_.examples.X.min(axis=0), clf.model_.examples.X.max(axis=0)
+    assert (display.across[0], display.down[0]) < tuple(low)
+    assert (display.across[-1], display.down[-1]) > tuple(high)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [([[0.0, 0.0]], ["a"]), ([[1.0, 5.0], [1.0, 6.0]], ["a", "a"])],
+    ids=["one example", "one class on a line"],
+)
+def test_a_field_of_almost_nothing(X, y):
+    display = ScoreFieldDisplay.from_estimator(GPClassifier(KERNEL).fit(X, y))
+    assert (np.diff(display.across) > 0).all()
+    assert (np.diff(display.down) > 0).all()
+    assert display.ax_.get_legend_handles_labels()[1] == ["a"]
+
+
+def test_many_classes_have_colours_of_their_own():
+    X, _ = clouds()
+    display = ScoreFieldDisplay.from_estimator(GPClassifier(KERNEL).fit(X, np.arange(60) % 12))
+    faces = [tuple(marks.get_facecolor()[0]) for marks in display.ax_.collections[-12:]]
+    assert len(set(faces)) == 12
+
+
+def test_the_axes_are_named_by_the_features():
+    X, y = clouds()
+    clf = GPClassifier(KERNEL).fit(pd.DataFrame(X, columns=["height", "girth"]), y)
+    ax = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5).ax_
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "girth")
+
+
+def test_suspects_are_bars_in_their_order():
+    clf = fitted()
+    found = suspects(clf)
+    assert len(found.ids) > 4
+    ax = SuspectsDisplay.from_estimator(clf, shown=4).ax_
+    assert [bar.get_width() for bar in ax.patches] == found.margin[:4].tolist()
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names[0] == f"{found.ids[0]}:  {found.labels[0]} → {found.preferred[0]}"
+    assert ax.yaxis.get_inverted()
+    all_ = SuspectsDisplay(found, shown=100).plot().ax_
+    assert len(all_.patches) == len(found.ids)
+
+
+def test_an_id_is_no_formula(tmp_path):
+    X, y = clouds()
+    clf = GPClassifier(KERNEL).fit(X, y, ids=[f"${i}^$" for i in range(60)])
+    SuspectsDisplay.from_estimator(clf).figure_.savefig(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").exists()
+
+
+def test_no_suspects_make_an_empty_picture():
+    clf = GPClassifier(KERNEL).fit([[0.0], [0.1], [9.0], [9.1]], list("aabb"))
+    ax = SuspectsDisplay.from_estimator(clf).ax_
+    assert ax.get_title() == "0 of 4 labels are not believed"
+    assert len(ax.patches) == 0
+
+
+@pytest.mark.parametrize("method", ["variance", "score", "probability", "null_space"])
+def test_novelty_is_held_against_what_is_known(method):
+    clf, X = fitted(), clouds(1)[0] + 2
+    display = NoveltyDisplay.from_estimator(clf, X, method=method, quantile=0.9)
+    found = novelty(clf, X, method)
+    threshold = found.threshold(0.9)
+    _, known, new = sorted(display.ax_.get_legend_handles_labels()[1], reverse=True)
+    assert f"{(found.left_out > threshold).mean():.0%} above" in known + new
+    assert f"{(found.values > threshold).mean():.0%} above" in known + new
+    (line,) = display.ax_.lines
+    assert set(line.get_xdata()) == {threshold}
+    # Two histograms, each of all its sample: a hundred per cent.
+    heights = [bar.get_height() for bar in display.ax_.patches]
+    assert round(sum(heights)) == 200
+
+
+@pytest.mark.parametrize("tested", [False, True])
+def test_the_curve_is_that_of_refits(tested):
+    X, y = clouds(2)
+    clf = GPClassifier(KERNEL).fit(X[:40], y[:40])
+    test = (X[40:], y[40:]) if tested else ()
+    display = LearningCurveDisplay.from_estimator(clf, *test, points=5)
+    assert display.sizes[-1] == 40
+    assert len(display.sizes) == 5
+    for m, accuracy in zip(display.sizes, display.accuracy, strict=True):
+        classes, T = oracle.one_vs_all(y[:m])
+        if tested:
+            scores, truth = oracle.scores(KERNEL, 0.1, X[:m], T, X[40:]), y[40:]
+        else:
+            scores, _ = oracle.left_out(KERNEL, 0.1, X[:m], T, np.arange(m))
+            truth = y[:m]
+        assert accuracy == (np.array(classes)[scores.argmax(axis=1)] == truth).mean()
+    (line,) = display.ax_.lines
+    np.testing.assert_array_equal(line.get_ydata(), 100 * display.accuracy)
+
+
+def test_the_curve_leaves_the_model_alone():
+    clf = fitted()
+    before = clf.model_
+    LearningCurveDisplay.from_estimator(clf)
+    assert clf.model_ is before
+    assert len(before.examples) == 60
+
+
+MISTAKES = {
+    "three features": (
+        lambda: ScoreFieldDisplay.from_estimator(fitted(features=3)),
+        "The model learnt from 3 feature(s), but a field is drawn over two. "
+        "Fit one to two features, such as the first two of a PCA.",
+    ),
+    "a grid of one": (
+        lambda: ScoreFieldDisplay.from_estimator(fitted(), grid_resolution=1),
+        "grid_resolution=1, but a grid has at least two lines.",
+    ),
+    "a field of values": (
+        lambda: ScoreFieldDisplay.from_estimator(GPRegressor().fit([[0.0, 0.0]], [1.0])),
+        "ScoreFieldDisplay is about classes, but a GPRegressor has none. "
+        "Ask for predict() on a grid.",
+    ),
+    "no suspects shown": (
+        lambda: SuspectsDisplay.from_estimator(fitted(), shown=0),
+        "shown=0, but at least one suspect is drawn.",
+    ),
+    "suspects of one class": (
+        lambda: SuspectsDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),
+        "All labels are 'a': there is no other class that leave-one-out could prefer. "
+        "Add examples of another class first.",
+    ),
+    "a curve of one example": (
+        lambda: LearningCurveDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),
+        "The model holds one example, which makes no curve. Add some more.",
+    ),
+    "a curve of one point": (
+        lambda: LearningCurveDisplay.from_estimator(fitted(), points=1),
+        "points=1, but a curve has at least two points.",
+    ),
+    "test data without labels": (
+        lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0]),
+        "Of the test data X and y only one was given. Give both, or none.",
+    ),
+    "too few labels": (
+        lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0], ["ash"]),
+        "X has 60 rows, but y has shape (1,). Give one label each.",
+    ),
+    "a curve of values": (
+        lambda: LearningCurveDisplay.from_estimator(GPRegressor().fit([[0.0, 0.0]], [1.0])),
+        "LearningCurveDisplay is about classes, but a GPRegressor has none. "
+        "Ask for leave_one_out().",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_explained_and_nothing_is_drawn(name):
+    act, text = MISTAKES[name]
+    with pytest.raises(InvalidInput) as caught:
+        act()
+    assert str(caught.value) == text
+    assert pyplot.get_fignums() == []

@@ -1,0 +1,185 @@
+"""Contributions sum to the score; the score without an example is that of a refit without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from tolerance import assert_rounded, assert_solves
+
+from knowmore import GPClassifier, GPRegressor, KnowmoreError
+from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
+from knowmore.insight import explain
+
+
+def scene(rng, n=30):
+    X = rng.normal(size=(n, 3))
+    return X, np.array(["ash", "oak", "yew"])[np.arange(n) % 3]
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+@pytest.mark.parametrize("kernel", [RBF(1.5), DotProduct(1.0)])
+@pytest.mark.parametrize("noise", [0.1, 1e-4])
+def test_the_score_without_an_example_is_that_of_a_refit(solver, kernel, noise):
+    rng = np.random.default_rng(0)
+    X, y = scene(rng)
+    clf = GPClassifier(kernel, noise, solver=solver).fit(X, y).remove([4]).relabel([7], ["yew"])
+    x, held = rng.normal(size=3), clf.model_.examples
+    classes, T = oracle.one_vs_all(held.labels)
+    K, k = oracle.covariance(kernel, held.X, noise), kernel(held.X, x[None])
+    for c, label in enumerate(classes):
+        found = explain(clf, x, label)
+        t, rows = T[:, [c]], held.rows(tuple(found.ids.tolist()))
+        rest = [np.delete(np.arange(len(T)), i) for i in rows]
+        want = [oracle.scores(kernel, noise, held.X[r], t[r], x[None])[0] for r in rest]
+        assert_solves(found.score_without[:, None], want, K, t, solver=solver, left=k)
+        assert_solves(
+            found.contributions.sum()[None, None],
+            k.T @ oracle.solve(K, t),
+            K,
+            t,
+            solver=solver,
+            left=k,
+        )
+        np.testing.assert_array_equal(found.labels, held.labels[rows])
+
+
+def test_the_strongest_come_first_and_all_are_there():
+    X, y = scene(np.random.default_rng(1))
+    clf = GPClassifier().fit(X, y, ids=[f"tree-{i}" for i in range(30)])
+    found = explain(clf, X[3])
+    assert sorted(found.ids) == sorted(clf.ids_)
+    assert (np.diff(abs(found.contributions)) <= 0).all()
+
+
+def test_the_predicted_class_is_explained_unless_another_is_asked_for():
+    X, y = scene(np.random.default_rng(2))
+    clf = GPClassifier().fit(X, y)
+    scores = clf.decision_function(X[:1])[0]
+    assert explain(clf, X[0]).label == clf.predict(X[:1])[0]
+    for label, score in zip(clf.classes_, scores, strict=True):
+        found = explain(clf, X[:1], label=label)
+        assert (found.label, type(found.label)) == (label, str)
+        assert_rounded(found.score, score)
+        terms = abs(found.contributions).sum()
+        assert_rounded(found.contributions.sum(), score, scale=terms)
+
+
+def test_it_speaks_of_the_examples_held_now():
+    X, y = scene(np.random.default_rng(3))
+    clf = GPClassifier(RBF(1.0)).fit(X, y)
+    clf.remove([0, 5]).replace([9], [[0.0, 0.0, 0.0]], ["new"])
+    clf.add(X[:2] + 1, ["oak", "elm"])
+    held = clf.model_.examples
+    fresh = GPClassifier(RBF(1.0)).fit(held.X, held.labels, held.ids)
+    K = oracle.covariance(RBF(1.0), held.X, 0.1)
+    T = held.labels[:, None] == clf.classes_
+    one, other = explain(clf, X[0]), explain(fresh, X[0])
+    assert one.label == other.label
+    t = np.where(T[:, clf.classes_ == one.label], 1.0, -1.0)
+    mine, theirs = (dict(zip(e.ids.tolist(), e.score_without, strict=True)) for e in (one, other))
+    assert mine.keys() == theirs.keys()
+    got, want = np.array([[mine[i], theirs[i]] for i in mine]).T
+    assert_solves(got[:, None], want[:, None], K, t, left=RBF(1.0)(held.X, X[:1]))
+
+
+def test_without_the_only_example_nothing_is_left():
+    found = explain(GPClassifier(RBF(1.0)).fit([[1.0]], ["a"]), [1.5])
+    assert found.ids.tolist() == [0]
+    assert_rounded(found.score_without, [0.0], scale=found.score)
+    assert_rounded(found.contributions, [found.score])
+
+
+def test_values_are_explained_as_scores_are():
+    rng = np.random.default_rng(4)
+    X, values = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    both = GPRegressor(RBF(1.0)).fit(X, values)
+    one = GPRegressor(RBF(1.0)).fit(X, values[:, 1])
+    found, alone = explain(both, X[0], label=1), explain(one, X[0])
+    K, k = oracle.covariance(RBF(1.0), X, 0.1), RBF(1.0)(X, X[:1])
+    got, want = found.score_without[:, None], alone.score_without[:, None]
+    assert_solves(got, want, K, values[:, 1:], left=k)
+    np.testing.assert_array_equal(found.labels, values[found.ids, 1])
+    with pytest.raises(InvalidInput, match=r"label=None is none .* Choose one of 0, 1\."):
+        explain(both, X[0])
+
+
+def test_a_row_of_a_table_will_do():
+    X, y = scene(np.random.default_rng(5))
+    table = pd.DataFrame(X, columns=["height", "girth", "age"])
+    clf = GPClassifier().fit(table, y)
+    rows = explain(clf, table.iloc[4]), explain(clf, table.iloc[[4]])
+    for one in rows:
+        np.testing.assert_array_equal(one.score_without, rows[0].score_without)
+    with pytest.raises(InvalidInput, match="feature names"):
+        explain(clf, table[["age", "girth", "height"]].iloc[4])
+
+
+def test_it_reads_as_a_table():
+    clf = GPClassifier(RBF(1.0)).fit([[0.0], [1.0]], ["a", "b"], ids=["x", "y"])
+    found = explain(clf, [0.2])
+    assert repr(found).startswith("Explanation: 'a' has score ")
+    table = found.to_pandas()
+    assert list(table.columns) == ["id", "label", "contribution", "score_without"]
+    assert table["id"].tolist() == found.ids.tolist() == ["x", "y"]
+
+
+def fitted():
+    return GPClassifier().fit([[0.0, 0.0], [1.0, 1.0]], ["a", "b"])
+
+
+MISTAKES = {
+    "several rows": (
+        lambda: explain(fitted(), [[0.0, 0.0], [1.0, 0.0]]),
+        InvalidInput,
+        "x has 2 rows, but one prediction is explained. Give one row.",
+    ),
+    "another class": (
+        lambda: explain(fitted(), [0.0, 0.0], label="c"),
+        InvalidInput,
+        "label='c' is none of those that the model scores. Choose one of 'a', 'b'.",
+    ),
+    "another width": (
+        lambda: explain(fitted(), [0.0]),
+        InvalidInput,
+        "X has 1 features, but GPClassifier is expecting 2 features as input.",
+    ),
+    "a table without rows": (
+        lambda: explain(fitted(), np.empty((0, 2))),
+        InvalidInput,
+        "x is empty. Give at least one row to ask about.",
+    ),
+    "nothing learnt": (
+        lambda: explain(GPClassifier(), [0.0]),
+        NotFitted,
+        "This GPClassifier has learnt nothing yet. Call fit or add first.",
+    ),
+    "nothing held": (
+        lambda: explain(fitted().remove([0, 1]), [0.0, 0.0]),
+        NoExamples,
+        "This GPClassifier holds no examples: all were removed. Add some before asking.",
+    ),
+    "no model": (
+        lambda: explain("model", [0.0]),
+        InvalidType,
+        "A question was put to a str, which is no Gaussian process of knowmore. "
+        "Give a fitted GPClassifier or GPRegressor.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_explained(name):
+    act, error, text = MISTAKES[name]
+    with pytest.raises(error) as caught:
+        act()
+    assert isinstance(caught.value, KnowmoreError)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("x", [[0.0, np.nan], [0.0, np.inf]])
+def test_x_is_finite(x):
+    with pytest.raises(InvalidInput, match="contains"):
+        explain(fitted(), x)

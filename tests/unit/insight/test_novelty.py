@@ -1,0 +1,251 @@
+"""What is new: against refits without each example, and the null space by its eigenproblem."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pytest
+from scipy.stats import norm
+from sklearn.datasets import load_digits
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from tolerance import assert_rounded, tolerance
+
+from knowmore import GPClassifier, GPRegressor
+from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
+from knowmore.insight import novelty
+
+METHODS = ("variance", "score", "probability", "null_space")
+KERNEL = RBF(1.5)
+
+
+def clusters(classes=3, each=6, seed=1):
+    rng = np.random.default_rng(seed)
+    centres = 2 * rng.normal(size=(classes, 3))
+    X = np.vstack([centre + rng.normal(size=(each, 3)) for centre in centres])
+    return X, np.repeat(np.arange(classes), each), 3 * rng.normal(size=(15, 3))
+
+
+def foley_sammon(K, y, cross, origin=False):
+    """Distances (m,) to the nearest class in the null space of the within-class scatter.
+
+    The route of the paper: an orthonormal basis of the centred examples, the null space of their
+    within-class scatter there, and the mean of each class in it. K (n, n), cross (m, n). If
+    `origin`, the origin joins as a class of its own, a row of zeros.
+    """
+    if origin:
+        K, cross = np.pad(K, (0, 1)), np.pad(cross, ((0, 0), (0, 1)))
+        y = np.append(y, y.max() + 1)
+    n, classes = len(K), sorted(set(y.tolist()))
+    J = np.eye(n) - 1 / n
+    spectrum, U = np.linalg.eigh(J @ K @ J)
+    large = spectrum > n * np.finfo(float).eps * spectrum[-1]
+    basis = J @ U[:, large] / np.sqrt(spectrum[large])
+    means = np.array([[(a == b) / sum(y == b) for b in y] for a in y])
+    H = basis.T @ K @ (np.eye(n) - means)
+    W, sizes, _ = np.linalg.svd(H)
+    rank = large.sum() - (len(classes) - 1)
+    assert sizes[rank - 1] > 1e3 * (sizes[rank:].max(initial=0) + np.finfo(float).eps)
+    P = basis @ W[:, rank:]
+    points = np.array([(K[y == c] @ P).mean(axis=0) for c in classes if not origin or c < y[-1]])
+    return np.linalg.norm((cross @ P)[:, None] - points[None], axis=2).min(axis=1)
+
+
+def naive(method, noise, X, y, X_new):
+    """The value of each row by a fit from scratch."""
+    if method == "null_space":
+        K = oracle.covariance(KERNEL, X, noise)
+        return foley_sammon(K, y, KERNEL(X_new, X), len(set(y.tolist())) == 1)
+    _, T = oracle.one_vs_all(y.tolist())
+    best = oracle.scores(KERNEL, noise, X, T, X_new).max(axis=1)
+    variance = oracle.variance(KERNEL, noise, X, X_new)
+    values = {
+        "variance": variance,
+        "score": -best,
+        "probability": norm.logcdf(-best / np.sqrt(variance)),
+    }
+    return values[method]
+
+
+def bound(noise, X, values):
+    """A few solves, and the eigenproblem's square roots, after another."""
+    K = oracle.covariance(KERNEL, X, noise)
+    return 10 * len(X) * tolerance(K) * max(abs(values).max(), 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("noise", [0.1, 1e-3])
+@pytest.mark.parametrize("classes", [1, 2, 4])
+def test_values_are_those_of_the_definition(method, noise, classes):
+    X, y, queries = clusters(classes)
+    got = novelty(GPClassifier(KERNEL, noise).fit(X, y), queries, method).values
+    want = naive(method, noise, X, y, queries)
+    assert abs(got - want).max() <= bound(noise, X, want)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("classes", [1, 2, 4])
+def test_left_out_values_are_those_of_refits(method, classes):
+    X, y, queries = clusters(classes)
+    found = novelty(GPClassifier(KERNEL, 0.05).fit(X, y), queries, method)
+    rest = ~np.eye(len(X), dtype=bool)
+    want = np.array(
+        [naive(method, 0.05, X[rest[i]], y[rest[i]], X[i : i + 1])[0] for i in range(len(X))]
+    )
+    assert abs(found.left_out - want).max() <= bound(0.05, X, want)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("y", [[0, 0, 0, 1], [0, 1], [0, 1, 2, 2]])
+def test_an_example_alone_in_its_class_takes_the_class_with_it(method, y):
+    X, y = clusters()[0][[0, 1, 7, 13]][: len(y)], np.array(y)
+    clf = GPClassifier(KERNEL, 0.05).fit(X, y)
+    want = []
+    for i in range(len(X)):
+        rest = np.arange(len(X)) != i
+        refit = GPClassifier(KERNEL, 0.05).fit(X[rest], y[rest])
+        want.append(novelty(refit, X[i : i + 1], method).values[0])
+    left_out = novelty(clf, X, method).left_out
+    assert abs(left_out - want).max() <= bound(0.05, X, np.array(want))
+
+
+def test_without_noise_each_class_is_one_point_of_the_null_space():
+    X, y, _ = clusters()
+    found = novelty(GPClassifier(KERNEL, 0.0).fit(X, y), X, "null_space")
+    K = oracle.covariance(KERNEL, X, 0.0)
+    assert found.values.max() <= bound(0.0, X, np.ones(1))
+    assert found.left_out.min() > 1e3 * tolerance(K)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_follows_every_edit(method):
+    X, y, queries = clusters()
+    clf = GPClassifier(KERNEL).fit(X, y)
+    clf.add(queries[:4], [7, 7, 0, 1])
+    clf.remove([0, 5]).relabel([3], [2])
+    held = clf.model_.examples
+    fresh = novelty(GPClassifier(KERNEL).fit(held.X, held.labels), queries, method)
+    found = novelty(clf, queries, method)
+    assert abs(found.values - fresh.values).max() <= bound(0.1, held.X, fresh.values)
+    assert abs(found.left_out - fresh.left_out).max() <= bound(0.1, held.X, fresh.left_out)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("settings", [{"solver": "inverse"}, {"dtype": "float32"}])
+def test_other_factors_say_the_same(method, settings):
+    X, y, queries = clusters()
+    want = novelty(GPClassifier(KERNEL).fit(X, y), queries, method)
+    found = novelty(GPClassifier(KERNEL, **settings).fit(X, y), queries, method)
+    K = oracle.covariance(KERNEL, X, 0.1)
+    precision = np.float32 if settings.get("dtype") else np.float64
+    error = 10 * len(X) * tolerance(K, settings.get("solver", "cholesky"), precision)
+    assert abs(found.values - want.values).max() <= error * abs(want.values).max()
+    assert abs(found.left_out - want.left_out).max() <= error * abs(want.left_out).max()
+
+
+def test_an_answer_is_of_the_model_that_was_asked():
+    X, y, queries = clusters()
+    clf = GPClassifier(KERNEL).fit(X, y)
+    found = novelty(clf, queries)
+    clf.remove(clf.ids_[1:])
+    assert found.threshold(0.5) == novelty(GPClassifier(KERNEL).fit(X, y), queries).threshold(0.5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_threshold_is_a_quantile_of_what_is_known(method):
+    X, y, queries = clusters()
+    found = novelty(GPClassifier(KERNEL).fit(X, y), queries, method)
+    assert found.threshold(0) == found.left_out.min()
+    assert found.threshold(1) == found.left_out.max()
+    assert found.threshold() == np.quantile(found.left_out, 0.95)
+
+
+def test_predictions_can_say_unknown():
+    """Digits without the nines: about as many known ones are refused as the quantile says."""
+    X, y = load_digits(return_X_y=True)
+    held = (np.arange(len(X)) % 3 == 0) & (y != 9)
+    clf = GPClassifier(RBF(25.0), 0.01).fit(X[held], y[held])
+    rest = np.arange(len(X)) % 3 != 0
+    new = y[rest] == 9
+    for method in METHODS:
+        found = novelty(clf, X[rest], method)
+        unknown = found.values > found.threshold(0.9)
+        # Six standard deviations of the part of so many that a quantile of so few cuts off.
+        spread = 6 * np.sqrt(0.1 * 0.9 * (1 / (~new).sum() + 1 / held.sum()))
+        assert abs(unknown[~new].mean() - 0.1) < spread
+        assert unknown[new].mean() > 0.5
+        assert roc_auc_score(new, found.values) > 0.9
+
+
+def test_one_class_tells_what_is_not_of_it():
+    X, y, _ = clusters(2)
+    clf = GPClassifier(KERNEL).fit(X[y == 0], ["the one"] * 6)
+    for method in METHODS:
+        found = novelty(clf, np.vstack([X[:6].mean(axis=0), X[:1] + 40]), method)
+        assert found.values[0] < found.threshold(1.0) < found.values[1]
+
+
+def test_one_example_has_values_but_no_threshold():
+    clf = GPClassifier(KERNEL).fit([[0.0, 0.0]], ["first"])
+    for method in METHODS:
+        found = novelty(clf, [[0.0, 0.1], [9.0, 0.0]], method)
+        assert found.values[0] < found.values[1]
+        with pytest.raises(InvalidInput, match=r"holds one example: without it there is nothing"):
+            found.threshold()
+
+
+def test_a_regressor_knows_variance_alone():
+    reg = GPRegressor(KERNEL).fit([[0.0], [1.0]], [3.0, 4.0])
+    found = novelty(reg, [[0.5], [9.0]], "variance")
+    assert_rounded(found.values, reg.predict_variance([[0.5], [9.0]]))
+    assert_rounded(found.left_out, reg.leave_one_out().variance)
+    with pytest.raises(
+        InvalidInput,
+        match=r"^method='score' is about classes, but a GPRegressor has none. "
+        r"Ask for method='variance'.$",
+    ):
+        novelty(reg, [[0.5]], "score")
+
+
+def test_the_answer_reads_as_a_table():
+    X, y, queries = clusters()
+    found = novelty(GPClassifier(KERNEL).fit(X, y), queries)
+    lines = repr(found).splitlines()
+    assert lines[0] == "Novelty: 15 rows by probability, larger is newer"
+    assert lines[-1] == "... 10 more"
+    assert found.to_pandas()["value"].tolist() == found.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("X", "method", "text"),
+    [
+        (np.zeros((1, 3)), "entropy", r"^method='entropy' is not known. Choose one of 'variance', "
+         r"'score', 'probability', 'null_space'.$"),
+        (np.zeros((0, 3)), "score", r"^X is empty. Give at least one row to ask about.$"),
+        (np.zeros((1, 2)), "score", r"X has 2 features, but GPClassifier is expecting 3"),
+        ([[np.inf, 0, 0]], "score", r"contains infinity"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_is_explained(X, method, text):
+    rows, y, _ = clusters()
+    with pytest.raises(InvalidInput, match=text):
+        novelty(GPClassifier(KERNEL).fit(rows, y), X, method)
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.5, np.nan, "most", True])
+def test_a_threshold_asks_for_a_part(q):
+    X, y, queries = clusters()
+    with pytest.raises(InvalidInput, match=r"it is the part of known examples"):
+        novelty(GPClassifier(KERNEL).fit(X, y), queries).threshold(q)
+
+
+def test_only_a_fitted_process_that_holds_examples_is_asked():
+    X, y, queries = clusters()
+    clf = GPClassifier(KERNEL)
+    with pytest.raises(NotFitted):
+        novelty(clf, queries)
+    with pytest.raises(NoExamples, match="all were removed"):
+        novelty(clf.fit(X, y).remove(clf.ids_), queries)
+    with pytest.raises(InvalidType, match=r"which is no Gaussian process of knowmore"):
+        novelty(LogisticRegression().fit(X, y), queries)

@@ -1,0 +1,293 @@
+"""What to label next: against a greedy choice that conditions anew on every pick."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pytest
+from scipy.stats import norm
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from sklearn.linear_model import LogisticRegression
+from tolerance import assert_rounded, tolerance
+
+from knowmore import EigenspaceLDA, GPClassifier, GPRegressor
+from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
+from knowmore.insight import SuggestQuery, suggest
+
+CRITERIA = ("variance", "uncertainty", "margin", "weight", "impact", "emoc")
+
+
+def make(classes=3, kernel=None, noise=0.1, n=25, u=30, **settings):
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(n, 3)), np.arange(n) % classes
+    clf = GPClassifier(RBF(1.5) if kernel is None else kernel, noise, **settings).fit(X, y)
+    return clf, X, y, rng.normal(size=(u, 3)) * 1.5
+
+
+def value(criterion, mean, variance, C, influence):
+    """The criterion of one row, as the papers have it; mean (M,), C (u,) its covariances."""
+    M, sigma = len(mean), np.sqrt(variance)
+    targets = [[1.0 if c == k else -1.0 for c in range(M)] for k in range(M)]
+    surprise = [sum(abs(t - m) for t, m in zip(ts, mean, strict=True)) / M for ts in targets]
+    p = [norm.cdf(m / sigma) for m in mean]
+    return {
+        "variance": lambda: variance,
+        "uncertainty": lambda: -min(abs(m) for m in mean) / sigma,
+        "margin": lambda: -(sorted(mean)[-1] - sorted(mean)[-2]) / sigma,
+        "weight": lambda: surprise[int(np.argmax(mean))] / variance,
+        "impact": lambda: surprise[int(np.argmax(mean))] / variance * (1 + influence),
+        "emoc": lambda: (
+            sum(q * s for q, s in zip(p, surprise, strict=True))
+            / sum(p)
+            / variance
+            * np.mean(abs(C))
+        ),
+    }[criterion]()
+
+
+def brute_force(kernel, noise, X, y, pool, n, criterion):
+    """Indices and values (n,); the joint covariance of all is conditioned anew for every pick."""
+    _, T = oracle.one_vs_all(y.tolist())
+    mean = oracle.scores(kernel, noise, X, T, pool)
+    joint = kernel(np.vstack([X, pool]))
+    chosen, values = [], []
+    for _ in range(n):
+        held = [*range(len(X)), *(len(X) + p for p in chosen)]
+        rest = np.arange(len(X), len(joint))
+        cross = joint[np.ix_(held, rest)]
+        B = oracle.solve(joint[np.ix_(held, held)] + noise * np.eye(len(held)), cross)
+        C = joint[np.ix_(rest, rest)] - cross.T @ B
+        each = {
+            j: value(criterion, mean[j], C[j, j] + noise, C[j], abs(B[:, j]).sum())
+            for j in range(len(pool))
+            if j not in chosen
+        }
+        best = max(each, key=each.__getitem__)
+        chosen.append(best)
+        values.append(each[best])
+    return chosen, values
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(
+    ("classes", "kernel", "noise"),
+    [
+        (3, RBF(1.5), 0.1),
+        (2, Matern(2.0, nu=1.5), 1e-3),
+        (4, ConstantKernel(2.0) * RBF(1.0) + WhiteKernel(0.05), 0.01),
+    ],
+    ids=["rbf", "two classes", "white"],
+)
+def test_picks_are_those_of_conditioning_anew_on_each(criterion, classes, kernel, noise):
+    clf, X, y, pool = make(classes, kernel, noise)
+    found = suggest(clf, pool, 12, criterion)
+    chosen, values = brute_force(kernel, noise, X, y, pool, 12, criterion)
+    assert found.indices.tolist() == chosen
+    # The variance is a difference that may leave the noise alone: its relative error is that of
+    # a solve, times what it was taken from.
+    K = oracle.covariance(kernel, np.vstack([X, pool]), noise)
+    error = 4 * tolerance(K) * kernel.diag(pool).max() / noise
+    assert (abs(found.values - values) <= error * np.abs(values).max()).all()
+
+
+@pytest.mark.parametrize("settings", [{"solver": "inverse"}, {"dtype": "float32"}])
+def test_other_factors_suggest_the_same(settings):
+    clf, X, y, pool = make(**settings)
+    chosen, _ = brute_force(RBF(1.5), 0.1, X, y, pool, 6, "impact")
+    assert suggest(clf, pool, 6, "impact").indices.tolist() == chosen
+    chosen, _ = brute_force(RBF(1.5), 0.1, X, y, pool, 6, "emoc")
+    assert suggest(clf, pool, 6, "emoc").indices.tolist() == chosen
+
+
+@pytest.mark.parametrize("criterion", [*CRITERIA, "random"])
+def test_the_whole_pool_is_a_permutation(criterion):
+    clf, _, _, pool = make()
+    assert sorted(suggest(clf, pool, len(pool), criterion).indices.tolist()) == list(range(30))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_model_that_was_edited_suggests_what_a_fresh_one_does(criterion):
+    clf, X, _, pool = make()
+    clf.remove([3, 8]).relabel([5], [0])
+    clf.add(X[:1] + 1, [9])
+    fresh = GPClassifier(RBF(1.5)).fit(clf.model_.examples.X, clf.model_.examples.labels)
+    mine, theirs = suggest(clf, pool, 5, criterion), suggest(fresh, pool, 5, criterion)
+    assert mine.indices.tolist() == theirs.indices.tolist()
+    assert_rounded(mine.values, theirs.values, 1e4)
+
+
+def test_a_batch_by_variance_has_no_twins():
+    clf, _, _, pool = make(noise=0.01)
+    found = suggest(clf, np.vstack([pool[:10], pool[:10]]), 5, "variance").indices % 10
+    assert len(set(found.tolist())) == 5
+
+
+@pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin", "emoc"])
+def test_a_twin_of_a_pick_is_wanted_less(criterion):
+    clf, _, _, pool = make()
+    alone = suggest(clf, pool, 1, criterion)
+    twins = suggest(clf, pool[[alone.indices[0]] * 2], 2, criterion)
+    assert twins.values[1] < twins.values[0]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_twins_are_no_trouble_without_noise(criterion):
+    clf, X, _, pool = make(noise=0.0)
+    found = suggest(clf, np.vstack([X[:3], pool[:2], pool[:2]]), 7, criterion)
+    assert sorted(found.indices.tolist()) == list(range(7))
+    assert np.isfinite(found.values).all()
+    assert set(found.indices[:2].tolist()) in ({3, 4}, {3, 6}, {5, 4}, {5, 6})
+
+
+def test_the_first_pick_of_two_classes_is_kapoors():
+    clf, _, _, pool = make(classes=2)
+    want = abs(clf.decision_function(pool)) / np.sqrt(clf.predict_variance(pool))
+    for criterion in ("uncertainty", "margin"):
+        assert suggest(clf, pool, 1, criterion).indices.tolist() == [int(want.argmin())]
+    assert_rounded(suggest(clf, pool, 1, "uncertainty").values, [-want.min()])
+
+
+def test_expected_output_change_is_what_adding_the_row_does():
+    """The definition: add the row under each label, look at the pool, weigh by probability."""
+    clf, X, y, pool = make(classes=3)
+    found = suggest(clf, pool, 1, "emoc")
+    x, before = pool[found.indices], clf.model_.mean(pool)
+    change = 0.0
+    for label, p in zip(clf.classes_, clf.predict_proba(x)[0], strict=True):
+        after = GPClassifier(RBF(1.5)).fit(np.vstack([X, x]), [*y, label]).model_.mean(pool)
+        change += p * abs(after - before).mean()
+    assert_rounded(found.values, [change], 1e4)
+
+
+def test_random_is_seeded_and_asks_the_model_nothing():
+    clf, _, _, pool = make()
+    one, same = (suggest(clf, pool, 8, "random", random_state=3) for _ in range(2))
+    assert one.indices.tolist() == same.indices.tolist()
+    assert len(set(one.indices.tolist())) == 8
+    other = suggest(clf, pool, 8, "random", random_state=4)
+    assert one.indices.tolist() != other.indices.tolist()
+    assert one.reasons == ("drawn at random",) * 8
+
+
+def test_one_class_and_one_example_can_be_asked():
+    clf = GPClassifier(RBF(1.0)).fit([[0.0, 0.0]], ["only"])
+    pool = [[0.1, 0.0], [5.0, 0.0]]
+    for criterion in ("variance", "uncertainty"):
+        assert suggest(clf, pool, 1, criterion).indices.tolist() == [1]
+    for criterion in ("weight", "impact", "emoc", "random"):
+        assert sorted(suggest(clf, pool, 2, criterion).indices.tolist()) == [0, 1]
+    with pytest.raises(InvalidInput, match=r"about two classes, but the model knows one: 'only'"):
+        suggest(clf, pool)
+
+
+def test_a_regressor_is_asked_about_variance():
+    reg = GPRegressor(RBF(1.0)).fit([[0.0], [1.0]], [0.0, 1.0])
+    assert suggest(reg, [[0.5], [9.0]], 1, "variance").indices.tolist() == [1]
+    assert len(suggest(reg, [[0.5], [9.0]], 2, "random").indices) == 2
+    with pytest.raises(
+        InvalidInput,
+        match=r"^criterion='margin' is about classes, but a GPRegressor has none. "
+        r"Ask for criterion='variance' or 'random'.$",
+    ):
+        suggest(reg, [[0.5]])
+
+
+def test_the_answer_reads_as_a_table():
+    clf, _, _, pool = make()
+    found = suggest(clf, pool, 7)
+    lines = repr(found).splitlines()
+    assert lines[0] == "Suggestion: 7 to label by margin"
+    assert lines[-1] == "... 2 more"
+    assert len(lines) == 8
+    table = found.to_pandas()
+    assert table.columns.tolist() == ["index", "value", "reason"]
+    assert table["index"].tolist() == found.indices.tolist()
+    assert table["reason"].str.contains("standard deviation").all()
+
+
+@pytest.mark.parametrize(
+    ("n", "pool", "criterion", "text"),
+    [
+        (1, np.zeros((3, 3)), "best", r"^criterion='best' is not known. Choose one of 'variance', "
+         r"'uncertainty', 'margin', 'weight', 'impact', 'emoc', 'random'.$"),
+        (4, np.zeros((3, 3)), "margin", r"^n=4, but the pool has 3 rows. Ask for fewer, or give "
+         r"more rows.$"),
+        (0, np.zeros((3, 3)), "margin", r"^n=0, but it is the number of rows to suggest"),
+        (1.5, np.zeros((3, 3)), "margin", r"^n=1.5, but it is"),
+        (True, np.zeros((3, 3)), "margin", r"^n=True, but it is"),
+        (1, np.zeros((0, 3)), "margin", r"^X_pool is empty. Give at least one row to ask about.$"),
+        (1, [], "margin", r"^X_pool is empty"),
+        (1, np.zeros((3, 2)), "margin", r"X has 2 features, but GPClassifier is expecting 3"),
+        (1, [[np.nan, 0, 0]], "margin", r"contains NaN"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_suggested_is_explained(n, pool, criterion, text):
+    clf, *_ = make()
+    with pytest.raises(InvalidInput, match=text):
+        suggest(clf, pool, n, criterion)
+
+
+def test_only_a_fitted_process_that_holds_examples_is_asked():
+    clf, X, y, pool = make()
+    with pytest.raises(NotFitted):
+        suggest(GPClassifier(), pool)
+    with pytest.raises(NoExamples, match="all were removed"):
+        suggest(clf.remove(clf.ids_), pool)
+    for other in (LogisticRegression().fit(X, y), EigenspaceLDA().fit(X, y)):
+        with pytest.raises(InvalidType, match=r"which is no Gaussian process of knowmore"):
+            suggest(other, pool)
+
+
+# -- as a query strategy -------------------------------------------------------------------------
+
+
+def partly_labelled(missing=np.nan):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20, 2))
+    y = np.where(X[:, 0] > 0, 1.0, 0.0).astype(object if missing is None else float)
+    y[6:] = missing
+    return X, y
+
+
+@pytest.mark.parametrize("missing", [np.nan, None, -1])
+def test_a_query_is_a_suggestion_among_the_unlabelled(missing):
+    X, y = partly_labelled(missing)
+    strategy = SuggestQuery("margin", missing_label=missing)
+    indices, utilities = strategy.query(
+        X, y, GPClassifier(RBF(1.0)), batch_size=3, return_utilities=True
+    )
+    labels = np.array(y[:6].tolist())
+    want = suggest(GPClassifier(RBF(1.0)).fit(X[:6], labels), X[6:], 3)
+    assert indices.tolist() == (6 + want.indices).tolist()
+    assert utilities.shape == (3, 20)
+    assert np.nanargmax(utilities, axis=1).tolist() == indices.tolist()
+    assert np.isnan(utilities).sum(axis=1).tolist() == [6, 7, 8]
+
+
+def test_candidates_are_rows_or_inputs():
+    X, y = partly_labelled()
+    clf = GPClassifier(RBF(1.0))
+    rows = SuggestQuery("variance").query(X, y, clf, candidates=[8, 11, 19], batch_size=3)
+    assert set(rows.tolist()) == {8, 11, 19}
+    own = SuggestQuery("variance").query(
+        X, y, clf, candidates=X[[8, 11, 19]], batch_size=3, return_utilities=True
+    )
+    assert np.array([8, 11, 19])[own[0]].tolist() == rows.tolist()
+    assert own[1].shape == (3, 3)
+
+
+def test_a_living_classifier_is_taken_as_it_is():
+    X, y = partly_labelled()
+    clf = GPClassifier(RBF(1.0)).fit(X[:6], y[:6])
+    before = clf.model_
+    fitted = SuggestQuery("emoc").query(X, y, clf, fit_clf=False, batch_size=2)
+    assert clf.model_ is before
+    assert fitted.tolist() == SuggestQuery("emoc").query(X, y, clf, batch_size=2).tolist()
+
+
+def test_a_query_without_any_label_is_explained():
+    X, y = partly_labelled()
+    with pytest.raises(InvalidInput, match=r"^y has no label yet: all are nan, the missing_label"):
+        SuggestQuery().query(X, np.full(20, np.nan), GPClassifier())
+    with pytest.raises(InvalidInput, match=r"^batch_size=15, but the pool has 14 rows"):
+        SuggestQuery().query(X, y, GPClassifier(), batch_size=15)

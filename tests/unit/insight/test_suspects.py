@@ -1,0 +1,219 @@
+"""The audit is n refits, follows every edit, and finds labels that were planted."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import oracle
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.gaussian_process.kernels import RBF
+from tolerance import assert_rounded, assert_solves, tolerance
+
+from knowmore import GPClassifier, GPRegressor, KnowmoreError
+from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
+from knowmore.insight import suspects
+from knowmore.insight.suspects import to_margin
+
+KERNEL, NOISE = RBF(1.5), 0.1
+
+
+def clouds(seed, n=60):
+    """Three clouds that overlap, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[y]
+    return X, np.array(["ash", "oak", "yew"])[y]
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+def test_the_suspects_are_those_of_n_refits(solver):
+    X, y = clouds(0)
+    clf = GPClassifier(KERNEL, NOISE, solver=solver).fit(X, y).remove([8, 9])
+    found, held = suspects(clf), clf.model_.examples
+    classes, T = oracle.one_vs_all(held.labels)
+    mean, _ = oracle.left_out(KERNEL, NOISE, held.X, T, np.arange(len(T)))
+    K = oracle.covariance(KERNEL, held.X, NOISE)
+    assert_solves(found.scores, mean, K, T, solver=solver, left=K)
+    given = mean[T == 1]
+    margin = mean.max(axis=1) - given
+    ranked = [i for i in np.argsort(-margin) if margin[i] > 0]
+    assert len(ranked) > 5
+    assert found.ids.tolist() == held.ids[ranked].tolist()
+    assert found.rows.tolist() == ranked
+    assert found.labels.tolist() == held.labels[ranked].tolist()
+    assert found.preferred.tolist() == [classes[c] for c in mean[ranked].argmax(axis=1)]
+    np.testing.assert_array_equal(
+        found.margin,
+        found.scores.max(axis=1)[ranked]
+        - found.scores[ranked, np.searchsorted(classes, found.labels)],
+    )
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+def test_the_margin_is_the_sum_of_what_the_others_contribute(solver):
+    X, y = clouds(1)
+    clf = GPClassifier(KERNEL, NOISE, solver=solver).fit(X, y)
+    found = suspects(clf)
+    C = to_margin(found.model, found.rows, found.preferred)
+    K = oracle.covariance(KERNEL, X, NOISE)
+    for j, s in enumerate(found.rows):
+        rest = np.delete(np.arange(len(X)), s)
+        d = 1.0 * (y == found.preferred[j])[:, None] - (y == found.labels[j])[:, None]
+        k = KERNEL(X, X[[s]])
+        want = np.zeros((len(X), 1))
+        want[rest] = 2 * oracle.solve(K[np.ix_(rest, rest)], d[rest]) * k[rest]
+        assert_solves(C[:, [j]], want, K, 2 * d, solver=solver, left=k)
+        assert_solves(
+            C[:, [j]].sum(keepdims=True), found.margin[[[j]]], K, 2 * d, solver=solver, left=k
+        )
+        strongest = sorted((rest[y[rest] == found.preferred[j]]), key=lambda i: -want[i, 0])
+        assert found.contradicting[j] == tuple(strongest[:3])
+
+
+def test_it_follows_every_edit():
+    X, y = clouds(2)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
+    before = suspects(clf)
+    clf.remove([0, 4]).relabel([7], ["yew"]).replace([9], X[[0]] + 0.1)
+    clf.add(X[:2] + 0.2, ["elm", "elm"], ids=["new", "newer"])
+    held = clf.model_.examples
+    after = suspects(clf)
+    fresh = suspects(GPClassifier(KERNEL, NOISE).fit(held.X, held.labels, held.names))
+    assert after.ids.tolist() == fresh.ids.tolist()
+    assert after.contradicting == fresh.contradicting
+    K, T = oracle.covariance(KERNEL, held.X, NOISE), clf.model_.targets.T
+    assert_solves(after.scores, fresh.scores, K, T, left=K)
+    # An answer speaks of the model that was asked.
+    assert before.contradicting == suspects(GPClassifier(KERNEL, NOISE).fit(X, y)).contradicting
+
+
+def test_planted_labels_come_first():
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    planted = rng.choice(len(y), len(y) // 20, replace=False)
+    wrong = y.copy()
+    wrong[planted] = (y[planted] + rng.integers(1, 10, len(planted))) % 10
+    found = suspects(GPClassifier().fit(X, wrong))
+    assert np.isin(found.ids[: len(planted)], planted).mean() >= 0.95
+    caught = np.isin(found.ids, planted)
+    assert (found.preferred[caught] == y[found.ids[caught]]).mean() >= 0.95
+
+
+def test_who_is_alone_in_its_class_is_a_suspect():
+    X, y = clouds(3)
+    y[5] = "yucca"
+    found = suspects(GPClassifier(KERNEL, NOISE).fit(X, y))
+    assert 5 in found.ids
+
+
+def test_nobody_is_suspected_where_all_agree():
+    clf = GPClassifier(KERNEL, NOISE).fit([[0.0], [0.1], [9.0], [9.1]], list("aabb"))
+    found = suspects(clf)
+    assert len(found.ids) == len(found.margin) == len(found.to_pandas()) == 0
+    assert found.contradicting == found.duplicates == ()
+    assert repr(found).startswith("Suspects: 0 of 4 labels are not believed")
+
+
+def test_two_examples_suspect_each_other():
+    found = suspects(GPClassifier(KERNEL, NOISE).fit([[0.0], [1.0]], ["a", "b"]))
+    assert sorted(found.ids) == [0, 1]
+    assert dict(zip(found.ids.tolist(), found.contradicting, strict=True)) == {0: (1,), 1: (0,)}
+
+
+def test_duplicates_with_different_labels_are_named():
+    X = [[0.0, 1.0], [2.0, 2.0], [-0.0, 1.0], [3.0, 3.0], [2.0, 2.0], [0.0, 1.0 + 1e-12]]
+    clf = GPClassifier(KERNEL, NOISE).fit(X, list("abbbba"), ids=list("uvwxyz"))
+    assert suspects(clf).duplicates == (("u", "w"),)
+    assert suspects(clf.relabel("y", ["a"])).duplicates == (("u", "w"), ("v", "y"))
+
+
+def test_probabilities_are_those_of_models_without_the_example():
+    X, y = clouds(4, 30)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
+    K = oracle.covariance(KERNEL, X, NOISE)
+    without = [
+        GPClassifier(KERNEL, NOISE).fit(np.delete(X, i, 0), np.delete(y, i)) for i in range(30)
+    ]
+    want = np.concatenate([one.predict_proba(X[[i]]) for i, one in enumerate(without)])
+    # Scores and variances are off by a part of K~'s norm; the slope of log Phi is about one.
+    scale = np.linalg.norm(K, 2) / NOISE
+    assert_rounded(suspects(clf).probabilities, want, tolerance(K) / np.finfo(float).eps, scale)
+
+
+def test_cleanlab_gets_labels_as_columns():
+    X, y = clouds(5)
+    given = suspects(GPClassifier(KERNEL, NOISE).fit(X, y)).for_cleanlab()
+    assert set(given) == {"labels", "pred_probs"}
+    assert np.array(["ash", "oak", "yew"])[given["labels"]].tolist() == y.tolist()
+    assert_rounded(given["pred_probs"].sum(axis=1), np.ones(len(X)))
+
+
+@pytest.mark.skipif(find_spec("cleanlab") is None, reason="cleanlab is not installed")
+def test_cleanlab_takes_them():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:500], y[:500].copy()
+    planted = np.arange(0, 500, 20)
+    y[planted] = (y[planted] + 3) % 10
+    found = suspects(GPClassifier().fit(X, y))
+    issues = import_module("cleanlab.filter").find_label_issues(**found.for_cleanlab(), n_jobs=1)
+    # Rows are in order: what it names are the planted ones, not one in twenty by chance.
+    assert np.isin(np.flatnonzero(issues), planted).mean() > 0.5
+
+
+def test_it_reads_as_a_table():
+    X, y = clouds(6)
+    found = suspects(GPClassifier(KERNEL, NOISE).fit(X, y))
+    table = found.to_pandas()
+    assert list(table.columns) == ["id", "label", "preferred", "margin", "contradicting"]
+    assert table["id"].tolist() == found.ids.tolist()
+    assert table["contradicting"].tolist() == list(found.contradicting)
+    assert repr(found).startswith(f"Suspects: {len(found.ids)} of 60 labels are not believed\n")
+
+
+MISTAKES = {
+    "one class": (
+        lambda: suspects(GPClassifier().fit([[0.0], [1.0]], ["a", "a"])),
+        InvalidInput,
+        "All labels are 'a': there is no other class that leave-one-out could prefer. "
+        "Add examples of another class first.",
+    ),
+    "one example": (
+        lambda: suspects(GPClassifier().fit([[0.0]], [7])),
+        InvalidInput,
+        "All labels are 7: there is no other class that leave-one-out could prefer. "
+        "Add examples of another class first.",
+    ),
+    "values": (
+        lambda: suspects(GPRegressor().fit([[0.0], [1.0]], [0.5, 1.5])),
+        InvalidInput,
+        "suspects() is about classes, but a GPRegressor has none. Ask for leave_one_out().",
+    ),
+    "nothing learnt": (
+        lambda: suspects(GPClassifier()),
+        NotFitted,
+        "This GPClassifier has learnt nothing yet. Call fit or add first.",
+    ),
+    "nothing held": (
+        lambda: suspects(GPClassifier().fit([[0.0], [1.0]], ["a", "b"]).remove([0, 1])),
+        NoExamples,
+        "This GPClassifier holds no examples: all were removed. Add some before asking.",
+    ),
+    "no model": (
+        lambda: suspects(None),
+        InvalidType,
+        "A question was put to a NoneType, which is no Gaussian process of knowmore. "
+        "Give a fitted GPClassifier or GPRegressor.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_explained(name):
+    act, error, text = MISTAKES[name]
+    with pytest.raises(error) as caught:
+        act()
+    assert isinstance(caught.value, KnowmoreError)
+    assert str(caught.value) == text

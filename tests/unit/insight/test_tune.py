@@ -1,0 +1,466 @@
+"""Parameters by gradient: exact slopes, honest ends, and a model equal to a fresh fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Matern,
+    RationalQuadratic,
+    WhiteKernel,
+)
+from tolerance import assert_rounded, tolerance
+
+from knowmore import GPClassifier, GPRegressor
+from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.insight import due, tune
+from knowmore.insight.gradients import prepared
+from knowmore.insight.objectives import Evidence, LeaveOneOut, Solved, log_density
+from knowmore.insight.search import Slope, Space
+from knowmore.kernels import (
+    ChiSquared,
+    ExponentialIntersection,
+    HistogramIntersection,
+    On,
+    corner,
+)
+
+# What `tune` calls nothing: a millionth per target.
+NOTHING = 1e-6
+
+
+def squared_error(T, mean, variance):
+    """A score of the means alone."""
+    error = T - mean
+    return -0.5 * (error**2).sum(), error, np.zeros(len(T))
+
+
+def hedged(T, mean, variance):
+    """A score for which diag(h) has both signs."""
+    error = T - mean
+    return -(np.log(np.cosh(error))).sum() + variance.sum(), np.tanh(error), np.ones(len(T))
+
+
+OBJECTIVES = {
+    "evidence": Evidence(),
+    "loo": LeaveOneOut(log_density),
+    "squared error": LeaveOneOut(squared_error),
+    "hedged": LeaveOneOut(hedged),
+}
+
+KERNELS = [
+    RBF(1.5),
+    RBF([0.5, 1.0, 2.0]),
+    Matern(1.2, nu=0.5),
+    Matern([1.2, 0.7, 2.0], nu=0.5),
+    Matern(1.2, nu=1.5),
+    Matern([1.2, 0.7, 2.0], nu=1.5),
+    Matern(1.2, nu=2.5),
+    Matern([1.2, 0.7, 2.0], nu=2.5),
+    Matern(1.2, nu=np.inf),
+    Matern(1.2, nu=0.8),
+    RationalQuadratic(1.1, 0.6),
+    DotProduct(0.7),
+    ConstantKernel(0.3),
+    WhiteKernel(0.2),
+    ChiSquared(0.4),
+    ExponentialIntersection(0.4),
+    ConstantKernel(2.0) * RBF(1.0) + WhiteKernel(0.01),
+    RBF(1.0) * DotProduct(0.5) + ConstantKernel(0.1) * HistogramIntersection(),
+    (DotProduct(1.0) + RBF(2.0)) ** 2,
+    ConstantKernel(0.4) * On(slice(0, 2), RBF([0.8, 1.5])) + On(slice(2, 3), Matern(1.0, nu=1.5)),
+    ConstantKernel(2.0, "fixed") * RBF(1.0) * RBF(3.0, "fixed"),
+]
+
+
+def inputs(n=25, seed=0):
+    """Rows that are not negative, for histograms; two of them alike."""
+    X = abs(np.random.default_rng(seed).normal(size=(n, 3)))
+    X[-1] = X[0]
+    return X
+
+
+def clouds(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return rng.normal(size=(n, 2)) + 1.5 * np.array([[0, 0], [1, 0], [0, 1]])[y], y
+
+
+# -- slopes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_a_kernel_pulls_back_what_scikit_learn_s_gradient_sums_to(kernel):
+    X = inputs()
+    W = np.random.default_rng(1).normal(size=(len(X), len(X)))
+    W += W.T
+    # Prepared at other parameters: nothing that depends on theta may be kept.
+    K, pull = prepared(kernel.clone_with_theta(kernel.theta + 0.3), X)(kernel)
+    want, gradient = kernel(X, eval_gradient=True)
+    assert_rounded(np.broadcast_to(K, want.shape), want)
+    assert_rounded(np.broadcast_to(K, want.shape), corner(kernel, X))
+    for got, dK in zip(pull(W), np.moveaxis(gradient, 2, 0), strict=True):
+        assert_rounded(got, np.vdot(W, dK), scale=np.vdot(abs(W), abs(dK)) + abs(W).max())
+
+
+def test_no_matrix_is_made_for_each_length_scale(monkeypatch):
+    def never(*_, **__):
+        raise AssertionError
+
+    kernel = ConstantKernel(0.5) * RBF(np.ones(3)) + Matern(np.ones(3), nu=1.5)
+    for one in RBF, Matern, ConstantKernel:
+        monkeypatch.setattr(one, "__call__", never)
+    _, pull = prepared(kernel, inputs())(kernel)
+    assert pull(np.ones((25, 25))).shape == (7,)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("kernel", [KERNELS[1], KERNELS[16], KERNELS[19]], ids=repr)
+def test_slopes_are_those_of_finite_differences(name, kernel):
+    X = inputs()
+    T = np.random.default_rng(2).choice([-1.0, 1.0], size=(len(X), 3))
+    space = Space(kernel, 0.2, (1e-3, 1e3))
+    slope = Slope.of(space, OBJECTIVES[name], X, T)
+    value, gradient = slope(space.theta)
+    cond = np.linalg.cond(oracle.covariance(kernel, X, 0.2))
+    for i in range(len(gradient)):
+
+        def difference(h, i=i):
+            step = h * np.eye(len(gradient))[i]
+            return (slope(space.theta + step)[0] - slope(space.theta - step)[0]) / (2 * h)
+
+        # Halving the step shows what is left of it; each value is as good as a solve with K.
+        h = 1e-3
+        coarse, fine = difference(h), difference(h / 2)
+        rounding = 4 * np.finfo(float).eps * cond * (abs(value) + T.size) / h
+        assert abs(gradient[i] - fine) <= abs(coarse - fine) + rounding
+
+
+def test_the_adjoint_is_the_textbook_s_gradient():
+    """Rasmussen and Williams, eq. 5.13: Z_j = P dK_j, a product for each parameter."""
+    kernel, noise, X = ConstantKernel(2.0) * RBF([0.5, 1.0, 2.0]), 0.2, inputs()
+    T = np.random.default_rng(2).choice([-1.0, 1.0], size=(len(X), 3))
+    K = oracle.covariance(kernel, X, noise)
+    P = np.linalg.inv(K)
+    d, A = np.diagonal(P), P @ T
+    _, gradient = kernel(X, eval_gradient=True)
+    want = []
+    for dK in [*np.moveaxis(gradient, 2, 0), noise * np.eye(len(X))]:
+        Z = P @ dK
+        spread = np.diagonal(Z @ P)[:, None]
+        want.append((A * (Z @ A) - 0.5 * (1 + A**2 / d[:, None]) * spread) / d[:, None])
+    slope = Slope.of(Space(kernel, noise, (1e-3, 1)), LeaveOneOut(log_density), X, T)
+    _, got = slope(slope.space.theta)
+    scale = [abs(one).sum() for one in want]
+    assert (abs(got - [one.sum() for one in want]) <= tolerance(K) * np.array(scale)).all()
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_values_are_those_of_refits(name):
+    X, y = clouds(20)
+    clf = GPClassifier(RBF(1.0), noise=0.3).fit(X, y)
+    _, T = oracle.one_vs_all(y.tolist())
+    K = oracle.covariance(RBF(1.0), X, 0.3)
+    if name == "evidence":
+        want = oracle.log_marginal_likelihood(RBF(1.0), 0.3, X, T)
+    else:
+        mean, variance = oracle.left_out(RBF(1.0), 0.3, X, T, np.arange(20))
+        want = OBJECTIVES[name].score(T, mean, variance)[0]
+    solved = Solved.of(np.linalg.inv(K), T, np.linalg.slogdet(K)[1])
+    bound = tolerance(K) * (abs(want) + T.size)
+    assert abs(OBJECTIVES[name].value(clf.model_) - want) <= bound
+    assert abs(OBJECTIVES[name].slope(solved)[0] - want) <= bound
+
+
+# -- what is found -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["loo", "marginal_likelihood", squared_error])
+def test_the_result_is_a_fresh_fit_with_these_parameters(objective):
+    X, y = clouds()
+    clf = GPClassifier(ConstantKernel(1.0) * RBF(0.2), noise=0.1).fit(X, y)
+    clf.remove([3, 7]).relabel([5], [0])
+    clf.add(X[:2] + 0.5, [9, 9], ids=["late", "later"])
+    model, parameters = clf.model_, str(clf.get_params())
+    found = tune(clf, objective)
+    assert clf.model_ is model
+    assert str(clf.get_params()) == parameters
+    assert found.after > found.before
+    tuned = found.estimator
+    assert tuned is not clf
+    np.testing.assert_array_equal(tuned.ids_, clf.ids_)
+    np.testing.assert_array_equal(tuned.model_.examples.labels, model.examples.labels)
+    fresh = GPClassifier(tuned.kernel, tuned.noise)
+    fresh.fit(model.examples.X, model.examples.labels, ids=clf.ids_)
+    np.testing.assert_array_equal(tuned.decision_function(X), fresh.decision_function(X))
+    now = tuned.get_params()
+    for name, (before, after) in found.changed.items():
+        assert_rounded(now[name], after)
+        assert_rounded(clf.get_params()[name], before)
+
+
+def test_the_values_are_those_of_both_models():
+    clf = GPClassifier(RBF(0.2), noise=0.1).fit(*clouds())
+    found = tune(clf, "marginal_likelihood")
+    for value, one in (found.before, clf), (found.after, found.estimator):
+        K = oracle.covariance(one.kernel, clouds()[0], one.noise)
+        want = one.log_marginal_likelihood()
+        assert abs(value - want) <= tolerance(K) * (abs(want) + 180)
+
+
+def test_the_optimum_is_scikit_learn_s():
+    X, y = clouds(50)
+    start = ConstantKernel(1.0) * RBF([1.0, 1.0])
+    clf = GPClassifier(start, noise=0.1).fit(X, y)
+    found = tune(clf, "marginal_likelihood", noise_bounds=(1e-5, 1e5))
+    peer = GaussianProcessRegressor(start + WhiteKernel(0.1), alpha=0).fit(X, clf.model_.targets.T)
+    assert abs(found.after - peer.log_marginal_likelihood_value_) <= NOTHING * 150
+
+
+@pytest.mark.parametrize("objective", ["loo", "marginal_likelihood"])
+def test_where_nothing_is_to_be_gained_nothing_changes(objective):
+    found = tune(GPClassifier().fit(*clouds()), objective)
+    assert set(found.changed) == {"kernel__length_scale", "noise"}
+    again = tune(found.estimator, objective)
+    assert again.changed == {}
+    assert again.after == again.before
+    assert again.estimator.kernel == found.estimator.kernel
+    assert again.estimator.noise == found.estimator.noise
+    assert "nothing is to be gained" in repr(again)
+    assert len(again.to_pandas()) == 0
+
+
+def test_after_edits_it_starts_from_where_the_model_stands():
+    X, y = clouds(90)
+    first = tune(GPClassifier(RBF(0.2)).fit(X[:60], y[:60]))
+    clf = first.estimator
+    clf.add(X[60:], y[60:])
+    second = tune(clf)
+    assert second.before >= tune(GPClassifier(RBF(0.2)).fit(X, y)).before
+    for name, (before, _) in second.changed.items():
+        assert before == pytest.approx(first.changed[name][1], rel=4 * np.finfo(float).eps)
+
+
+def test_weights_of_summed_kernels_are_learnt():
+    """Two columns tell the classes apart, two are noise: their kernel loses its weight."""
+    X, y = clouds(80)
+    X = np.hstack([X, np.random.default_rng(5).normal(size=X.shape)])
+    good, bad = On(slice(0, 2), RBF(1.0, "fixed")), On(slice(2, 4), RBF(1.0, "fixed"))
+    clf = GPClassifier(ConstantKernel(0.5) * good + ConstantKernel(0.5) * bad, noise=0.5).fit(X, y)
+    for objective in "loo", "marginal_likelihood":
+        tuned = tune(clf, objective).estimator.get_params()
+        assert (
+            tuned["kernel__k1__k1__constant_value"] > 10 * tuned["kernel__k2__k1__constant_value"]
+        )
+
+
+def test_a_kernel_that_is_a_function_has_its_noise_tuned():
+    def linear(X, Y):
+        return X @ Y.T + 1
+
+    found = tune(GPClassifier(linear, noise=20.0).fit(*clouds()))
+    assert list(found.changed) == ["noise"]
+    assert found.estimator.kernel is linear
+
+
+def test_regressors_are_tuned_on_one_column_or_several():
+    X = np.linspace(0, 6, 30)[:, None]
+    one = tune(GPRegressor(RBF(0.3)).fit(X, np.sin(X[:, 0])))
+    assert one.estimator.predict(X).shape == (30,)
+    two = tune(GPRegressor(RBF(0.3)).fit(X, np.hstack([np.sin(X), np.cos(X)])))
+    assert two.estimator.predict(X).shape == (30, 2)
+    assert one.after > one.before
+    assert two.after > two.before
+
+
+def test_names_of_features_stay():
+    X, y = clouds()
+    table = pd.DataFrame(X, columns=["long", "wide"])
+    tuned = tune(GPClassifier().fit(table, y)).estimator
+    assert tuned.predict(table).shape == (60,)
+    with pytest.raises(InvalidInput, match="feature names"):
+        tuned.predict(table[["wide", "long"]])
+
+
+def test_settings_of_the_estimator_stay():
+    clf = GPClassifier(RBF(0.5), solver="inverse", update="direct", dtype="float32")
+    tuned = tune(clf.fit(*clouds())).estimator
+    assert (tuned.solver, tuned.update, tuned.dtype) == ("inverse", "direct", "float32")
+
+
+@pytest.mark.parametrize("objective", ["loo", "marginal_likelihood"])
+@pytest.mark.parametrize(("X", "y"), [([[0.0]], ["a"]), ([[0.0], [1.0], [5.0]], ["a", "a", "a"])])
+def test_one_example_and_one_class_can_be_tuned(X, y, objective):
+    found = tune(GPClassifier(ConstantKernel(1.0) * RBF(1.0)).fit(X, y), objective)
+    assert found.after >= found.before
+
+
+# -- restarts and subsets ------------------------------------------------------------------------
+
+
+def test_restarts_leave_a_bad_start_and_are_seeded():
+    X = np.linspace(0, 6, 40)[:, None]
+    y = np.sin(3 * X[:, 0])
+    # So wide that all is noise: a local optimum.
+    reg = GPRegressor(RBF(1e3, (1e-2, 1e5)), noise=0.5).fit(X, y)
+    alone, several = tune(reg, "marginal_likelihood"), tune(reg, "marginal_likelihood", restarts=5)
+    assert several.after > alone.after + 10
+    same = tune(reg, "marginal_likelihood", restarts=5)
+    assert same.changed == several.changed
+
+
+def test_restarts_leave_a_place_without_slope():
+    """Distances so long that all kernel values vanish: nothing shows the way."""
+    X = 1e4 * np.linspace(0, 6, 40)[:, None]
+    reg = GPRegressor(RBF(1.0, (0.5, 1e5)), noise=1e-3).fit(X, np.sin(X[:, 0] / 1e4))
+    options = {"noise_bounds": "fixed"}
+    assert tune(reg, **options).changed == {}
+    assert tune(reg, restarts=5, **options).after > tune(reg, **options).after
+
+
+def test_a_subset_ends_with_all():
+    X, y = clouds(150)
+    clf = GPClassifier(RBF(0.1)).fit(X, y)
+    part, whole = tune(clf, subset=50), tune(clf)
+    assert abs(part.after - whole.after) <= NOTHING * max(abs(whole.after), 450)
+    assert tune(part.estimator).changed == {}
+    assert tune(clf, subset=1000).changed == whole.changed
+    assert len(part.estimator.ids_) == 150
+
+
+def test_parameters_without_a_covariance_matrix_are_a_wall_and_no_end():
+    """Duplicates and hardly any noise: on the way, some steps are not positive definite."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(10, 1)), 3, axis=0)
+    y = np.sin(X[:, 0]) + 1e-9 * rng.normal(size=30)
+    reg = GPRegressor(RBF(1.0), noise=0.1).fit(X, y)
+    found = tune(reg, "marginal_likelihood", noise_bounds=(1e-300, 1))
+    assert found.after > found.before
+    space = Space(RBF(1.0), 1e-300, (1e-300, 1))
+    value, gradient = Slope.of(space, Evidence(), X, y[:, None])(space.theta)
+    assert value == -np.inf
+    assert not gradient.any()
+
+
+# -- when to tune again --------------------------------------------------------------------------
+
+
+def test_it_is_due_after_so_many_edits():
+    X, y = clouds()
+    tuned = tune(GPClassifier(RBF(1.0)).fit(X, y))
+    clf = tuned.estimator
+    assert not due(tuned, every=1)
+    clf.add(X[:1] + 0.1, [1], ids=["new"])
+    clf.remove([0])
+    clf.replace([1], X[1:2] + 0.1)
+    clf.relabel([2, 3], [(y[2] + 1) % 3, y[3]])
+    assert due(tuned, every=4)
+    assert not due(tuned, every=5)
+    clf.remove(["new"])
+    assert not due(tuned, every=4)
+    other = GPClassifier(RBF(1.0)).fit(X[:5], y[:5])
+    assert due(tuned, other, every=60)
+
+
+@pytest.mark.parametrize("objective", ["loo", "marginal_likelihood"])
+def test_it_is_due_when_the_objective_is_worse(objective):
+    X, y = clouds()
+    tuned = tune(GPClassifier(RBF(1.0)).fit(X, y), objective)
+    clf = tuned.estimator
+    assert not due(tuned, worse=0)
+    clf.relabel([0, 1, 2, 4], [1, 2, 0, 2])
+    clf.add(X[:3] + 1e-3, [1, 2, 0])
+    loss = tuned.after / 180 - tune(clf, objective).before / 189
+    assert loss > 0
+    assert due(tuned, worse=loss * 0.99)
+    assert not due(tuned, worse=loss * 1.01)
+    assert due(tuned, every=3, worse=loss * 1.01)
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def test_it_reads_as_a_table():
+    found = tune(GPClassifier(RBF([0.3, 0.3]), noise=0.1).fit(*clouds()))
+    names = ["kernel__length_scale[0]", "kernel__length_scale[1]", "noise"]
+    table = found.to_pandas()
+    assert table["parameter"].tolist() == names
+    assert table["before"].tolist() == [found.changed[name][0] for name in names]
+    assert table["after"].tolist() == [found.changed[name][1] for name in names]
+    assert repr(found).startswith(f"Tuned: objective from {found.before:.6g} to {found.after:.6g}")
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+class Broken(RBF):
+    """A kernel whose gradient is not a number."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        K = super().__call__(X, Y)
+        return (K, np.full((*K.shape, 1), np.nan)) if eval_gradient else K
+
+
+def refused(message, clf, *arguments, error=InvalidInput, **options):
+    model = getattr(clf, "model_", None)
+    with pytest.raises(error, match=message):
+        tune(clf, *arguments, **options)
+    assert getattr(clf, "model_", None) is model
+
+
+def test_what_cannot_be_tuned_is_said():
+    clf = GPClassifier(RBF(1.0)).fit(*clouds())
+    refused(
+        "objective='best' is not known. Choose one of 'loo', 'marginal_likelihood'", clf, "best"
+    )
+    refused("noise is 0.1, which is not within its bounds 0.2 to 1", clf, noise_bounds=(0.2, 1))
+    refused('noise_bounds="fixed"', GPClassifier(RBF(1.0), noise=0.0).fit(*clouds(9)))
+    narrow = GPClassifier(RBF(1.0, (2.0, 3.0))).fit(*clouds())
+    refused("kernel__length_scale is 1, which is not within its bounds 2 to 3", narrow)
+    fixed = GPClassifier(RBF(1.0, "fixed")).fit(*clouds())
+    refused("there is nothing to tune", fixed, noise_bounds="fixed")
+    endless = GPClassifier(RBF(1.0, (1e-5, np.inf))).fit(*clouds())
+    refused("some bounds are not finite", endless, restarts=1)
+    for bounds in [(0, 1), (2, 1), 3, "free", (1, 2, 3), ("a", "b"), (np.nan, 1)]:
+        refused("Give the least and the largest noise", clf, noise_bounds=bounds)
+    for option in {"restarts": -1}, {"restarts": 1.5}, {"subset": 0}, {"subset": True}:
+        refused("Give a whole number of at least", clf, **option)
+    refused("no Gaussian process", GaussianProcessRegressor(), error=InvalidType)
+    refused("holds no examples", GPClassifier().fit([[0.0]], [1]).remove([0]), error=NoExamples)
+
+
+def test_slopes_that_are_not_finite_leave_the_model_alone():
+    refused(
+        "The slope in kernel__length_scale is not finite at the kernel Broken",
+        GPClassifier(Broken(1.0)).fit(*clouds()),
+    )
+    refused(
+        r"The objective \(nan\) is not finite",
+        GPClassifier(RBF(1.0)).fit(*clouds()),
+        lambda T, mean, variance: (np.nan, 0 * T, 0 * variance),
+    )
+
+
+def test_an_objective_of_one_s_own_must_have_its_shapes():
+    clf = GPClassifier(RBF(1.0)).fit(*clouds())
+    message = r"targets \(60, 3\), leave-one-out means \(60, 3\) and variances \(60,\)"
+    refused(message, clf, lambda T, mean, variance: 1.0)
+    refused(message, clf, lambda T, mean, variance: (1.0, variance, variance))
+    refused(message, clf, lambda T, mean: 1.0)
+
+
+def test_when_it_is_due_must_be_said():
+    tuned = tune(GPClassifier(RBF(1.0)).fit(*clouds()))
+    with pytest.raises(InvalidInput, match="When is it due"):
+        due(tuned)
+    with pytest.raises(InvalidInput, match="every=0"):
+        due(tuned, every=0)
+    for loss in -1.0, np.nan:
+        with pytest.raises(InvalidInput, match="worse="):
+            due(tuned, worse=loss)
