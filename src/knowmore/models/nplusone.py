@@ -1,7 +1,7 @@
 """From N to N+1 classes: least-squares SVMs that start from what is known (MULTIpLE).
 
-Kuzborskij, Orabona and Caputo take the known classes' hyperplanes W' and look for the W, w_{N+1} and
-b of the least
+Kuzborskij, Orabona and Caputo take the known classes' hyperplanes W' and look for the W, w_{N+1}
+and b of the least
 
     1/2 |W - W'|^2 + 1/2 |w_{N+1} - W' beta|^2 + C/2 sum_i sum_n (w_n'x_i + b_n - Y_in)^2.
 
