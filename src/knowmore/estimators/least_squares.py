@@ -25,7 +25,7 @@ def penalty(
         raise InvalidInput(f"C={C!r} is not known. Give a number above zero, or 'loo'.")
     if len(examples) < 2:
         raise InvalidInput(
-            "C='loo' chooses by leaving one example out, but there is only one. Give a number."
+            "C='loo' leaves each example out in turn, but n_samples=1. Add one, or give a number."
         )
     K, T = corner(kernel, examples.X), one_vs_all(examples).T
     return best_C(K, weighting(examples), T, bias=bias)

@@ -72,8 +72,8 @@ class Covariance:
         if not np.array_equal(kept, weights[: len(kept)]):
             # Others weigh less or more now: from the first of these on the factor is made anew.
             first = int(np.argmin(kept == weights[: len(kept)]))
-            deleted = np.arange(np.delete(np.arange(factor.size), deleted)[first], factor.size)
-            appended = len(examples) - first
+            stay = np.delete(np.arange(factor.size), deleted)[:first]
+            deleted, appended = np.delete(np.arange(factor.size), stay), len(examples) - first
         if len(deleted):
             if self.is_certain(examples, self.peak) and factor.regrows(deleted):
                 deleted = np.arange(deleted[0], factor.size)

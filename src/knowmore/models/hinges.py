@@ -20,11 +20,13 @@ from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
 
-# The gap that `interior` ends with, as a part of f(0). Rounding of the sums is magnified by its
-# inverse, so a smaller one would make beta depend on the order of the examples.
-_GAP = 1e-8
+# Parts of f(0): what the barrier may cost, and twice what |beta|^2 = 1 does. The latter decides
+# between several best beta; rounding of sums is magnified by its inverse, so it is not smaller.
+_GAP = 1e-9
+_NORM = 1e-7
 _STEPS = 2000
 _NEWTON = 50
+_GROWTH = 5
 
 
 @final
@@ -98,17 +100,21 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
     A hinge |z|_+ is the least x >= 0 with x >= z. With the barrier -log x - log(x - z) and weight
     t on x, x can be eliminated; what is left is smooth in z, its slope t l with 0 < l < 1 the
     multiplier of the bound. At the minimum for t the gap is (2 m + N + 2) / t or less. Several beta
-    may be best: the barrier picks one, in the middle of them.
+    may be best, as when no hinge need be open: a little of |beta|^2 picks the shortest, that of
+    the least transfer.
     """
     m, N = hinges.slopes.shape
     start = hinges.value(np.zeros(N))
-    beta = np.full(N, 0.5 / np.sqrt(N)) if positive else np.zeros(N)
     if start <= 0 or not hinges.slopes.any():
-        return Minimum(np.zeros(N), start, start)
+        bound = hinges.bound((hinges.offsets > 0).astype(float), positive=positive)
+        return Minimum(np.zeros(N), start, start - bound)
+    # For t = 0 the middle is this; from there on t grows so slowly that the middle is not lost.
+    beta = np.full(N, 1 / np.sqrt(N + 2)) if positive else np.zeros(N)
+    first = 1 / (start + float(np.linalg.norm(hinges.slopes, axis=1).sum()))
     t = last = (2 * m + N + 2) / (_GAP * start)
     with threads_for(m * N, N):
-        for t in last * 0.05 ** np.arange(8, -1, -1):
-            beta = _centred(hinges, beta, t, positive)
+        for t in np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GROWTH))):
+            beta = _centred(_Barrier(hinges, t, positive, _NORM * start), beta)
     multipliers, _ = _multipliers(t * (hinges.offsets + hinges.slopes @ beta))
     value = hinges.value(beta)
     return Minimum(beta, value, value - hinges.bound(multipliers, positive=positive))
@@ -121,45 +127,60 @@ def _multipliers(u: Array) -> tuple[Array, Array]:
     return 2 / (2 + rest), 2 * rest / (r * (2 + rest) ** 2)
 
 
-def _centred(hinges: Hinges, beta: Array, t: float, positive: bool) -> Array:
-    """The minimum of the barrier for t, by Newton steps from `beta` inside.
+@final
+@dataclass(frozen=True, eq=False)
+class _Barrier:
+    """t (f + norm / 2 |beta|^2) with smooth hinges, and barriers of the ball and the orthant."""
+
+    hinges: Hinges
+    t: float
+    positive: bool
+    norm: float
+
+    def is_inside(self, beta: Array) -> bool:
+        return bool(beta @ beta < 1 and not (self.positive and beta.min() <= 0))
+
+    def gradient(self, beta: Array) -> Array:
+        """(N,)."""
+        multipliers, _ = self._multipliers(beta)
+        gradient = self.t * (multipliers @ self.hinges.slopes + self.norm * beta)
+        gradient += 2 * beta / (1 - beta @ beta)
+        return np.asarray(gradient - 1 / beta if self.positive else gradient)
+
+    def hessian(self, beta: Array) -> Array:
+        """(N, N)."""
+        G, room = self.hinges.slopes, 1 - beta @ beta
+        _, rates = self._multipliers(beta)
+        hessian = (G.T * (self.t**2 * rates)) @ G + 4 / room**2 * np.outer(beta, beta)
+        corners = 1 / beta**2 if self.positive else 0.0
+        hessian[np.diag_indices(len(beta))] += self.t * self.norm + 2 / room + corners
+        return np.asarray(hessian)
+
+    def _multipliers(self, beta: Array) -> tuple[Array, Array]:
+        return _multipliers(self.t * (self.hinges.offsets + self.hinges.slopes @ beta))
+
+
+def _centred(barrier: _Barrier, beta: Array) -> Array:
+    """The minimum of the barrier, by Newton steps from `beta` inside.
 
     The barrier is self-concordant: a step shortened by 1 + its length in the Hessian's norm stays
-    inside and descends (Nesterov and Nemirovskii). A longer one is taken where it does so too.
+    inside and descends (Nesterov and Nemirovskii). A longer one is taken if it stays inside too
+    and ends before the lowest point of its ray, or just behind it.
     """
     for _ in range(_NEWTON):
-        gradient, hessian = _derivatives(hinges, beta, t, positive)
-        step = np.linalg.solve(hessian, gradient)
+        gradient = barrier.gradient(beta)
+        step = np.linalg.solve(barrier.hessian(beta), gradient)
         descent = float(gradient @ step)
         safe, size = 1 / (1 + np.sqrt(max(descent, 0))), 1.0
-        while size > safe and not _descends(hinges, beta - size * step, t, positive, step, descent):
+        while size > safe:
+            there = beta - size * step
+            if barrier.is_inside(there) and barrier.gradient(there) @ step >= -min(descent, 1) / 10:
+                break
             size /= 2
-        beta = beta - max(size, safe) * step
+        size = max(size, safe)
+        while not barrier.is_inside(beta - size * step):
+            size /= 2
+        beta = beta - size * step
         if descent <= 1e-8:
             break
     return beta
-
-
-def _descends(
-    hinges: Hinges, beta: Array, t: float, positive: bool, step: Array, descent: float
-) -> bool:
-    """Is `beta` inside, and not so far beyond the lowest point of the ray that it rises again?"""
-    if beta @ beta >= 1 or (positive and beta.min() <= 0):
-        return False
-    gradient = _gradient(hinges, beta, t, positive)
-    return float(gradient @ step) >= -descent / 2
-
-
-def _gradient(hinges: Hinges, beta: Array, t: float, positive: bool) -> Array:
-    multipliers, _ = _multipliers(t * (hinges.offsets + hinges.slopes @ beta))
-    gradient = t * (multipliers @ hinges.slopes) + 2 * beta / (1 - beta @ beta)
-    return np.asarray(gradient - 1 / beta if positive else gradient)
-
-
-def _derivatives(hinges: Hinges, beta: Array, t: float, positive: bool) -> tuple[Array, Array]:
-    """Gradient (N,) and Hessian (N, N) of the barrier."""
-    G, room = hinges.slopes, 1 - beta @ beta
-    _, rates = _multipliers(t * (hinges.offsets + G @ beta))
-    hessian = (G.T * (t**2 * rates)) @ G + 4 / room**2 * np.outer(beta, beta)
-    hessian[np.diag_indices(len(beta))] += 2 / room + (1 / beta**2 if positive else 0.0)
-    return _gradient(hinges, beta, t, positive), hessian
