@@ -24,6 +24,7 @@ from benchmarks import (
     pictures,
     small,
     startup,
+    transfer,
 )
 from benchmarks.scene import FULL, QUICK, Scale
 from benchmarks.table import Benchmark, Row, in_words, show
@@ -39,6 +40,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "eigenspaces": eigenspaces.BENCHMARKS,
     "histograms": histograms.BENCHMARKS,
     "pictures": pictures.BENCHMARKS,
+    "transfer": transfer.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,
 }
