@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -216,7 +217,11 @@ class Cholesky:
         return self._forward(np.array(B, dtype=self.dtype, order="C"), known=zeros, zeros=zeros)
 
     def inverse_diagonal(self) -> Array:
-        """The column sums of L^-1 o L^-1, (n,)."""
+        """The column sums of L^-1 o L^-1, (n,); computed once."""
+        return self._inverse_diagonal.copy()
+
+    @cached_property
+    def _inverse_diagonal(self) -> Array:
         d = np.empty(self.size, dtype=self.dtype)
         for begin in range(0, self.size, PANEL):
             end = min(begin + PANEL, self.size)
