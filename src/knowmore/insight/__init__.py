@@ -10,12 +10,14 @@ from knowmore.insight.displays import (
     ReliabilityDisplay,
     ScoreFieldDisplay,
     SuspectsDisplay,
+    TransferDisplay,
 )
 from knowmore.insight.explain import Explanation, explain
 from knowmore.insight.novelty import Novelty, novelty
 from knowmore.insight.query import SuggestQuery
 from knowmore.insight.suggest import Suggestion, suggest
 from knowmore.insight.suspects import Suspects, suspects
+from knowmore.insight.transfer import Transfer, transfer
 from knowmore.insight.tune import Tuned, due, tune
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "Suggestion",
     "Suspects",
     "SuspectsDisplay",
+    "Transfer",
+    "TransferDisplay",
     "Tuned",
     "calibrate",
     "due",
@@ -39,5 +43,6 @@ __all__ = [
     "reliability",
     "suggest",
     "suspects",
+    "transfer",
     "tune",
 ]

@@ -138,7 +138,7 @@ def due(
         return True
     if worse is None:
         return False
-    then = tuned.after / gp.coding(tuned.examples.labels).T.size
+    then = tuned.after / gp.coding(tuned.examples).T.size
     return bool(then - tuned.objective.value(gp) / gp.targets.T.size > worse)
 
 

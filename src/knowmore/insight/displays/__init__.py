@@ -5,6 +5,7 @@ from knowmore.insight.displays.novelty import NoveltyDisplay
 from knowmore.insight.displays.reliability import ReliabilityDisplay
 from knowmore.insight.displays.score_field import ScoreFieldDisplay
 from knowmore.insight.displays.suspects import SuspectsDisplay
+from knowmore.insight.displays.transfer import TransferDisplay
 
 __all__ = [
     "LearningCurveDisplay",
@@ -12,4 +13,5 @@ __all__ = [
     "ReliabilityDisplay",
     "ScoreFieldDisplay",
     "SuspectsDisplay",
+    "TransferDisplay",
 ]
