@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import numpy as np
+
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import positive
+from knowmore.estimators.checks import class_labels, positive
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
@@ -28,6 +30,11 @@ def penalty(
             "C='loo' leaves each example out in turn, but n_samples=1. Add one, or give a number."
         )
     K, T = corner(kernel, examples.X), one_vs_all(examples).T
+    if not (np.isfinite(K.sum()) and np.trace(K) > 0):
+        raise InvalidInput(
+            f"C='loo' is measured by the kernel's values, but {kernel!r} gave some that are not "
+            f"finite, or none above zero on its diagonal. Look at the features, or give a number."
+        )
     return best_C(K, weighting(examples), T, bias=bias)
 
 
@@ -83,16 +90,19 @@ class LSSVMClassifier(LivingClassifier[LSSVM]):
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> LSSVM:
         weighting = class_weighting(self.class_weight)
+        if isinstance(weighting.classes, tuple):
+            names = [name for name, _ in weighting.classes]
+            class_labels(names, len(names), examples.labels)
         C = penalty(self.C, kernel, examples, weighting, bias=self.bias)
         return LSSVM.of(kernel, C, examples, one_vs_all, empty, weighting, bias=self.bias)
 
     def _settings(self, model: LSSVM) -> dict[str, Any]:
-        covariance = model.covariance
+        covariance, by_class = model.covariance, model.covariance.weighting.classes
         return {
             "kernel": covariance.kernel,
             "C": model.C,
             "bias": model.bias,
-            "class_weight": covariance.weighting.classes,
+            "class_weight": dict(by_class) if isinstance(by_class, tuple) else by_class,
         }
 
     @property

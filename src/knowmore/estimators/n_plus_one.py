@@ -8,21 +8,26 @@ from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators.checks import choice, inputs
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NotFitted
+from knowmore.estimators.checks import choice, class_labels, inputs
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
 from knowmore.estimators.living import LivingEstimator
-from knowmore.estimators.shell import unchanged_on_error
+from knowmore.estimators.shell import same_features, unchanged_on_error
 from knowmore.examples import Examples
+from knowmore.extras import optional
 from knowmore.kernels import AnyKernel, beneath, on
 from knowmore.linalg import Factor
 from knowmore.models import NPlusOne, Shifted, Weighting
 from knowmore.models.hinges import interior, subgradient
 
 Array = npt.NDArray[Any]
+
+# Products of scores beyond this would overflow.
+_LARGEST = 1e50
 
 _OPTIMISERS = {"interior": interior, "subgradient": subgradient}
 
@@ -32,15 +37,15 @@ class Scores:
     """A source for `NPlusOneClassifier` of which only the scores are known.
 
     classes : the N known classes
-    of : a function of X (m, d) that returns their scores (m, N), columns as in `classes`; None if
-        the last N columns of X are the scores, and no features
+    of : a function of X (m, d) that returns their scores (m, N), columns as in `classes`, and must
+        not change; None if the last N columns of X are the scores, and no features
 
     >>> Scores(["cat", "dog"]).decision_function(np.array([[5.0, 0.2, -0.9]]))
     array([[ 0.2, -0.9]])
     """
 
     def __init__(self, classes: Any, of: Callable[[Array], Any] | None = None) -> None:
-        self.classes_ = np.asarray(classes)
+        self.classes_ = np.array(classes)
         self.of = of
 
     def decision_function(self, X: Any) -> Array:
@@ -69,7 +74,8 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
     Parameters
     ----------
     source : a fitted classifier of N classes with `decision_function`, or `Scores`
-        What it is at the time of `fit` counts: a copy is kept as `source_`.
+        What it is at the time of `fit` counts: a copy is kept as `source_`. To survive `clone`, as
+        in a grid search, it needs scikit-learn's `FrozenEstimator` around it.
     kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C of that, without a source
     positive : whether a known class can only be added to the mixture: beta >= 0
     optimiser : "interior", exact; or "subgradient", 2000 steps as in the paper
@@ -118,11 +124,31 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
             self.source_ = _snapshot(self.source)
             return super().fit(X, y, ids, sample_weight)
 
+    def merge(self, other: Self) -> Self:
+        """Learn all examples of another estimator of the same kind, settings and source.
+
+        The two must not share an id.
+        """
+        if isinstance(other, NPlusOneClassifier) and other.__sklearn_is_fitted__():
+            self._check_fitted()
+            theirs, N = other._state.examples.X, len(self._known)
+            scores = theirs[:, -N:]
+            if np.array_equal(self._known, other._known) and not _gives_scores(self.source_):
+                same_features(self, other)
+                scores = self._scores(self._table(theirs[:, :-N]), len(theirs))
+            size = abs(theirs[:, -N:]).max(initial=0)
+            if not np.allclose(scores, theirs[:, -N:], rtol=0, atol=1e-9 * size):
+                raise InvalidInput(
+                    "The two models differ in source: it gives other scores for the same examples. "
+                    "Models merge only if they began from the same classifier."
+                )
+        return super().merge(other)
+
     @property
     def beta_(self) -> Array:
         """How much of each class of `source_.classes_` goes into the new one, (N,)."""
-        ranks = np.argsort(np.argsort(self.source_.classes_))
-        return self._asked().minimum.beta[ranks]
+        beta = self._asked().minimum.beta
+        return beta[np.argsort(np.argsort(self.source_.classes_))]
 
     @property
     def C_(self) -> float:
@@ -137,58 +163,87 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
 
     # -- inside ------------------------------------------------------------------------------
 
+    @property
+    def _known(self) -> Array:
+        """The source's classes, (N,), sorted."""
+        return np.sort(_classes_of(self.source_))
+
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return super()._labels(y, k, self.source_.classes_ if held is None else held)
+        return super()._labels(y, k, self._known if held is None else held)
 
     def _inputs(self, X: Any, *, reset: bool) -> Array:
         """The features of X, then the source's scores in the order of its sorted classes."""
+        self._check_source()
         features = inputs(self, X, reset=reset)
+        if _gives_scores(self.source_):
+            scores = self._scores(features, len(features))
+            return np.hstack([features[:, : -scores.shape[1]], scores])
         # A table goes to the source as it is: its columns have names.
         scores = self._scores(X if hasattr(X, "columns") else features, len(features))
-        if _gives_scores(self.source_):
-            features = features[:, : -scores.shape[1]]
         return np.hstack([features, scores])
 
+    def _check_source(self) -> None:
+        if not hasattr(self, "source_"):
+            self._check_fitted()
+
+    def _table(self, X: Array) -> Any:
+        """X with the names of its columns, if the estimator was given any."""
+        names = getattr(self, "feature_names_in_", None)
+        return X if names is None else optional("pandas", "tables").DataFrame(X, columns=names)
+
     def _scores(self, X: Any, m: int) -> Array:
-        classes = self.source_.classes_
-        scores = np.asarray(self.source_.decision_function(X), dtype=float)
+        classes = _classes_of(self.source_)
+        try:
+            scores = np.asarray(self.source_.decision_function(X), dtype=float)
+        except KnowmoreError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"The source cannot tell scores of these examples: {error}"
+            ) from error
         if scores.ndim == 1 and len(classes) == 2:
             scores = np.column_stack([-scores, scores])
         if scores.shape != (m, len(classes)):
+            pairs = (
+                " A classifier of pairs must be asked one-vs-rest (decision_function_shape='ovr')."
+            )
             raise InvalidInput(
                 f"The source gives scores of shape {scores.shape} for {m} examples, but it knows "
-                f"{len(classes)} classes: ({m}, {len(classes)}) was expected. A classifier of "
-                f"pairs must be asked one-vs-rest (decision_function_shape='ovr')."
+                f"{len(classes)} classes: ({m}, {len(classes)}) was expected."
+                f"{'' if isinstance(self.source_, Scores) else pairs}"
             )
-        if not np.isfinite(scores).all():
-            raise InvalidInput("The source gives scores that are NaN or infinite.")
+        if not abs(scores).max(initial=0) < _LARGEST:
+            raise InvalidInput(
+                f"The source gives scores that are NaN, infinite or beyond {_LARGEST:g}. "
+                f"Scores near -1 and 1 are expected."
+            )
         return scores[:, np.argsort(classes)]
 
     def _admit(self, examples: Examples) -> None:
         """N known classes and one new one, each with an example or more."""
-        known, held = self.source_.classes_, np.unique(examples.labels)
+        known, held = self._known, np.unique(examples.labels)
         missing, new = np.setdiff1d(known, held), np.setdiff1d(held, known)
         if len(missing) == 0 and len(new) == 1:
             return
         if len(new) == 0:
             problem = "There would be no example of a new class"
-            remedy = "Without one, source_ is the classifier to use"
+            remedy = "Without one, source_ is the classifier to use."
         elif len(new) > 1:
             problem = f"There would be {len(new)} new classes, {_some(new)}"
-            remedy = "Learn one after the other: this classifier can be the source of the next"
+            remedy = "Learn one after the other: this classifier can be the source of the next."
         else:
             problem = f"There would be no example of the known class(es) {_some(missing)}"
-            remedy = "Add one of each, or use a source that does not know them"
+            remedy = "Add one of each, or use a source that does not know them."
         if len(missing) and len(new) > 1:
             remedy = f"Of the known, {_some(missing)} would have no example: is this the source?"
         raise InvalidInput(
             f"{problem}, but this classifier learns the {len(known)} classes of its source and "
-            f"exactly one more. {remedy}. Nothing was changed."
+            f"exactly one more. {remedy} Nothing was changed."
         )
 
     def _own_kernel(self, X: Array) -> AnyKernel:
         """The kernel sees the features, not the scores behind them."""
-        width = X.shape[1] - len(self.source_.classes_)
+        width = X.shape[1] - len(self._known)
         return on(slice(0, width), super()._own_kernel(X[:, :width]))
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> NPlusOne:
@@ -197,7 +252,7 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
             kernel,
             penalty(self.C, kernel, examples, Weighting(), bias=self.bias),
             examples,
-            Shifted(tuple(np.sort(self.source_.classes_).tolist())),
+            Shifted(tuple(self._known.tolist())),
             empty,
             bias=self.bias,
             positive=self.positive,
@@ -206,7 +261,7 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
 
     def _settings(self, model: NPlusOne) -> dict[str, Any]:
         return {
-            "source": self.source,
+            "known classes": self._known.tolist(),
             "kernel": model.covariance.kernel,
             "C": model.C,
             "bias": model.plain.bias,
@@ -222,18 +277,29 @@ def _snapshot(source: Any) -> Any:
             f"source={source!r} has no decision_function. Give a fitted classifier that has one, "
             f"or knowmore.Scores(classes, function of X) around anything that gives scores."
         )
-    if isinstance(source, LivingEstimator):
-        source._check_fitted()
-        # All that it learnt is one frozen value, which two may share.
-        return copy(source)
     if not isinstance(source, Scores):
-        check_is_fitted(source)
-    classes = np.asarray(source.classes_)
-    if classes.ndim != 1 or len(classes) == 0 or len(np.unique(classes)) != len(classes):
+        try:
+            check_is_fitted(source)
+        except NotFittedError as error:
+            raise NotFitted(
+                f"The source, a {type(source).__name__}, has learnt nothing yet. Fit it first. "
+                f"(scikit-learn's clone, as in a grid search, empties it, unless it is wrapped in "
+                f"sklearn.frozen.FrozenEstimator.)"
+            ) from error
+    if not hasattr(source, "classes_"):
+        raise InvalidType(f"source={source!r} has no classes_. Give a fitted classifier.")
+    classes = _classes_of(source)
+    if len(classes) == 0 or len(np.unique(classes)) != len(classes):
         raise InvalidInput(
             f"The source has the classes {classes.tolist()}. A list of different names is expected."
         )
-    return source if isinstance(source, Scores) else deepcopy(source)
+    # All that a living estimator learnt is one frozen value, which two may share.
+    return copy(source) if isinstance(source, (LivingEstimator, Scores)) else deepcopy(source)
+
+
+def _classes_of(source: Any) -> Array:
+    """The classes of a source, (N,), of one kind, in its own order."""
+    return class_labels(source.classes_, len(source.classes_), None)
 
 
 def _gives_scores(source: Any) -> bool:

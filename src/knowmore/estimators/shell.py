@@ -48,12 +48,17 @@ def exchange(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) 
 
 @contextmanager
 def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """scikit-learn notes feature names before it looks at the values: take that back too."""
+    """scikit-learn notes feature names before it looks at the values: take that back too.
+
+    What was learnt is in private attributes and set in one assignment, after all that may fail;
+    another thread's edit of it stays.
+    """
     before = vars(estimator).copy()
     try:
         yield
     except BaseException:
-        estimator.__dict__ = before
+        learnt = {name: value for name, value in vars(estimator).items() if name.startswith("_")}
+        estimator.__dict__ = before | learnt
         raise
 
 

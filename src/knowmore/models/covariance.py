@@ -91,6 +91,12 @@ class Covariance:
         held = examples.X[:begin]
         N = corner(self.kernel, X)
         C = cross(self.kernel, held, X) if begin else np.empty((0, end))
+        if not np.isfinite(noises).all():
+            raise InvalidInput(
+                f"noise / weight is not finite for one of the examples: the noise is {self.noise:g}"
+                f" (1 / C of a least-squares SVM). Give weights, or C, that are not so small. "
+                f"Nothing was changed."
+            )
         N.flat[:: len(N) + 1] += noises
         if not (np.isfinite(C.sum()) and abs(N).max() <= float(np.finfo(factor.dtype).max)):
             ids = examples.ids[begin:end].tolist()

@@ -16,17 +16,19 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.errors import InvalidInput
 from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
 
 # Parts of f(0): what the barrier may cost, and twice what |beta|^2 = 1 does. The latter decides
 # between several best beta; rounding of sums is magnified by its inverse, so it is not smaller.
-_GAP = 1e-9
+_GAP = 1e-10
 _NORM = 1e-7
 _STEPS = 2000
 _NEWTON = 50
 _GROWTH = 5
+_LEAST = 1e-12
 
 
 @final
@@ -100,24 +102,34 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
     A hinge |z|_+ is the least x >= 0 with x >= z. With the barrier -log x - log(x - z) and weight
     t on x, x can be eliminated; what is left is smooth in z, its slope t l with 0 < l < 1 the
     multiplier of the bound. At the minimum for t the gap is (2 m + N + 2) / t or less. Several beta
-    may be best, as when no hinge need be open: a little of |beta|^2 picks the shortest, that of
-    the least transfer.
+    may be best, as when no hinge need be open: a little of |beta|^2 picks a short one, that of
+    little transfer. The barrier of beta >= 0 leaves 0.03 / (2 m + N + 2)^1/2 where none is of use.
     """
     m, N = hinges.slopes.shape
     start = hinges.value(np.zeros(N))
-    if start <= 0 or not hinges.slopes.any():
+    reach = float(np.linalg.norm(hinges.slopes, axis=1).sum())
+    if not np.isfinite(start + reach):
+        raise InvalidInput(
+            "The leave-one-out scores are not finite. The scores of the source, or weights, are "
+            "too large: scale them."
+        )
+    # Nothing to gain, nothing that moves, or slopes so steep that they cannot be reckoned with.
+    if start <= 1e-60 * reach or reach <= m * np.finfo(float).eps * start:
         bound = hinges.bound((hinges.offsets > 0).astype(float), positive=positive)
         return Minimum(np.zeros(N), start, start - bound)
     # For t = 0 the middle is this; from there on t grows so slowly that the middle is not lost.
     beta = np.full(N, 1 / np.sqrt(N + 2)) if positive else np.zeros(N)
-    first = 1 / (start + float(np.linalg.norm(hinges.slopes, axis=1).sum()))
-    t = last = (2 * m + N + 2) / (_GAP * start)
+    first, last = 1 / (1 + reach / start), (2 * m + N + 2) / _GAP
+    unit, bound = Hinges(hinges.offsets / start, hinges.slopes / start), 0.0
     with threads_for(m * N, N):
         for t in np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GROWTH))):
-            beta = _centred(_Barrier(hinges, t, positive, _NORM * start), beta)
-    multipliers, _ = _multipliers(t * (hinges.offsets + hinges.slopes @ beta))
+            barrier = _Barrier(unit, t, positive)
+            beta = _centred(barrier, beta)
+            bound = max(bound, unit.bound(barrier.multipliers(beta)[0], positive=positive))
     value = hinges.value(beta)
-    return Minimum(beta, value, value - hinges.bound(multipliers, positive=positive))
+    if not value <= start:
+        beta, value = np.zeros(N), start
+    return Minimum(beta, value, value - start * bound)
 
 
 def _multipliers(u: Array) -> tuple[Array, Array]:
@@ -135,28 +147,28 @@ class _Barrier:
     hinges: Hinges
     t: float
     positive: bool
-    norm: float
 
     def is_inside(self, beta: Array) -> bool:
         return bool(beta @ beta < 1 and not (self.positive and beta.min() <= 0))
 
     def gradient(self, beta: Array) -> Array:
         """(N,)."""
-        multipliers, _ = self._multipliers(beta)
-        gradient = self.t * (multipliers @ self.hinges.slopes + self.norm * beta)
+        multipliers, _ = self.multipliers(beta)
+        gradient = self.t * (multipliers @ self.hinges.slopes + _NORM * beta)
         gradient += 2 * beta / (1 - beta @ beta)
         return np.asarray(gradient - 1 / beta if self.positive else gradient)
 
     def hessian(self, beta: Array) -> Array:
         """(N, N)."""
         G, room = self.hinges.slopes, 1 - beta @ beta
-        _, rates = self._multipliers(beta)
+        _, rates = self.multipliers(beta)
         hessian = (G.T * (self.t**2 * rates)) @ G + 4 / room**2 * np.outer(beta, beta)
         corners = 1 / beta**2 if self.positive else 0.0
-        hessian[np.diag_indices(len(beta))] += self.t * self.norm + 2 / room + corners
+        hessian[np.diag_indices(len(beta))] += self.t * _NORM + 2 / room + corners
         return np.asarray(hessian)
 
-    def _multipliers(self, beta: Array) -> tuple[Array, Array]:
+    def multipliers(self, beta: Array) -> tuple[Array, Array]:
+        """l and its derivatives by t z, (m,) each."""
         return _multipliers(self.t * (self.hinges.offsets + self.hinges.slopes @ beta))
 
 
@@ -178,8 +190,10 @@ def _centred(barrier: _Barrier, beta: Array) -> Array:
                 break
             size /= 2
         size = max(size, safe)
-        while not barrier.is_inside(beta - size * step):
+        while size > _LEAST and not barrier.is_inside(beta - size * step):
             size /= 2
+        if size <= _LEAST:
+            break
         beta = beta - size * step
         if descent <= 1e-8:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, final
 
 import numpy as np
@@ -57,7 +58,7 @@ def class_weighting(class_weight: Any) -> Weighting:
             f"Give None, 'balanced', or a dict of classes and weights."
         )
     for name, weight in class_weight.items():
-        if not 0 < weight < np.inf:
+        if not (isinstance(weight, Real) and 0 < float(weight) < np.inf):
             raise InvalidInput(
                 f"class_weight has {weight!r} for the class {name!r}, but a weight is above zero "
                 f"and finite. Leave out the examples of a class that is not to count."

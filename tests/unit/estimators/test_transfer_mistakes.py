@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.svm import SVC
+from sklearn.svm import SVC, OneClassSVM
 
 from knowmore import KnowmoreError, LSSVMClassifier, NPlusOneClassifier, Scores
 
@@ -52,7 +56,39 @@ FIRST = {
     ),
     "scores that are not finite": (
         lambda: transfer(Scores(["ape", "bee", "cat"], lambda X: np.full((len(X), 3), np.nan))),
-        "The source gives scores that are NaN or infinite.",
+        "The source gives scores that are NaN, infinite or beyond 1e+50. Scores near -1 and 1",
+    ),
+    "scores that are words": (
+        lambda: transfer(Scores(["ape", "bee", "cat"], lambda X: [["no"] * 3] * len(X))),
+        "The source cannot tell scores of these examples: could not convert string to float",
+    ),
+    "a source of other features": (
+        lambda: transfer(SVC().fit(np.zeros((3, 5)), ["ape", "bee", "cat"])),
+        "The source cannot tell scores of these examples: X has 2 features, but SVC is expecting 5",
+    ),
+    "a source without classes": (
+        lambda: transfer(OneClassSVM().fit(X)),
+        "source=OneClassSVM() has no classes_. Give a fitted classifier.",
+    ),
+    "a source that a clone emptied": (
+        lambda: clone(transfer()),
+        "unless it is wrapped in sklearn.frozen.FrozenEstimator",
+    ),
+    "a weight that is no number": (
+        lambda: LSSVMClassifier(class_weight={"ape": "heavy"}),
+        "class_weight has 'heavy' for the class 'ape', but a weight is above zero and finite.",
+    ),
+    "class weights of another kind": (
+        lambda: LSSVMClassifier(class_weight={1: 5.0}),
+        "The new labels are of type int, but those held are of type str",
+    ),
+    "C by leave-one-out of a kernel that is zero": (
+        lambda: LSSVMClassifier(lambda A, B: np.zeros((len(A), len(B))), C="loo"),
+        "C='loo' is measured by the kernel's values",
+    ),
+    "C so small that its inverse overflows": (
+        lambda: LSSVMClassifier(C=1e-310),
+        "noise / weight is not finite for one of the examples",
     ),
     "scores but no features": (
         lambda: transfer(Scores(["ape", "bee", "cat"])),
@@ -161,6 +197,30 @@ def test_models_of_the_same_source_merge():
     np.testing.assert_allclose(
         clf.merge(other).decision_function(X), both.decision_function(X), atol=1e-6
     )
+
+
+def test_models_of_an_edited_source_do_not_merge():
+    source = LSSVMClassifier(RBF(1.0)).fit(X[Y != "dog"], Y[Y != "dog"])
+    clf = transfer(source).fit(X, Y)
+    source.relabel([0], ["bee"])
+    other = transfer(source).fit(X, Y, range(20, 32))
+    with pytest.raises(KnowmoreError, match="differ in source"):
+        clf.merge(other)
+    # What counts is the source that was used, not the object.
+    restored = pickle.loads(pickle.dumps(other))
+    assert len(other.merge(transfer(restored.source_).fit(X, Y, range(40, 52))).ids_) == 24
+
+
+def test_object_labels_of_a_source():
+    source = SVC().fit(X[Y != "dog"], pd.Series(Y[Y != "dog"], dtype=object))
+    assert transfer(source).fit(X, Y).classes_.tolist() == ["ape", "bee", "cat", "dog"]
+
+
+def test_scores_in_the_columns_of_a_table():
+    S = SOURCE.decision_function(X)
+    table = pd.DataFrame(np.hstack([X, S]), columns=list("uvwxy"))
+    clf = transfer(Scores(["ape", "bee", "cat"])).fit(table, Y)
+    np.testing.assert_allclose(clf.beta_, transfer().fit(X, Y).beta_, atol=1e-9)
 
 
 def test_a_source_that_learnt_nothing():

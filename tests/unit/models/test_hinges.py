@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import NonlinearConstraint, minimize
 
+from knowmore import KnowmoreError
 from knowmore.models.hinges import Hinges, interior, projected, subgradient
 
 
@@ -85,6 +86,20 @@ def test_nothing_to_gain_is_no_transfer():
         found = interior(hinges, True)
         assert found.beta.tolist() == [0, 0, 0]
         assert found.gap == 0
+
+
+def test_extreme_scales_end_and_are_no_worse_than_no_transfer():
+    rng = np.random.default_rng(0)
+    for scale in (1e-150, 1e-30, 1e30, 1e100):
+        hinges = Hinges(rng.normal(size=9), scale * rng.normal(size=(9, 3)))
+        for positive in (True, False):
+            found = interior(hinges, positive)
+            assert found.value <= hinges.value(np.zeros(3))
+            assert found.gap >= 0
+    tiny = Hinges(np.array([1e-160, -1, -0.5, -0.2, -2]), rng.normal(size=(5, 3)))
+    assert interior(tiny, True).value <= 1e-160
+    with pytest.raises(KnowmoreError, match="not finite"):
+        interior(Hinges(np.array([np.nan]), np.ones((1, 2))), True)
 
 
 def test_the_projection_is_the_nearest_point_of_the_ball():
