@@ -13,5 +13,6 @@ REPRODUCTIONS = {
     "recognition": "Fifteen Scenes and Caltech-101: recognition rates by several features.",
     "eigenspace-merge": "Kim's slides: merged and split models of faces, against batch.",
     "incremental-lda": "Kim et al.: discriminants learnt bit by bit, against batch.",
+    "n-plus-one": "Kuzborskij et al.: one class more from few examples, against other ways.",
     "subspace-monitor": "Kim's slides: anomalies and changes in a series, El Niño since 1970.",
 }
