@@ -20,6 +20,7 @@ from benchmarks import (
     growth,
     histograms,
     limits,
+    oneshot,
     peers,
     pictures,
     small,
@@ -39,6 +40,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "eigenspaces": eigenspaces.BENCHMARKS,
     "histograms": histograms.BENCHMARKS,
     "pictures": pictures.BENCHMARKS,
+    "oneshot": oneshot.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,
 }
