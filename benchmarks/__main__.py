@@ -25,6 +25,7 @@ from benchmarks import (
     pictures,
     small,
     startup,
+    transfer,
 )
 from benchmarks.scene import FULL, QUICK, Scale
 from benchmarks.table import Benchmark, Row, in_words, show
@@ -41,6 +42,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "histograms": histograms.BENCHMARKS,
     "pictures": pictures.BENCHMARKS,
     "oneshot": oneshot.BENCHMARKS,
+    "transfer": transfer.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,
 }

@@ -10,7 +10,7 @@ from scipy import linalg
 
 
 def covariance(kernel, X, noise):
-    """kappa(X, X) + noise I, (n, n), by scikit-learn's own evaluation."""
+    """kappa(X, X) + noise I, (n, n), by scikit-learn's own evaluation; noise: one or (n,)."""
     return kernel(X) + noise * np.eye(len(X))
 
 
@@ -25,32 +25,48 @@ def solve(K, T):
     return linalg.solve(K, T, assume_a="pos")
 
 
-def scores(kernel, noise, X, T, X_new):
-    """k_*' (K + noise I)^-1 T, (m, M)."""
-    return kernel(X_new, X) @ solve(covariance(kernel, X, noise), T)
+def bordered(K):
+    """[[K, 1], [1', 0]], (n + 1, n + 1): the matrix of a least-squares SVM with a bias."""
+    ones = np.ones((len(K), 1))
+    return np.block([[K, ones], [ones.T, np.zeros((1, 1))]])
 
 
-def variance(kernel, noise, X, X_new):
-    """k_** - k_*' (K + noise I)^-1 k_* + noise, (m,), one by one."""
+def scores(kernel, noise, X, T, X_new, bias=False):
+    """k_*' (K + noise I)^-1 T, (m, M), or with a bias by the whole bordered matrix."""
+    K, k = covariance(kernel, X, noise), kernel(X_new, X)
+    if not bias:
+        return k @ solve(K, T)
+    A = linalg.solve(bordered(K), np.vstack([T, np.zeros((1, T.shape[1]))]))
+    return k @ A[:-1] + A[-1]
+
+
+def variance(kernel, noise, X, X_new, bias=False, noise_new=None):
+    """k_** - k_*' (K + noise I)^-1 k_* + noise, (m,), one by one; with a bias likewise."""
     K = covariance(kernel, X, noise)
+    noise_new = np.full(len(X_new), noise) if noise_new is None else noise_new
     values = []
-    for x in X_new:
+    for x, own in zip(X_new, noise_new, strict=True):
         k = kernel(X, x[None])[:, 0]
-        values.append(kernel(x[None])[0, 0] - k @ solve(K, k) + noise)
+        if bias:
+            k1 = np.append(k, 1.0)
+            explained = k1 @ linalg.solve(bordered(K), k1)
+        else:
+            explained = k @ solve(K, k)
+        values.append(kernel(x[None])[0, 0] - explained + own)
     return np.array(values)
 
 
-def left_out(kernel, noise, X, T, groups):
+def left_out(kernel, noise, X, T, groups, bias=False):
     """Means (n, M) and variances (n,) by one refit for each group."""
     mean, var = np.empty_like(T), np.empty(len(T))
+    noise = np.broadcast_to(noise, len(T))
     for g in set(groups.tolist()):
         out = groups == g
-        mean[out] = scores(kernel, noise, X[~out], T[~out], X[out]) if (~out).any() else 0.0
-        var[out] = (
-            variance(kernel, noise, X[~out], X[out])
-            if (~out).any()
-            else np.diagonal(kernel(X[out])) + noise
-        )
+        if out.all():
+            mean[out], var[out] = 0.0, np.diagonal(kernel(X[out])) + noise[out]
+            continue
+        mean[out] = scores(kernel, noise[~out], X[~out], T[~out], X[out], bias)
+        var[out] = variance(kernel, noise[~out], X[~out], X[out], bias, noise[out])
     return mean, var
 
 

@@ -22,13 +22,14 @@ def tolerance(K, solver="cholesky", dtype=np.float64):
     return 4 * eps * np.linalg.cond(K, 1)
 
 
-def assert_solves(got, want, K, B, *, solver="cholesky", dtype=np.float64, left=None):
+def assert_solves(got, want, K, B, *, solver="cholesky", dtype=np.float64, left=None, bias=False):
     """Is `got` equal to `want` = left' K^-1 B to the error that solving with K must have?
 
     `left` (n, m) defaults to the identity, B is (n, q). Column j of the solution has norm at most
     |K^-1| |b_j|; what an inverse computes is off by a part of that, what a factor computes by a
     part of the norm of the solution itself. A value that the solution is taken from or added to
-    (a prior variance) is rounded too.
+    (a prior variance) is rounded too. With a bias there are v = K^-1 1 and z = v'B / 1'v besides:
+    the solution is K^-1 B - v z', and z is added.
     """
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape
@@ -36,7 +37,13 @@ def assert_solves(got, want, K, B, *, solver="cholesky", dtype=np.float64, left=
         size = np.linalg.norm(np.linalg.solve(K, B), axis=0) if len(K) else np.zeros(B.shape[1])
     else:
         size = np.linalg.norm(B, axis=0) * np.linalg.norm(np.linalg.inv(K), 2)
+    offset = np.zeros(B.shape[1])
+    if bias:
+        v = np.linalg.solve(K, np.ones(len(K)))
+        offset = np.linalg.norm(v) * np.linalg.norm(B, axis=0) / v.sum()
+        size = size + np.linalg.norm(v) * offset
     scale = size[None, :] * (1.0 if left is None else np.linalg.norm(left, axis=0)[:, None])
+    scale = scale + offset
     rounding = 4 * np.finfo(dtype).eps * abs(want).max(initial=0)
     bound = tolerance(K, solver, dtype) * scale + rounding + np.finfo(dtype).tiny
     excess = (abs(got - want) / bound).max(initial=0)

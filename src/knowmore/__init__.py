@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         EigenspacePCA,
         GPClassifier,
         GPRegressor,
+        LSSVMClassifier,
+        NPlusOneClassifier,
+        Scores,
         SubspaceMonitor,
     )
     from knowmore.linalg import Eigenspace, Truncation
@@ -38,6 +41,9 @@ __all__ = [
     "GPClassifier",
     "GPRegressor",
     "KnowmoreError",
+    "LSSVMClassifier",
+    "NPlusOneClassifier",
+    "Scores",
     "SubspaceMonitor",
     "Truncation",
 ]
@@ -50,6 +56,9 @@ _HOMES = {
     "GPClassifier": "knowmore.estimators",
     "GPRegressor": "knowmore.estimators",
     "KnowmoreError": "knowmore.errors",
+    "LSSVMClassifier": "knowmore.estimators",
+    "NPlusOneClassifier": "knowmore.estimators",
+    "Scores": "knowmore.estimators",
     "SubspaceMonitor": "knowmore.estimators",
     "Truncation": "knowmore.linalg",
 }

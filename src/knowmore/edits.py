@@ -18,11 +18,15 @@ Id = int | str
 
 @dataclass(frozen=True, eq=False)
 class Add:
-    """New examples: X (k, d), labels (k,), and their ids, or None for consecutive integers."""
+    """New examples: X (k, d) and labels (k,).
+
+    ids: None for consecutive integers; weights (k,): None for one each.
+    """
 
     X: Array
     labels: Array
     ids: tuple[Id, ...] | None = None
+    weights: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,10 @@ class Remove:
 
 @dataclass(frozen=True, eq=False)
 class Replace:
-    """These examples have other features X (k, d) now, and other labels (k,) unless None."""
+    """These examples have other features X (k, d) now, and other labels (k,) unless None.
+
+    Their weights stay.
+    """
 
     ids: tuple[Id, ...]
     X: Array

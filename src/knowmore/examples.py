@@ -1,4 +1,4 @@
-"""Examples: ids, inputs and labels, and the only place where an id becomes a row."""
+"""Examples: ids, inputs, labels and weights, and the only place where an id becomes a row."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Index:
 @final
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Rows of (id, x, label), immutable; edits give new values and share what stays.
+    """Rows of (id, x, label, weight), immutable; edits give new values and share what stays.
 
     >>> some = Examples.of(np.eye(2), np.array(["a", "b"]))
     >>> some = some.apply(Remove((0,))).apply(Add(np.zeros((1, 2)), np.array(["c"]), ("third",)))
@@ -77,22 +77,30 @@ class Examples:
     _ids: Rows
     _X: Rows
     _labels: Rows
+    _weights: Rows
     _serials: Rows
     _index: _Index
     _next_id: int
 
     @classmethod
-    def of(cls, X: Array, labels: Array, ids: tuple[Id, ...] | None = None) -> Examples:
-        """A first set: X (n, d), labels (n,) or (n, q)."""
+    def of(
+        cls,
+        X: Array,
+        labels: Array,
+        ids: tuple[Id, ...] | None = None,
+        weights: Array | None = None,
+    ) -> Examples:
+        """A first set: X (n, d), labels (n,) or (n, q), weights (n,), None for one each."""
         ids0, serials0 = Rows(np.empty(0, dtype=object)), Rows(np.empty(0, dtype=np.int64))
-        empty = cls(ids0, Rows(X[:0]), Rows(labels[:0]), serials0, _Index({}), 0)
-        return empty._with(X, labels, ids) if len(X) else empty
+        rows = Rows(X[:0]), Rows(labels[:0]), Rows(np.empty(0))
+        empty = cls(ids0, *rows, serials0, _Index({}), 0)
+        return empty._with(X, labels, ids, weights) if len(X) else empty
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rows = self._ids, self._X, self._labels, self._serials
+        rows = self._ids, self._X, self._labels, self._weights, self._serials
         return _restore, (*rows, self._next_id)
 
     @property
@@ -126,6 +134,11 @@ class Examples:
         return self._labels.view
 
     @property
+    def weights(self) -> Array:
+        """How much each example counts, (n,), read-only; one unless something else was said."""
+        return self._weights.view
+
+    @property
     def serials(self) -> Array:
         """The serial numbers of the rows, (n,), ascending."""
         return self._serials.view
@@ -142,14 +155,14 @@ class Examples:
     def apply(self, edit: Edit) -> Examples:
         """The examples after one edit; an edit that cannot be done raises and nothing changes."""
         match edit:
-            case Add(X, labels, ids):
-                return self._with(X, labels, ids)
+            case Add(X, labels, ids, weights):
+                return self._with(X, labels, ids, weights)
             case Remove(ids):
                 return self._without(self.rows(ids))
             case Replace(ids, X, labels):
                 rows = self.rows(ids)
                 labels = self.labels[rows] if labels is None else labels
-                return self._without(rows)._with(X, labels, ids)
+                return self._without(rows)._with(X, labels, ids, self.weights[rows])
             case Relabel(ids, labels):
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
@@ -169,7 +182,9 @@ class Examples:
         kept = len(mine) if shared.all() else int(shared.argmin())
         return np.flatnonzero(~_among(theirs, mine[:kept])), len(mine) - kept
 
-    def _with(self, X: Array, labels: Array, ids: tuple[Id, ...] | None) -> Examples:
+    def _with(
+        self, X: Array, labels: Array, ids: tuple[Id, ...] | None, weights: Array | None
+    ) -> Examples:
         if ids is None:
             ids = tuple(range(self._next_id, self._next_id + len(X)))
         if len(ids) != len(X):
@@ -188,6 +203,7 @@ class Examples:
             self._ids.append(names),
             self._X.append(X),
             self._labels.append(labels),
+            self._weights.append(np.ones(len(ids)) if weights is None else weights),
             self._serials.append(serials),
             self._index.extended(dict(zip(ids, serials.tolist(), strict=True))),
             max([self._next_id, *integers]),
@@ -200,8 +216,8 @@ class Examples:
         # The index keeps the names of what was removed, until they are the larger part of it.
         crowded = len(self._index.serials) > 2 * len(ids) + 100
         index = _Index.of(ids, serials) if crowded else self._index
-        X, labels = self._X.keep(kept), self._labels.keep(kept)
-        return Examples(ids, X, labels, serials, index, self._next_id)
+        X, labels, weights = (each.keep(kept) for each in (self._X, self._labels, self._weights))
+        return Examples(ids, X, labels, weights, serials, index, self._next_id)
 
     def _holds(self, one: Id) -> bool:
         serial = self._index.serials.get(one)
@@ -219,10 +235,12 @@ class Examples:
         return f"The model holds no example {_some(ids)}. {hint}"
 
 
-def _restore(ids: Rows, X: Rows, labels: Rows, serials: Rows, next_id: int) -> Examples:
+def _restore(
+    ids: Rows, X: Rows, labels: Rows, weights: Rows, serials: Rows, next_id: int
+) -> Examples:
     """Examples as they were when they were pickled, and nothing of what they had been."""
     _serials.pass_over(int(serials.view.max(initial=-1)))
-    return Examples(ids, X, labels, serials, _Index.of(ids, serials), next_id)
+    return Examples(ids, X, labels, weights, serials, _Index.of(ids, serials), next_id)
 
 
 def _among(some: Array, others: Array) -> Array:

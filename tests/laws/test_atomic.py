@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from knowmore import EigenspaceLDA, EigenspacePCA, GPClassifier
+from knowmore import (
+    EigenspaceLDA,
+    EigenspacePCA,
+    GPClassifier,
+    LSSVMClassifier,
+    NPlusOneClassifier,
+)
 
 
 class Injected(Exception):
@@ -97,6 +103,36 @@ def test_a_fault_while_a_question_folds_edits_loses_none(operation, solver):
             continue
         break
     assert step > 5, "no step was hit"
+
+
+TRANSFERS = {
+    "fit": lambda clf, X: clf.fit(X[:5] + 1, [0, 1, 2, 3, 3]),
+    "add": lambda clf, X: clf.add(X[:3] + 2, [3, 0, 1]),
+    "remove": lambda clf, X: clf.remove([0, 5]),
+    "replace": lambda clf, X: clf.replace([3, 4], X[:2] + 2, [0, 3]),
+    "relabel": lambda clf, X: clf.relabel([3], [2]),
+}
+
+
+@pytest.mark.parametrize("operation", TRANSFERS)
+@pytest.mark.parametrize("C", [10.0, 1e14])
+def test_a_fault_at_any_step_of_a_transfer_changes_nothing(operation, C):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 4
+    source = LSSVMClassifier(RBF(0.5)).fit(X[y < 3], y[y < 3])
+    clf = NPlusOneClassifier(source, RBF(0.5), C=C).fit(X, y)
+    before, state = clf.decision_function(X), vars(clf).copy()
+    for step in range(1, 10_000):
+        try:
+            with FaultAt(step):
+                TRANSFERS[operation](clf, X)
+        except Injected:
+            assert vars(clf) == state
+            np.testing.assert_array_equal(clf.decision_function(X), before)
+            continue
+        break
+    assert step > 10, "no step was hit"
+    assert vars(clf) != state
 
 
 SUBSPACES = {

@@ -9,6 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 import knowmore
+from knowmore import LSSVMClassifier
 from knowmore.estimators.living import LivingEstimator
 from laws.laws import EXEMPT, LAWS, laws_for
 
@@ -23,19 +24,36 @@ SETTINGS = {
     "inverse-direct": {"solver": "inverse", "update": "direct", "kernel": RBF(1.0)},
     "inverse-iterative": {"solver": "inverse", "update": "iterative", "noise": 1e-4},
 }
+rng = np.random.default_rng(2)
+SOURCE = LSSVMClassifier(RBF(1.0)).fit(rng.normal(size=(30, 3)), np.arange(30) % 3)
+MORE = {
+    "LSSVMClassifier": {"balanced": {"class_weight": "balanced"}, "no-bias": {"bias": False}},
+    "NPlusOneClassifier": {"no-bias": {"bias": False}, "any-sign": {"positive": False}},
+}
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+def settings_of(estimator):
+    """The settings by name, in the words of the estimator: C is 1 / noise."""
+    for name, given in (SETTINGS | MORE.get(estimator.__name__, {})).items():
+        words = dict(given)
+        if estimator.__name__ in MORE:
+            words["C"] = 1 / words.pop("noise", 0.1)
+        if estimator.__name__ == "NPlusOneClassifier":
+            words["source"] = SOURCE
+        yield name, words
+
+
 @pytest.mark.parametrize(
-    ("estimator", "law"),
+    ("make", "law"),
     [
-        pytest.param(each, law, id=f"{each.__name__}-{law.__name__}")
+        pytest.param(partial(each, **words), law, id=f"{each.__name__}-{law.__name__}-{name}")
         for each in LIVING
         for law in laws_for(each)
+        for name, words in settings_of(each)
     ],
 )
-def test_law(estimator, law, settings):
-    law(partial(estimator, **SETTINGS[settings]), np.random.default_rng(20))
+def test_law(make, law):
+    law(make, np.random.default_rng(20))
 
 
 def test_living_estimators_are_found():

@@ -2,7 +2,18 @@
 
 from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
 from knowmore.estimators.lda import EigenspaceLDA
+from knowmore.estimators.least_squares import LSSVMClassifier
 from knowmore.estimators.monitor import SubspaceMonitor
+from knowmore.estimators.n_plus_one import NPlusOneClassifier, Scores
 from knowmore.estimators.pca import EigenspacePCA
 
-__all__ = ["EigenspaceLDA", "EigenspacePCA", "GPClassifier", "GPRegressor", "SubspaceMonitor"]
+__all__ = [
+    "EigenspaceLDA",
+    "EigenspacePCA",
+    "GPClassifier",
+    "GPRegressor",
+    "LSSVMClassifier",
+    "NPlusOneClassifier",
+    "Scores",
+    "SubspaceMonitor",
+]

@@ -189,6 +189,40 @@ def choice(name: str, value: Any, allowed: Collection[str]) -> None:
         raise InvalidInput(f"{name}={value!r} is not known. Choose one of {words}.")
 
 
+def sample_weights(weights: Any, k: int) -> Array | None:
+    """The weights of k examples, (k,), finite and above zero; None if none are given."""
+    if weights is None:
+        return None
+    with _translated():
+        values = check_array(
+            weights,
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_all_finite=False,
+            input_name="sample_weight",
+        )
+    if values.shape != (k,):
+        raise InvalidInput(
+            f"sample_weight has shape {values.shape}, but there are {k} examples. Give one each."
+        )
+    bad = np.flatnonzero(~((values > 0) & (values < np.inf)))
+    if len(bad):
+        raise InvalidInput(
+            f"sample_weight has {values[bad[0]]} at position {bad[0]}, but a weight is above zero "
+            f"and finite. Leave out an example that is not to count."
+        )
+    return np.asarray(values)
+
+
+def positive(name: str, value: Any) -> float:
+    """The value as a float that is finite and above zero."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise InvalidInput(f"{name}={value!r} is not a number. Give one above zero.")
+    if not 0 < float(value) < np.inf:
+        raise InvalidInput(f"{name}={value!r}, but it must be above zero and finite.")
+    return float(value)
+
+
 def noise_level(noise: Any) -> float:
     """The noise variance as a float that is finite and not negative."""
     if isinstance(noise, (bool, np.bool_)) or not isinstance(noise, Real):

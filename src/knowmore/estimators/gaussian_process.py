@@ -7,18 +7,57 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, logsumexp
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 
-from knowmore.estimators.checks import among, class_labels, inputs, real_values
+from knowmore.estimators.checks import inputs, noise_level, real_values
+from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.living import LivingEstimator
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel
+from knowmore.linalg import Factor
 from knowmore.models import GP, targets
 from knowmore.models.targets import Coding
 
 Array = npt.NDArray[Any]
 
 
+class GaussianProcess(LivingEstimator[GP]):
+    """The parameters and questions that classification and regression have in common."""
+
+    _coding: Coding
+
+    def __init__(
+        self,
+        kernel: AnyKernel | None = None,
+        noise: float = 0.1,
+        *,
+        solver: str = "cholesky",
+        update: str = "auto",
+        dtype: str = "float64",
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.solver = solver
+        self.update = update
+        self.dtype = dtype
+
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> GP:
+        return GP.of(kernel, noise_level(self.noise), examples, type(self)._coding, empty)
+
+    def _settings(self, model: GP) -> dict[str, Any]:
+        return {"kernel": model.covariance.kernel, "noise": model.covariance.noise}
+
+    def predict_variance(self, X: Any) -> Array:
+        """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
+        return self._asked().variance(inputs(self, X, reset=False))
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(T | X), summed over the target columns."""
+        return self._asked().log_marginal_likelihood()
+
+
 @final
-class GPClassifier(ClassifierMixin, LivingEstimator):
+class GPClassifier(LivingClassifier[GP], GaussianProcess):
     """A multi-class Gaussian-process classifier that keeps learning and forgets exactly.
 
     One-vs-all regression on labels of -1 and 1 (Lütz, Rodner and Denzler): the score of class c is
@@ -47,37 +86,7 @@ class GPClassifier(ClassifierMixin, LivingEstimator):
     array(['mild'], dtype='<U4')
     """
 
-    @property
-    def _coding(self) -> Coding:
-        return targets.one_vs_all
-
-    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return class_labels(y, k, held)
-
-    def _prediction(self, model: GP, scores: Array) -> Array:
-        return np.asarray(model.targets.names[scores.argmax(axis=1)])
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """scikit-learn's word for `add`. Classes that are declared bind y; none need be."""
-        among(y, classes)
-        self.add(X, y)
-        return self
-
-    @property
-    def classes_(self) -> Array:
-        """The classes that have examples now, (M,), sorted."""
-        self._check_fitted()
-        return np.unique(self._state.examples.labels)
-
-    def predict(self, X: Any) -> Array:
-        """The class of the largest score, (m,). Eq. (5)."""
-        model = self._asked()
-        return self._prediction(model, model.mean(inputs(self, X, reset=False)))
-
-    def decision_function(self, X: Any) -> Array:
-        """The scores mu_*^(c), (m, M), columns as in `classes_`; (m,), the second's, if two."""
-        scores = self._asked().mean(inputs(self, X, reset=False))
-        return scores[:, 1] if scores.shape[1] == 2 else scores
+    _coding = staticmethod(targets.one_vs_all)
 
     def predict_proba(self, X: Any) -> Array:
         """Phi(mu_*^(c) / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`.
@@ -90,7 +99,7 @@ class GPClassifier(ClassifierMixin, LivingEstimator):
 
 
 @final
-class GPRegressor(RegressorMixin, LivingEstimator):
+class GPRegressor(RegressorMixin, GaussianProcess):
     """Gaussian-process regression that keeps learning and forgets exactly.
 
     mu_* = k_*' (K + sigma^2 I)^-1 t (eq. 2, Lütz, Rodner and Denzler) for targets t (n,) or (n, q);
@@ -102,9 +111,7 @@ class GPRegressor(RegressorMixin, LivingEstimator):
     array([0.98])
     """
 
-    @property
-    def _coding(self) -> Coding:
-        return targets.real_values
+    _coding = staticmethod(targets.real_values)
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
         return real_values(y, k, held)
@@ -117,9 +124,9 @@ class GPRegressor(RegressorMixin, LivingEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`."""
-        self.add(X, y)
+        self.add(X, y, sample_weight=sample_weight)
         return self
 
     def predict(self, X: Any) -> Array:

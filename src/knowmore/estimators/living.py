@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace, as_ids
 from knowmore.errors import InvalidInput, NoExamples, NotFitted
-from knowmore.estimators.checks import choice, group_names, inputs, noise_level
+from knowmore.estimators.checks import choice, group_names, inputs, sample_weights
 from knowmore.estimators.shell import (
     beginning,
     publishing,
@@ -23,10 +23,11 @@ from knowmore.estimators.shell import (
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.models import GP, LeftOut
-from knowmore.models.targets import Coding
+from knowmore.models import LeftOut, Model
 
 Array = npt.NDArray[Any]
+
+M = TypeVar("M", bound=Model)
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
@@ -38,33 +39,29 @@ class _State(NamedTuple):
     step. One attribute holds all three, so that an edit is one assignment.
     """
 
-    model: GP
+    model: Any
     examples: Examples
     peak: float
 
 
-class LivingEstimator(BaseEstimator, ABC):
-    """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit."""
+class LivingEstimator(BaseEstimator, ABC, Generic[M]):
+    """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit.
 
-    def __init__(
-        self,
-        kernel: AnyKernel | None = None,
-        noise: float = 0.1,
-        *,
-        solver: str = "cholesky",
-        update: str = "auto",
-        dtype: str = "float64",
-    ) -> None:
-        self.kernel = kernel
-        self.noise = noise
-        self.solver = solver
-        self.update = update
-        self.dtype = dtype
+    M is the frozen model behind it.
+    """
 
-    @property
+    kernel: AnyKernel | None
+    solver: str
+    update: str
+    dtype: str
+
     @abstractmethod
-    def _coding(self) -> Coding:
-        """How labels become targets."""
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> M:
+        """The batch fit; `empty` is a factor of size 0."""
+
+    @abstractmethod
+    def _settings(self, model: M) -> dict[str, Any]:
+        """What two models must agree in to be merged."""
 
     @abstractmethod
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
@@ -72,27 +69,30 @@ class LivingEstimator(BaseEstimator, ABC):
 
     # -- learning ----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, ids: Any = None) -> Self:
-        """Learn X (n, d), y from scratch. `ids`: unique strings or integers; default 0, 1, ..."""
+    def fit(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Self:
+        """Learn X (n, d), y from scratch. `ids`: unique strings or integers; default 0, 1, ...
+
+        sample_weight (n,): an example of weight w counts like w examples at the same place.
+        """
         with unchanged_on_error(self):
-            X = inputs(self, X, reset=True)
-            labels = self._labels(y, len(X), None)
-            examples = Examples.of(X, labels, None if ids is None else as_ids(ids))
-            kernel = median_rbf(X) if self.kernel is None else _own(self.kernel)
-            noise = noise_level(self.noise)
-            model = GP.of(kernel, noise, examples, self._coding, self._empty_factor())
+            X = self._inputs(X, reset=True)
+            labels, weights = self._labels(y, len(X), None), sample_weights(sample_weight, len(X))
+            examples = Examples.of(X, labels, None if ids is None else as_ids(ids), weights)
+            self._admit(examples)
+            model = self._batch(self._own_kernel(X), examples, self._empty_factor())
             self._state = _State(model, examples, model.covariance.peak)
         return self
 
-    def add(self, X: Any, y: Any, ids: Any = None) -> Array:
+    def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes."""
         if not self.__sklearn_is_fitted__():
             with beginning:
                 if not self.__sklearn_is_fitted__():
-                    return self.fit(X, y, ids).ids_
-        X = inputs(self, X, reset=False)
+                    return self.fit(X, y, ids, sample_weight).ids_
+        X = self._inputs(X, reset=False)
         labels = self._labels(y, len(X), self._state.examples.labels)
-        return self._apply(Add(X, labels, None if ids is None else as_ids(ids)))
+        weights = sample_weights(sample_weight, len(X))
+        return self._apply(Add(X, labels, None if ids is None else as_ids(ids), weights))
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.
@@ -106,7 +106,7 @@ class LivingEstimator(BaseEstimator, ABC):
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
         """Give these examples other features X (k, d), and other labels unless y is None."""
         self._check_fitted()
-        ids, X = as_ids(ids), inputs(self, X, reset=False)
+        ids, X = as_ids(ids), self._inputs(X, reset=False)
         if len(ids) != len(X):
             raise InvalidInput(
                 f"{len(ids)} examples are to be replaced, but X has {len(X)} rows. Give one each."
@@ -116,24 +116,23 @@ class LivingEstimator(BaseEstimator, ABC):
         return self
 
     def relabel(self, ids: Any, y: Any) -> Self:
-        """Give these examples other labels. No matrix is touched."""
+        """Give these examples other labels. No matrix is touched, unless weights go by class."""
         self._check_fitted()
         ids = as_ids(ids)
         self._apply(Relabel(ids, self._labels(y, len(ids), self._state.examples.labels)))
         return self
 
     def merge(self, other: Self) -> Self:
-        """Learn all examples of another estimator of the same kind, kernel and noise.
+        """Learn all examples of another estimator of the same kind, kernel and settings.
 
         The two must not share an id.
         """
         self._check_fitted()
         same_kind(self, other)
         other._check_fitted()
-        mine, theirs = self._state.model.covariance, other._state.model.covariance
-        for name in "kernel", "noise":
-            here, there = getattr(mine, name), getattr(theirs, name)
-            if here != there:
+        mine, theirs = (each._settings(each._state.model) for each in (self, other))
+        for name, here in mine.items():
+            if here != (there := theirs[name]):
                 raise InvalidInput(
                     f"The two models differ in {name}: {here!r} here, {there!r} there. "
                     f"Models merge only if they agree: fit both with the same {name}."
@@ -142,14 +141,10 @@ class LivingEstimator(BaseEstimator, ABC):
         same_features(self, other)
         if len(joining):
             labels = self._labels(joining.labels, len(joining), self._state.examples.labels)
-            self._apply(Add(joining.X, labels, joining.names))
+            self._apply(Add(joining.X, labels, joining.names, joining.weights))
         return self
 
     # -- asking ------------------------------------------------------------------------------
-
-    def predict_variance(self, X: Any) -> Array:
-        """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
-        return self._asked().variance(inputs(self, X, reset=False))
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """What the model would say of each example had it never seen it, in closed form.
@@ -167,25 +162,22 @@ class LivingEstimator(BaseEstimator, ABC):
             examples.ids, examples.labels, scores, variance, self._prediction(model, scores)
         )
 
-    def log_marginal_likelihood(self) -> float:
-        """log p(T | X), summed over the target columns."""
-        return self._asked().log_marginal_likelihood()
-
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples; a few roundings if not at all.
 
-        The backward error of its coefficients: see `GP.residual`.
+        The backward error of its coefficients: see `Covariance.residual`.
         """
         return self._asked().residual()
 
     @property
-    def model_(self) -> GP:
+    def model_(self) -> M:
         """The frozen value behind the estimator, up to date with all edits."""
         self._check_fitted()
         state = self._state
-        if state.model.examples is state.examples:
-            return state.model
-        model = state.model.follow(state.examples)
+        model = cast("M", state.model)
+        if model.examples is state.examples:
+            return model
+        model = model.follow(state.examples)
         self._publish(state, state._replace(model=model))
         return model
 
@@ -199,7 +191,8 @@ class LivingEstimator(BaseEstimator, ABC):
     def kernel_(self) -> AnyKernel:
         """The kernel in use."""
         self._check_fitted()
-        return self._state.model.covariance.kernel
+        kernel: AnyKernel = self._state.model.covariance.kernel
+        return kernel
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
@@ -214,8 +207,19 @@ class LivingEstimator(BaseEstimator, ABC):
     # -- inside ------------------------------------------------------------------------------
 
     @abstractmethod
-    def _prediction(self, model: GP, scores: Array) -> Array:
+    def _prediction(self, model: M, scores: Array) -> Array:
         """What is predicted at these scores (m, M)."""
+
+    def _inputs(self, X: Any, *, reset: bool) -> Array:
+        """X as the model has it, (k, d)."""
+        return inputs(self, X, reset=reset)
+
+    def _admit(self, examples: Examples) -> None:
+        """Complain of examples that there can be no model of."""
+
+    def _own_kernel(self, X: Array) -> AnyKernel:
+        """The kernel as ours to keep, made for these inputs (n, d)."""
+        return median_rbf(X) if self.kernel is None else _own(self.kernel)
 
     def _apply(self, edit: Edit) -> Array:
         """Take an edit and return the new ids. What may fail is done before the edit counts.
@@ -228,7 +232,8 @@ class LivingEstimator(BaseEstimator, ABC):
             covariance = before.model.covariance
             if isinstance(edit, (Add, Replace)):
                 peak = max(peak, covariance.peak_of(edit.X))
-            certain = covariance.is_certain(len(examples), peak)
+            self._admit(examples)
+            certain = covariance.is_certain(examples, peak)
             model = before.model if certain else before.model.follow(examples)
             new = examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)
             if self._publish(before, _State(model, examples, peak)):
@@ -242,7 +247,7 @@ class LivingEstimator(BaseEstimator, ABC):
                 self._state = after
             return current
 
-    def _asked(self) -> GP:
+    def _asked(self) -> M:
         """The model, ready for a question."""
         model = self.model_
         if len(model.examples) == 0:

@@ -192,7 +192,7 @@ def _inverted(kernel: AnyKernel, examples: Examples, update: Update) -> GP:
     K = corner(kernel, examples.X)
     K[np.diag_indices_from(K)] += NOISE
     factor = Inverse(update=update, patience=inf).append(np.empty((0, len(K))), K)
-    targets = one_vs_all(examples.labels)
+    targets = one_vs_all(examples)
     covariance = Covariance(kernel, NOISE, examples, factor)
     return GP(covariance, one_vs_all, targets, targets.basis[:0])
 

@@ -1,7 +1,7 @@
 """Inputs to Gram blocks; knows neither factor nor label."""
 
 from knowmore.kernels.blocks import AnyKernel, corner, cross, diagonal, is_positive
-from knowmore.kernels.columns import On, column_weights
+from knowmore.kernels.columns import On, beneath, column_weights, on
 from knowmore.kernels.distances import squared_distances
 from knowmore.kernels.histograms import (
     AdditiveChiSquared,
@@ -20,11 +20,13 @@ __all__ = [
     "HistogramIntersection",
     "On",
     "Task",
+    "beneath",
     "column_weights",
     "corner",
     "cross",
     "diagonal",
     "is_positive",
     "median_rbf",
+    "on",
     "squared_distances",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -130,3 +132,26 @@ class On(Kernel):
         block = ":".join("" if end is None else str(end) for end in (at.start, at.stop))
         block += "" if at.step is None else f":{at.step}"
         return f"On({block}, {self.kernel!r}{'' if self.weights is None else ', weighted'})"
+
+
+@final
+@dataclass(frozen=True)
+class _FunctionOn:
+    """A kernel that is a plain function, on some of the columns."""
+
+    columns: slice
+    kernel: Callable[[Array, Array], Array]
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        return self.kernel(X[:, self.columns], Y[:, self.columns])
+
+
+def on(columns: slice, kernel: Any) -> Any:
+    """`On` for any kind of kernel: scikit-learn's, or a function of X (n, d) and Y (m, d)."""
+    kind = On if isinstance(kernel, Kernel) else _FunctionOn
+    return kind(columns, kernel)
+
+
+def beneath(kernel: Any) -> Any:
+    """The kernel that `on` was given."""
+    return kernel.kernel

@@ -2,17 +2,27 @@
 
 from knowmore.models.covariance import Covariance
 from knowmore.models.discriminant import ClassMeans, Discriminant
-from knowmore.models.gp import GP, LeftOut
+from knowmore.models.gp import GP
+from knowmore.models.loo import LeftOut
+from knowmore.models.lssvm import LSSVM
+from knowmore.models.model import Model
+from knowmore.models.nplusone import NPlusOne, Shifted
 from knowmore.models.targets import Targets, one_vs_all, real_values
+from knowmore.models.weights import Weighting
 from knowmore.models.window import Window, lagged
 
 __all__ = [
     "GP",
+    "LSSVM",
     "ClassMeans",
     "Covariance",
     "Discriminant",
     "LeftOut",
+    "Model",
+    "NPlusOne",
+    "Shifted",
     "Targets",
+    "Weighting",
     "Window",
     "lagged",
     "one_vs_all",

@@ -1,13 +1,14 @@
 """The label-free half of every kernel model: the covariance of the examples it holds.
 
-K~ = kappa(X, X) + sigma^2 I and its factor. Labels do not enter, so relabelling touches no matrix
-and the predictive variance is one for all classes.
+K~ = kappa(X, X) + sigma^2 diag(1 / w) and its factor; the weights w are one unless given. Labels do
+not enter, so relabelling touches no matrix and the predictive variance is one for all classes.
+(Weights by class are the exception: they follow the labels.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -19,6 +20,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
+from knowmore.models.weights import Weighting
 
 Array = npt.NDArray[Any]
 
@@ -29,18 +31,27 @@ _NUMBERS = 2**23
 @final
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """kernel, noise sigma^2, examples, and the factor of K~; immutable."""
+    """kernel, noise sigma^2, examples, their weights, and the factor of K~; immutable."""
 
     kernel: AnyKernel
     noise: float
     examples: Examples
     factor: Factor
+    weighting: Weighting = field(default_factory=Weighting)
 
     @classmethod
-    def of(cls, kernel: AnyKernel, noise: float, examples: Examples, empty: Factor) -> Covariance:
+    def of(
+        cls,
+        kernel: AnyKernel,
+        noise: float,
+        examples: Examples,
+        empty: Factor,
+        weighting: Weighting | None = None,
+    ) -> Covariance:
         """The covariance of `examples`, factorised from scratch; `empty` is a factor of size 0."""
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
-        batch = cls(kernel, noise, nothing, empty.with_update("auto")).follow(examples)
+        begin = cls(kernel, noise, nothing, empty.with_update("auto"), weighting or Weighting())
+        batch = begin.follow(examples)
         return replace(batch, factor=batch.factor.with_update(empty.update))
 
     @property
@@ -48,26 +59,39 @@ class Covariance:
         """The inputs, (n, d)."""
         return self.examples.X
 
+    @cached_property
+    def weights(self) -> Array:
+        """The weights w of the examples, (n,)."""
+        return self.weighting(self.examples)
+
     def follow(self, examples: Examples) -> Covariance:
         """The covariance of `examples`, by the smallest update that leads there."""
         deleted, appended = examples.since(self.examples)
-        factor = self.factor
+        factor, weights = self.factor, self.weighting(examples)
+        kept = np.delete(self.weights, deleted) if len(deleted) else self.weights
+        if not np.array_equal(kept, weights[: len(kept)]):
+            # Others weigh less or more now: from the first of these on the factor is made anew.
+            first = int(np.argmin(kept == weights[: len(kept)]))
+            stay = np.delete(np.arange(factor.size), deleted)[:first]
+            deleted, appended = np.delete(np.arange(factor.size), stay), len(examples) - first
         if len(deleted):
-            if self.is_certain(len(examples), self.peak) and factor.regrows(deleted):
+            if self.is_certain(examples, self.peak) and factor.regrows(deleted):
                 deleted = np.arange(deleted[0], factor.size)
                 appended = len(examples) - int(deleted[0])
             factor = factor.delete(deleted)
         for begin in range(len(examples) - appended, len(examples), factor.block):
             end = min(begin + factor.block, len(examples))
-            factor = self._append(factor, examples, begin, end)
+            factor = self._append(factor, examples, self.noise / weights[begin:end], begin)
         return replace(self, examples=examples, factor=factor)
 
-    def _append(self, factor: Factor, examples: Examples, begin: int, end: int) -> Factor:
+    def _append(self, factor: Factor, examples: Examples, noises: Array, begin: int) -> Factor:
+        """The factor with as many more examples, from `begin` on, as there are `noises`."""
+        end = begin + len(noises)
         X = examples.X[begin:end]
         held = examples.X[:begin]
         N = corner(self.kernel, X)
         C = cross(self.kernel, held, X) if begin else np.empty((0, end))
-        N.flat[:: len(N) + 1] += self.noise
+        N.flat[:: len(N) + 1] += noises
         if not (np.isfinite(C.sum()) and abs(N).max() <= float(np.finfo(factor.dtype).max)):
             ids = examples.ids[begin:end].tolist()
             raise InvalidInput(
@@ -119,14 +143,18 @@ class Covariance:
             reach = np.einsum("ij,ij->i", X, X).max(initial=0)
         return float(diagonal(self.kernel, X).max(initial=0)) if np.isfinite(reach) else np.inf
 
-    def is_certain(self, n: int, peak: float) -> bool:
-        """Is a factorisation of n such examples sure to succeed?
+    def is_certain(self, examples: Examples, peak: float) -> bool:
+        """Is a factorisation of these examples, of kappa(x, x) at most `peak`, sure to succeed?
 
         Rounding perturbs K~ by at most about n^2 eps max K~_ii (Higham, Accuracy and Stability,
         theorem 10.7); noise above that keeps a positive kernel's matrix positive definite.
         """
+        if not is_positive(self.kernel):
+            return False
+        weights = self.weighting(examples)
+        least, most = self.noise / weights.max(initial=1), self.noise / weights.min(initial=1)
         eps = float(np.finfo(self.factor.dtype).eps)
-        return is_positive(self.kernel) and self.noise > 4 * n**2 * eps * (peak + self.noise)
+        return bool(least > 4 * len(examples) ** 2 * eps * (peak + most))
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -134,8 +162,13 @@ class Covariance:
         """k_* = kappa(X_held, X), (n, m)."""
         return cross(self.kernel, self.X, X)
 
+    def weighted(self, X: Array, A: Array) -> Array:
+        """Sums of kernel values: kappa(X, X_held) A, (m, M)."""
+        sums = [self.cross(part).T @ A for part in self.parts(X)]
+        return np.concatenate(sums or [np.zeros((0, A.shape[1]))])
+
     def variance(self, X: Array) -> Array:
-        """k_** - k_*' K~^-1 k_* + sigma^2, (m,). Eq. (3), Lütz et al."""
+        """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
         with threads_for(self.factor.size**2, 1 + len(X)):
             explained = [
                 np.einsum("ij,ij->j", H, H)
@@ -158,6 +191,21 @@ class Covariance:
             rows = slice(begin, begin + len(part))
             K = np.array(self.cross(part).T)
             K[:, rows] = corner(self.kernel, part)
-            K[:, rows] += self.noise * np.eye(len(part))
+            K[:, rows] += np.diag(self.noise / self.weights[rows])
             yield rows, K
             begin = rows.stop
+
+    def residual(self, A: Array, T: Array) -> float:
+        """How far A (n, M) is from K~^-1 T.
+
+        The backward error |T - K~A| / (|K~| |A| + |T|), Frobenius norms: the smallest relative
+        change of K~ and T for which A is exact (Rigal and Gaches). The kernel is evaluated anew,
+        so this takes about as long as a prediction for all examples.
+        """
+        R, square = np.empty_like(T), 0.0
+        for rows, K in self.matrix_rows():
+            R[rows] = T[rows] - K @ A
+            square += float(np.einsum("ij,ij->", K, K))
+        norm = np.linalg.norm
+        scale = float(np.sqrt(square) * norm(A) + norm(T))
+        return float(norm(R)) / scale if scale else 0.0

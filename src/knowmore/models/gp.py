@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import log, pi
 from typing import Any, final
 
@@ -15,25 +15,11 @@ from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
-from knowmore.models.loo import leave_group_out, leave_one_out
+from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
 from knowmore.models.targets import Coding, Targets
+from knowmore.models.weights import Weighting
 
 Array = npt.NDArray[Any]
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LeftOut:
-    """What the model says of each example when that example, or its group, is left out.
-
-    scores (n, M), variance (n,) with the noise included, in the order of ids and labels.
-    """
-
-    ids: Array
-    labels: Array
-    scores: Array
-    variance: Array
-    predicted: Array
 
 
 @final
@@ -41,7 +27,8 @@ class LeftOut:
 class GP:
     """An immutable Gaussian process; `follow` gives the process of other examples.
 
-    n examples, M target columns. `head` is as much of `half` as was known when this was made.
+    n examples, M target columns, a basis of M + r. `head` is as much of `half` as was known when
+    this was made.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore.linalg import Cholesky
@@ -59,11 +46,17 @@ class GP:
 
     @classmethod
     def of(
-        cls, kernel: AnyKernel, noise: float, examples: Examples, coding: Coding, empty: Factor
+        cls,
+        kernel: AnyKernel,
+        noise: float,
+        examples: Examples,
+        coding: Coding,
+        empty: Factor,
+        weighting: Weighting | None = None,
     ) -> GP:
         """The batch fit."""
-        covariance = Covariance.of(kernel, noise, examples, empty)
-        targets = coding(examples.labels)
+        covariance = Covariance.of(kernel, noise, examples, empty, weighting)
+        targets = coding(examples)
         return cls(covariance, coding, targets, targets.basis[:0])
 
     @property
@@ -73,38 +66,41 @@ class GP:
 
     def follow(self, examples: Examples) -> GP:
         """The batch fit of `examples`, by the smallest update that leads there."""
-        targets = self.coding(examples.labels)
+        targets = self.coding(examples)
         with threads_for(len(examples) ** 2, 1 + len(targets.names)):
             covariance = self.covariance.follow(examples)
-        known = self.__dict__.get("half", self.head)[: self._unchanged(examples)]
+        known = self.__dict__.get("half", self.head)[: self._unchanged(covariance)]
         return GP(covariance, self.coding, targets, targets.carry(self.targets, known))
 
-    def _unchanged(self, examples: Examples) -> int:
-        """How many leading rows have the same example and the same label there."""
+    def _unchanged(self, covariance: Covariance) -> int:
+        """How many leading rows have the same example, label and weight there."""
+        examples, weights = covariance.examples, covariance.weights
         deleted, _ = examples.since(self.examples)
         rows = int(deleted[0]) if len(deleted) else len(self.examples)
         differs = examples.labels[:rows] != self.examples.labels[:rows]
-        if not differs.any():
-            return rows
-        return int(differs.reshape(rows, -1).any(axis=1).argmax())
+        differs = differs.any(axis=tuple(range(1, differs.ndim)))
+        differs |= weights[:rows] != self.covariance.weights[:rows]
+        return int(differs.argmax()) if differs.any() else rows
 
     @cached_property
     def half(self) -> Array:
-        """The first half of the solve for the coefficients, (n, M): an append extends it."""
+        """The first half of the solve for the coefficients, (n, M + r): an append extends it."""
         return self.covariance.factor.forward(self.targets.basis, self.head)
+
+    @cached_property
+    def solved(self) -> Array:
+        """K~^-1 applied to the basis of the targets, (n, M + r)."""
+        return self.covariance.factor.backward(self.half).astype(float)
 
     @cached_property
     def coefficients(self) -> Array:
         """A = K~^-1 T, (n, M)."""
-        A = self.covariance.factor.backward(self.half).astype(float)
-        return np.asarray(A @ self.targets.mix)
+        return np.asarray(self.solved @ self.targets.mix)
 
     def mean(self, X: Array) -> Array:
         """mu_* = k_*' K~^-1 T, (m, M). Eqs. (2) and (4), Lütz et al."""
         with threads_for(len(self.examples) ** 2, 1 + len(self.targets.names)):
-            A = self.coefficients
-            scores = [self.covariance.cross(part).T @ A for part in self.covariance.parts(X)]
-        return np.concatenate(scores or [np.zeros((0, A.shape[1]))])
+            return self.covariance.weighted(X, self.coefficients)
 
     def variance(self, X: Array) -> Array:
         """sigma_*^2, (m,), the noise included. Eq. (3)."""
@@ -114,8 +110,8 @@ class GP:
         """Means (n, M) and variances (n,) of the examples by those of other groups."""
         factor, A, T = self.covariance.factor, self.coefficients, self.targets.T
         if groups is None:
-            return leave_one_out(factor, A, T)
-        return leave_group_out(factor, A, T, groups)
+            return leave_one_out(factor.inverse_diagonal(), A, T)
+        return leave_group_out(partial(inverse_block, factor), A, T, groups)
 
     def log_marginal_likelihood(self) -> float:
         """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi, summed over the M columns."""
@@ -128,15 +124,6 @@ class GP:
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples.
 
-        The backward error |T - K~A| / (|K~| |A| + |T|), Frobenius norms: the smallest relative
-        change of K~ and T for which the coefficients are exact (Rigal and Gaches). The kernel is
-        evaluated anew, so this takes about as long as a prediction for all examples.
+        The backward error of the coefficients; see `Covariance.residual`.
         """
-        A, T = self.coefficients, self.targets.T
-        R, square = np.empty_like(T), 0.0
-        for rows, K in self.covariance.matrix_rows():
-            R[rows] = T[rows] - K @ A
-            square += float(np.einsum("ij,ij->", K, K))
-        norm = np.linalg.norm
-        scale = float(np.sqrt(square) * norm(A) + norm(T))
-        return float(norm(R)) / scale if scale else 0.0
+        return self.covariance.residual(self.coefficients, self.targets.T)

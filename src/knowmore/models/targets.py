@@ -9,6 +9,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.examples import Examples
+
 Array = npt.NDArray[Any]
 
 
@@ -17,7 +19,8 @@ Array = npt.NDArray[Any]
 class Targets:
     """T = basis @ mix, (n, M), one column for each of `names` (M,), which ascend.
 
-    What is solved for is the basis (n, M): its columns do not change when a class comes or goes.
+    What is solved for is the basis (n, M + r): a column for each name, then r others. Its columns
+    do not change when a class comes or goes, nor with what the mix says.
     """
 
     names: Array
@@ -36,35 +39,37 @@ class Targets:
         """
         if np.array_equal(self.names, earlier.names):
             return H
-        carried = np.zeros((len(H), len(self.names)), dtype=H.dtype)
+        M, others = len(self.names), H[:, len(earlier.names) :]
+        carried = np.hstack([np.zeros((len(H), M), dtype=H.dtype), others])
         at = np.searchsorted(earlier.names, self.names)
         known = at < len(earlier.names)
         known[known] = earlier.names[at[known]] == self.names[known]
-        carried[:, known] = H[:, at[known]]
+        carried[:, :M][:, known] = H[:, at[known]]
         return carried
 
 
-Coding = Callable[[Array], Targets]
+Coding = Callable[[Examples], Targets]
 
 
-def one_vs_all(labels: Array) -> Targets:
+def one_vs_all(examples: Examples) -> Targets:
     """t^(c)_i = 1 where example i is of class c, else -1; classes in sorted order. Eq. (4).
 
     The basis is the indicators e^(c), which a new class does not touch. They sum to one, so
     t^(c) = 2 e^(c) - sum_c' e^(c').
 
-    >>> one_vs_all(np.array(["b", "a", "b"])).T
+    >>> one_vs_all(Examples.of(np.zeros((3, 1)), np.array(["b", "a", "b"]))).T
     array([[-1.,  1.],
            [ 1., -1.],
            [-1.,  1.]])
     """
+    labels = examples.labels
     classes = np.unique(labels)
     basis = np.zeros((len(labels), len(classes)))
     basis[np.arange(len(labels)), np.searchsorted(classes, labels)] = 1
     return Targets(classes, basis, 2 * np.eye(len(classes)) - 1)
 
 
-def real_values(labels: Array) -> Targets:
+def real_values(examples: Examples) -> Targets:
     """The values themselves, (n,) or (n, M)."""
-    basis = labels.reshape(len(labels), -1).astype(float)
+    basis = examples.labels.reshape(len(examples), -1).astype(float)
     return Targets(np.arange(basis.shape[1]), basis, np.eye(basis.shape[1]))

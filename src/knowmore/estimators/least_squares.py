@@ -1,0 +1,102 @@
+"""The least-squares support vector machine as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from knowmore.errors import InvalidInput
+from knowmore.estimators.checks import positive
+from knowmore.estimators.classifier import LivingClassifier
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, corner
+from knowmore.linalg import Factor
+from knowmore.models import LSSVM, one_vs_all
+from knowmore.models.penalty import best_C
+from knowmore.models.weights import Weighting, class_weighting
+
+
+def penalty(
+    C: Any, kernel: AnyKernel, examples: Examples, weighting: Weighting, *, bias: bool
+) -> float:
+    """C as a number: as given, or chosen by leave-one-out if it is "loo"."""
+    if not isinstance(C, str):
+        return positive("C", C)
+    if C != "loo":
+        raise InvalidInput(f"C={C!r} is not known. Give a number above zero, or 'loo'.")
+    if len(examples) < 2:
+        raise InvalidInput(
+            "C='loo' leaves each example out in turn, but n_samples=1. Add one, or give a number."
+        )
+    K, T = corner(kernel, examples.X), one_vs_all(examples).T
+    return best_C(K, weighting(examples), T, bias=bias)
+
+
+@final
+class LSSVMClassifier(LivingClassifier[LSSVM]):
+    """A multi-class least-squares SVM that keeps learning and forgets exactly.
+
+    One-vs-all on labels of -1 and 1: the least 1/2 |w|^2 + C/2 sum_i (w'x_i + b - y_i)^2 for each
+    class (Suykens and Vandewalle 1999). The scores are k_*' A + b' with A and b from
+    [[K + I/C, 1], [1', 0]] [A; b'] = [T; 0]. After any history of edits it equals a fresh fit of
+    the examples it holds.
+
+    Parameters
+    ----------
+    kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
+        None is an RBF kernel as wide as the median distance of the first examples, kept from then.
+    C : the weight of the squared errors, or "loo": that of the best leave-one-out predictions of
+        the examples given to `fit`, kept from then; see `C_`
+    bias : whether each class has an offset b
+    class_weight : None, "balanced" (all classes count the same in sum), or a dict of class and
+        weight. Balanced weights change with every example, so that edits cost as much as a fit.
+    solver, update, dtype : as in `GPClassifier`
+
+    Examples
+    --------
+    >>> clf = LSSVMClassifier(C=10).fit([[0.0], [1.0], [2.0]], ["cold", "mild", "mild"])
+    >>> clf.add([[9.0]], ["hot"], ids=["noon"])
+    array(['noon'], dtype='<U4')
+    >>> clf.predict([[8.5]])
+    array(['hot'], dtype='<U4')
+    >>> clf.remove("noon").leave_one_out().predicted
+    array(['mild', 'cold', 'mild'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        kernel: AnyKernel | None = None,
+        C: float | str = 1.0,
+        bias: bool = True,
+        *,
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str = "cholesky",
+        update: str = "auto",
+        dtype: str = "float64",
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.bias = bias
+        self.class_weight = class_weight
+        self.solver = solver
+        self.update = update
+        self.dtype = dtype
+
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> LSSVM:
+        weighting = class_weighting(self.class_weight)
+        C = penalty(self.C, kernel, examples, weighting, bias=self.bias)
+        return LSSVM.of(kernel, C, examples, one_vs_all, empty, weighting, bias=self.bias)
+
+    def _settings(self, model: LSSVM) -> dict[str, Any]:
+        covariance = model.covariance
+        return {
+            "kernel": covariance.kernel,
+            "C": model.C,
+            "bias": model.bias,
+            "class_weight": covariance.weighting.classes,
+        }
+
+    @property
+    def C_(self) -> float:
+        """The C in use."""
+        self._check_fitted()
+        return float(self._state.model.C)

@@ -1,0 +1,246 @@
+"""From N to N+1 classes as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy, deepcopy
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from knowmore.errors import InvalidInput, InvalidType
+from knowmore.estimators.checks import choice, inputs
+from knowmore.estimators.classifier import LivingClassifier
+from knowmore.estimators.least_squares import penalty
+from knowmore.estimators.living import LivingEstimator
+from knowmore.estimators.shell import unchanged_on_error
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, beneath, on
+from knowmore.linalg import Factor
+from knowmore.models import NPlusOne, Shifted, Weighting
+from knowmore.models.hinges import interior, subgradient
+
+Array = npt.NDArray[Any]
+
+_OPTIMISERS = {"interior": interior, "subgradient": subgradient}
+
+
+@final
+class Scores:
+    """A source for `NPlusOneClassifier` of which only the scores are known.
+
+    classes : the N known classes
+    of : a function of X (m, d) that returns their scores (m, N), columns as in `classes`; None if
+        the last N columns of X are the scores, and no features
+
+    >>> Scores(["cat", "dog"]).decision_function(np.array([[5.0, 0.2, -0.9]]))
+    array([[ 0.2, -0.9]])
+    """
+
+    def __init__(self, classes: Any, of: Callable[[Array], Any] | None = None) -> None:
+        self.classes_ = np.asarray(classes)
+        self.of = of
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores of X, (m, N)."""
+        if self.of is not None:
+            return np.asarray(self.of(X))
+        N = len(self.classes_)
+        if X.shape[1] <= N:
+            raise InvalidInput(
+                f"X has {X.shape[1]} columns, but the last {N} are to be the scores of the {N} "
+                f"known classes, with features before them."
+            )
+        return np.asarray(X[:, -N:])
+
+
+@final
+class NPlusOneClassifier(LivingClassifier[NPlusOne]):
+    """Learns one class more than a known classifier, from few examples of all of them.
+
+    MULTIpLE (Kuzborskij, Orabona and Caputo 2013): the known classes stay near what they were, the
+    new one begins as a mixture beta of them, and beta is what leave-one-out likes best. The scores
+    are [s, s beta] + k_*' A + b', s those of the source. After any history of edits it equals a
+    fresh fit of the examples it holds. A further class is learnt by another `NPlusOneClassifier`
+    with this one as its source.
+
+    Parameters
+    ----------
+    source : a fitted classifier of N classes with `decision_function`, or `Scores`
+        What it is at the time of `fit` counts: a copy is kept as `source_`.
+    kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C of that, without a source
+    positive : whether a known class can only be added to the mixture: beta >= 0
+    optimiser : "interior", exact; or "subgradient", 2000 steps as in the paper
+    solver, update, dtype : as in `GPClassifier`
+
+    Examples
+    --------
+    >>> from knowmore import LSSVMClassifier
+    >>> known = LSSVMClassifier().fit([[0.0], [1.0], [4.0], [5.0]], ["cold"] * 2 + ["mild"] * 2)
+    >>> clf = NPlusOneClassifier(known).fit([[0.5], [4.5], [7.5]], ["cold", "mild", "hot"])
+    >>> clf.predict([[1.0], [4.0], [8.0]])
+    array(['cold', 'mild', 'hot'], dtype='<U4')
+    >>> dict(zip(clf.source_.classes_.tolist(), clf.beta_.round(2).tolist()))
+    {'cold': 0.15, 'mild': 0.85}
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        kernel: AnyKernel | None = None,
+        C: float | str = 1.0,
+        bias: bool = True,
+        *,
+        positive: bool = True,
+        optimiser: str = "interior",
+        solver: str = "cholesky",
+        update: str = "auto",
+        dtype: str = "float64",
+    ) -> None:
+        self.source = source
+        self.kernel = kernel
+        self.C = C
+        self.bias = bias
+        self.positive = positive
+        self.optimiser = optimiser
+        self.solver = solver
+        self.update = update
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Self:
+        """Learn X (n, d), y from scratch: examples of all N known classes and of one more.
+
+        ids and sample_weight are as in `LSSVMClassifier`.
+        """
+        with unchanged_on_error(self):
+            self.source_ = _snapshot(self.source)
+            return super().fit(X, y, ids, sample_weight)
+
+    @property
+    def beta_(self) -> Array:
+        """How much of each class of `source_.classes_` goes into the new one, (N,)."""
+        ranks = np.argsort(np.argsort(self.source_.classes_))
+        return self._asked().minimum.beta[ranks]
+
+    @property
+    def C_(self) -> float:
+        """The C in use."""
+        self._check_fitted()
+        return float(self._state.model.C)
+
+    @property
+    def kernel_(self) -> AnyKernel:
+        """The kernel in use."""
+        return beneath(super().kernel_)
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        return super()._labels(y, k, self.source_.classes_ if held is None else held)
+
+    def _inputs(self, X: Any, *, reset: bool) -> Array:
+        """The features of X, then the source's scores in the order of its sorted classes."""
+        features = inputs(self, X, reset=reset)
+        # A table goes to the source as it is: its columns have names.
+        scores = self._scores(X if hasattr(X, "columns") else features, len(features))
+        if _gives_scores(self.source_):
+            features = features[:, : -scores.shape[1]]
+        return np.hstack([features, scores])
+
+    def _scores(self, X: Any, m: int) -> Array:
+        classes = self.source_.classes_
+        scores = np.asarray(self.source_.decision_function(X), dtype=float)
+        if scores.ndim == 1 and len(classes) == 2:
+            scores = np.column_stack([-scores, scores])
+        if scores.shape != (m, len(classes)):
+            raise InvalidInput(
+                f"The source gives scores of shape {scores.shape} for {m} examples, but it knows "
+                f"{len(classes)} classes: ({m}, {len(classes)}) was expected. A classifier of "
+                f"pairs must be asked one-vs-rest (decision_function_shape='ovr')."
+            )
+        if not np.isfinite(scores).all():
+            raise InvalidInput("The source gives scores that are NaN or infinite.")
+        return scores[:, np.argsort(classes)]
+
+    def _admit(self, examples: Examples) -> None:
+        """N known classes and one new one, each with an example or more."""
+        known, held = self.source_.classes_, np.unique(examples.labels)
+        missing, new = np.setdiff1d(known, held), np.setdiff1d(held, known)
+        if len(missing) == 0 and len(new) == 1:
+            return
+        if len(new) == 0:
+            problem = "There would be no example of a new class"
+            remedy = "Without one, source_ is the classifier to use"
+        elif len(new) > 1:
+            problem = f"There would be {len(new)} new classes, {_some(new)}"
+            remedy = "Learn one after the other: this classifier can be the source of the next"
+        else:
+            problem = f"There would be no example of the known class(es) {_some(missing)}"
+            remedy = "Add one of each, or use a source that does not know them"
+        if len(missing) and len(new) > 1:
+            remedy = f"Of the known, {_some(missing)} would have no example: is this the source?"
+        raise InvalidInput(
+            f"{problem}, but this classifier learns the {len(known)} classes of its source and "
+            f"exactly one more. {remedy}. Nothing was changed."
+        )
+
+    def _own_kernel(self, X: Array) -> AnyKernel:
+        """The kernel sees the features, not the scores behind them."""
+        width = X.shape[1] - len(self.source_.classes_)
+        return on(slice(0, width), super()._own_kernel(X[:, :width]))
+
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> NPlusOne:
+        choice("optimiser", self.optimiser, _OPTIMISERS)
+        return NPlusOne.of(
+            kernel,
+            penalty(self.C, kernel, examples, Weighting(), bias=self.bias),
+            examples,
+            Shifted(tuple(np.sort(self.source_.classes_).tolist())),
+            empty,
+            bias=self.bias,
+            positive=self.positive,
+            optimiser=_OPTIMISERS[self.optimiser],
+        )
+
+    def _settings(self, model: NPlusOne) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "kernel": model.covariance.kernel,
+            "C": model.C,
+            "bias": model.plain.bias,
+            "positive": model.positive,
+            "optimiser": model.optimiser,
+        }
+
+
+def _snapshot(source: Any) -> Any:
+    """The source as it is now, whatever becomes of it."""
+    if not hasattr(source, "decision_function") or isinstance(source, type):
+        raise InvalidType(
+            f"source={source!r} has no decision_function. Give a fitted classifier that has one, "
+            f"or knowmore.Scores(classes, function of X) around anything that gives scores."
+        )
+    if isinstance(source, LivingEstimator):
+        source._check_fitted()
+        # All that it learnt is one frozen value, which two may share.
+        return copy(source)
+    if not isinstance(source, Scores):
+        check_is_fitted(source)
+    classes = np.asarray(source.classes_)
+    if classes.ndim != 1 or len(classes) == 0 or len(np.unique(classes)) != len(classes):
+        raise InvalidInput(
+            f"The source has the classes {classes.tolist()}. A list of different names is expected."
+        )
+    return source if isinstance(source, Scores) else deepcopy(source)
+
+
+def _gives_scores(source: Any) -> bool:
+    """Are the scores columns of the inputs?"""
+    return isinstance(source, Scores) and source.of is None
+
+
+def _some(names: Array) -> str:
+    shown = ", ".join(map(repr, names.tolist()[:5]))
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -1,0 +1,48 @@
+"""The Model protocol: what a living estimator asks of the frozen value behind it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import numpy.typing as npt
+
+from knowmore.examples import Examples
+from knowmore.models.covariance import Covariance
+from knowmore.models.targets import Targets
+
+Array = npt.NDArray[Any]
+
+
+class Model(Protocol):
+    """An immutable kernel model of n examples with M columns of targets."""
+
+    @property
+    def covariance(self) -> Covariance:
+        """The examples, the kernel and the factor."""
+        ...
+
+    @property
+    def examples(self) -> Examples:
+        """What it learnt from."""
+        ...
+
+    @property
+    def targets(self) -> Targets:
+        """What it learnt for these."""
+        ...
+
+    def follow(self, examples: Examples) -> Self:
+        """The batch fit of `examples`, by the smallest update that leads there."""
+        ...
+
+    def mean(self, X: Array) -> Array:
+        """The scores of X (m, d), (m, M)."""
+        ...
+
+    def leave_one_out(self, groups: Array | None = None) -> tuple[Array, Array]:
+        """Scores (n, M) and variances (n,) of the examples by those of other groups."""
+        ...
+
+    def residual(self) -> float:
+        """How far the model is from the batch fit of its examples."""
+        ...

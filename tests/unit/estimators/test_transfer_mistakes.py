@@ -1,0 +1,182 @@
+"""Mistakes with least-squares SVMs and sources: a clear word, and nothing is changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.svm import SVC
+
+from knowmore import KnowmoreError, LSSVMClassifier, NPlusOneClassifier, Scores
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(12, 2)), np.array(["ape", "bee", "cat", "dog"] * 3)
+SOURCE = LSSVMClassifier(RBF(1.0)).fit(X[Y != "dog"], Y[Y != "dog"])
+
+
+def transfer(source=SOURCE, **words):
+    return NPlusOneClassifier(source, RBF(1.0), **words)
+
+
+def wrong(X):
+    return np.zeros((len(X), 2))
+
+
+FIRST = {
+    "C below zero": (lambda: LSSVMClassifier(C=-1.0), "C=-1.0, but it must be above zero"),
+    "C of zero": (lambda: LSSVMClassifier(C=0), "C=0, but it must be above zero and finite."),
+    "C that is no number": (lambda: LSSVMClassifier(C=True), "C=True is not a number."),
+    "C of another word": (lambda: LSSVMClassifier(C="best"), "C='best' is not known."),
+    "class weights in a list": (
+        lambda: LSSVMClassifier(class_weight=[1, 2]),
+        "class_weight=[1, 2] is not known. Give None, 'balanced', or a dict",
+    ),
+    "a class that weighs nothing": (
+        lambda: LSSVMClassifier(class_weight={"ape": 0.0}),
+        "class_weight has 0.0 for the class 'ape', but a weight is above zero and finite.",
+    ),
+    "a class": (lambda: transfer(SVC), "has no decision_function. Give a fitted classifier"),
+    "no decision function": (
+        lambda: transfer(RandomForestClassifier().fit(X, Y)),
+        "knowmore.Scores(classes, function of X)",
+    ),
+    "an unknown optimiser": (
+        lambda: transfer(optimiser="simplex"),
+        "optimiser='simplex' is not known. Choose one of 'interior', 'subgradient'.",
+    ),
+    "scores of the wrong width": (
+        lambda: transfer(Scores(["ape", "bee", "cat"], wrong)),
+        "The source gives scores of shape (12, 2) for 12 examples, but it knows 3 classes",
+    ),
+    "scores that are not finite": (
+        lambda: transfer(Scores(["ape", "bee", "cat"], lambda X: np.full((len(X), 3), np.nan))),
+        "The source gives scores that are NaN or infinite.",
+    ),
+    "scores but no features": (
+        lambda: transfer(Scores(["ape", "bee", "cat"])),
+        "X has 2 columns, but the last 3 are to be the scores of the 3 known classes",
+    ),
+    "a class twice": (
+        lambda: transfer(Scores(["ape", "ape", "cat"], wrong)),
+        "The source has the classes ['ape', 'ape', 'cat']. A list of different names is expected.",
+    ),
+    "classes of another type": (
+        lambda: transfer(Scores([0, 1, 2], lambda X: np.zeros((len(X), 3)))),
+        "The new labels are of type str, but those held are of type int",
+    ),
+    "no new class": (
+        lambda: transfer(LSSVMClassifier().fit(X, Y)),
+        "There would be no example of a new class, but this classifier learns the 4 classes of "
+        "its source and exactly one more. Without one, source_ is the classifier to use.",
+    ),
+    "two new classes": (
+        lambda: transfer(LSSVMClassifier().fit(X[:2], Y[:2])),
+        "There would be 2 new classes, 'cat', 'dog', but this classifier learns the 2 classes of "
+        "its source and exactly one more. Learn one after the other: this classifier can be the "
+        "source of the next.",
+    ),
+    "a known class without examples": (
+        lambda: transfer(Scores(["ape", "bee", "cat", "eel"], lambda X: np.zeros((len(X), 4)))),
+        "There would be no example of the known class(es) 'eel'",
+    ),
+    "classes that overlap in part": (
+        lambda: transfer(Scores(["ape", "bee", "eel"], lambda X: np.zeros((len(X), 3)))),
+        "There would be 2 new classes, 'cat', 'dog', but this classifier learns the 3 classes of "
+        "its source and exactly one more. Of the known, 'eel' would have no example",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", FIRST)
+def test_a_mistake_at_first_leaves_it_unfitted(mistake):
+    make, words = FIRST[mistake]
+    clf = make()
+    with pytest.raises(KnowmoreError) as caught:
+        clf.fit(X, Y)
+    assert words in str(caught.value)
+    assert not clf.__sklearn_is_fitted__()
+    assert not hasattr(clf, "source_")
+
+
+LATER = {
+    "all examples of the new class removed": (
+        lambda clf: clf.remove([3, 7, 11]),
+        "There would be no example of a new class",
+    ),
+    "all examples of a known class removed": (
+        lambda clf: clf.remove([0, 4, 8]),
+        "There would be no example of the known class(es) 'ape'",
+    ),
+    "a second new class": (
+        lambda clf: clf.add([[0.0, 0.0]], ["eel"]),
+        "There would be 2 new classes, 'dog', 'eel'",
+    ),
+    "the new class relabelled away": (
+        lambda clf: clf.relabel([3, 7, 11], ["ape"] * 3),
+        "There would be no example of a new class",
+    ),
+    "a weight of zero": (
+        lambda clf: clf.add([[0.0, 0.0]], ["ape"], sample_weight=[0.0]),
+        "sample_weight has 0.0 at position 0, but a weight is above zero and finite.",
+    ),
+    "a negative weight": (
+        lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0, -2.0]),
+        "sample_weight has -2.0 at position 1, but a weight is above zero and finite.",
+    ),
+    "too few weights": (
+        lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0]),
+        "sample_weight has shape (1,), but there are 2 examples. Give one each.",
+    ),
+    "a merge with another source": (
+        lambda clf: clf.merge(
+            transfer(LSSVMClassifier(RBF(1.0)).fit(X[:3], Y[:3])).fit(X, Y, range(20, 32))
+        ),
+        "The two models differ in source",
+    ),
+    "a merge with a least-squares SVM": (
+        lambda clf: clf.merge(SOURCE),
+        "A NPlusOneClassifier cannot merge with a LSSVMClassifier.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", LATER)
+def test_a_mistake_later_changes_nothing(mistake):
+    act, words = LATER[mistake]
+    clf = transfer().fit(X, Y)
+    before = clf.decision_function(X)
+    with pytest.raises(KnowmoreError) as caught:
+        act(clf)
+    assert words in str(caught.value)
+    assert clf.ids_.tolist() == list(range(12))
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+
+
+def test_models_of_the_same_source_merge():
+    clf = transfer().fit(X, Y)
+    other = transfer().fit(X + 0.5, Y, range(20, 32))
+    both = transfer().fit(np.vstack([X, X + 0.5]), np.append(Y, Y))
+    np.testing.assert_allclose(
+        clf.merge(other).decision_function(X), both.decision_function(X), atol=1e-6
+    )
+
+
+def test_a_source_that_learnt_nothing():
+    for source in (LSSVMClassifier(), SVC()):
+        with pytest.raises(NotFittedError):
+            transfer(source).fit(X, Y)
+
+
+def test_a_single_example_has_no_one_left_out():
+    clf = LSSVMClassifier().fit([[0.0]], ["ape"])
+    assert clf.predict([[3.0]]).tolist() == ["ape"]
+    with pytest.raises(KnowmoreError, match="To leave out the only example leaves none"):
+        clf.leave_one_out()
+    assert LSSVMClassifier(bias=False).fit([[0.0]], ["ape"]).leave_one_out().scores.tolist() == [
+        [0.0]
+    ]
+    two = LSSVMClassifier().fit([[0.0], [1.0]], ["ape", "bee"])
+    with pytest.raises(KnowmoreError, match="To leave out all examples leaves none"):
+        two.leave_one_out(groups=["a", "a"])
