@@ -22,6 +22,7 @@ from benchmarks import (
     limits,
     peers,
     pictures,
+    semantics,
     small,
     startup,
 )
@@ -39,6 +40,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "eigenspaces": eigenspaces.BENCHMARKS,
     "histograms": histograms.BENCHMARKS,
     "pictures": pictures.BENCHMARKS,
+    "semantics": semantics.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,
 }
