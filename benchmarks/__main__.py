@@ -23,6 +23,7 @@ from benchmarks import (
     oneshot,
     peers,
     pictures,
+    semantics,
     small,
     startup,
     transfer,
@@ -43,6 +44,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "pictures": pictures.BENCHMARKS,
     "oneshot": oneshot.BENCHMARKS,
     "transfer": transfer.BENCHMARKS,
+    "semantics": semantics.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,
 }
