@@ -30,6 +30,7 @@ import numpy.typing as npt
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg import Cholesky
 from knowmore.linalg.threads import threads_for
+from knowmore.models.loo import inverse_block
 
 Array = npt.NDArray[Any]
 
@@ -165,6 +166,12 @@ class Pair:
         """The target's part of the diagonal of K~^-1, (..., n_T)."""
         r, delta = self._correlation(rho)
         return np.asarray(self.target.inverse_diagonal + (r**2 * delta) @ self._squares)
+
+    def inverse_block(self, rows: Array, rho: float) -> Array:
+        """Rows and columns `rows` (k,) of K~^-1, all of the target, (k, k)."""
+        r, delta = self._correlation(rho)
+        T = self.T[rows]
+        return np.asarray(inverse_block(self.target.factor, rows) + (r**2 * delta * T) @ T.T)
 
     def leave_one_out(self, rho: npt.ArrayLike) -> tuple[Array, Array]:
         """Means and variances of the target's examples, (..., n_T), each by all the others.

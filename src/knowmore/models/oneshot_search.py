@@ -18,7 +18,8 @@ from knowmore.models.oneshot_criteria import CRITERIA, Criterion
 Array = npt.NDArray[Any]
 Name = TypeVar("Name", bound=Hashable)
 
-RHOS = np.linspace(0, 1, 101)
+# Each the nearest number to its two digits, as people read them.
+RHOS = np.arange(101) / 100
 
 # Evaluations after the first two until the bracket is narrower than a thousandth.
 _STEPS = 15
