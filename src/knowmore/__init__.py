@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         GPRegressor,
         LSSVMClassifier,
         NPlusOneClassifier,
+        OneShotClassifier,
         Scores,
         SubspaceMonitor,
     )
@@ -43,6 +44,7 @@ __all__ = [
     "KnowmoreError",
     "LSSVMClassifier",
     "NPlusOneClassifier",
+    "OneShotClassifier",
     "Scores",
     "SubspaceMonitor",
     "Truncation",
@@ -58,6 +60,7 @@ _HOMES = {
     "KnowmoreError": "knowmore.errors",
     "LSSVMClassifier": "knowmore.estimators",
     "NPlusOneClassifier": "knowmore.estimators",
+    "OneShotClassifier": "knowmore.estimators",
     "Scores": "knowmore.estimators",
     "SubspaceMonitor": "knowmore.estimators",
     "Truncation": "knowmore.linalg",

@@ -14,12 +14,14 @@ import strategies
 from sklearn.base import is_classifier
 from tolerance import assert_rounded, assert_solves, tolerance
 
+from knowmore.kernels import On, Task
 from knowmore.models.hinges import Hinges
 
 LAWS = []
 
 _NO_VARIANCE = "a least-squares SVM has no predictive variance"
 _ALL_CLASSES = "it needs examples of the N known classes and of one more at all times"
+_TWO_CLASSES = "it needs positive and negative examples, and no others, at all times"
 
 # (estimator, law) -> why it does not apply
 EXEMPT: dict[tuple[str, str], str] = {
@@ -36,6 +38,21 @@ EXEMPT: dict[tuple[str, str], str] = {
         "NPlusOneClassifier",
         "relabelling_after_a_question_is_fitting_the_new_labels",
     ): "the law brings a second new class",
+    ("OneShotClassifier", "variance_ignores_labels"): "labels choose the support task and rho",
+    ("OneShotClassifier", "the_likelihood_is_the_gaussian_density"): "rho is not chosen by it",
+    (
+        "OneShotClassifier",
+        "an_example_of_weight_two_is_two_examples",
+    ): "the criteria for rho count each example once",
+    ("OneShotClassifier", "it_shrinks_to_nothing_and_grows_again"): _TWO_CLASSES,
+    (
+        "OneShotClassifier",
+        "classes_that_come_and_go_between_others_keep_the_columns_in_order",
+    ): _TWO_CLASSES,
+    (
+        "OneShotClassifier",
+        "relabelling_after_a_question_is_fitting_the_new_labels",
+    ): _TWO_CLASSES,
 }
 
 
@@ -50,8 +67,9 @@ def laws_for(estimator_class):
             yield function
 
 
-def data(estimator, rng, n, classes=4):
+def data(estimator, rng, n):
     """Inputs and labels that fit the estimator."""
+    classes = 2 if hasattr(estimator, "supports") else 4
     X, y = strategies.examples(rng, n, classes=classes)
     # The first few have all classes, in turn.
     y[:classes] = np.arange(classes)
@@ -72,11 +90,50 @@ def features(estimator):
     return estimator.model_.examples.X[:, : estimator.n_features_in_]
 
 
-def matrix(estimator):
-    """K~ of the examples that the estimator holds, (n, n)."""
+def helped(estimator):
+    """Does it learn from a support task?"""
+    return getattr(estimator, "support_", None) is not None
+
+
+def process(estimator):
+    """The kernel, inputs (n, d) and noises (n,) of the Gaussian process that the estimator is.
+
+    With a support task it is that of both tasks' examples, the target's first, under the kernel of
+    eq. (3), Rodner and Denzler.
+    """
     covariance = estimator.model_.covariance
-    noises = covariance.noise / covariance.weights
-    return oracle.covariance(estimator.kernel_, features(estimator), noises)
+    kernel, X, noises = (
+        estimator.kernel_,
+        features(estimator),
+        covariance.noise / covariance.weights,
+    )
+    if not helped(estimator):
+        return kernel, X, noises
+    S = estimator.supports_[estimator.support_]
+    X = np.vstack([of_task(X, 0), of_task(S, 1)])
+    kernel = On(slice(0, -1), kernel) * Task(estimator.rho_)
+    return kernel, X, np.append(noises, np.full(len(S), covariance.noise))
+
+
+def of_task(X, task):
+    return np.column_stack([X, np.full(len(X), task)])
+
+
+def asked_of(estimator, queries):
+    """The queries as inputs of that process: those of the target."""
+    return of_task(queries, 0) if helped(estimator) else queries
+
+
+def told(estimator, T):
+    """The targets T of the examples, and those of a support task's: the second class."""
+    if not helped(estimator):
+        return T
+    return np.vstack([T, np.tile([-1.0, 1.0], (len(estimator.supports_[estimator.support_]), 1))])
+
+
+def matrix(estimator):
+    """K~ of the process, (n, n)."""
+    return oracle.covariance(*process(estimator))
 
 
 def machine(estimator):
@@ -92,10 +149,14 @@ def scores(estimator, X):
 def assert_equal_models(one, other, queries):
     """Do the two say the same of these queries, (m, d), to the accuracy of their matrix?"""
     mine, theirs = machine(one), machine(other)
-    K, k = matrix(one), one.kernel_(features(one), queries)
+    if hasattr(one, "rho_"):
+        assert (one.support_, one.rho_) == (other.support_, other.rho_)
+        assert_rounded(one.noise_, other.noise_, len(one.ids_))
+    kernel, X, _ = process(one)
+    K, k = matrix(one), kernel(X, asked_of(one, queries))
     both = {"solver": one.solver, "left": k}
     np.testing.assert_array_equal(mine.targets.names, theirs.targets.names)
-    bias, T = getattr(one, "bias", False), mine.targets.T
+    bias, T = getattr(one, "bias", False), told(one, mine.targets.T)
     Q = one._inputs(queries, reset=False)
     assert_solves(mine.mean(Q), theirs.mean(Q), K, T, bias=bias, **both)
     if hasattr(one, "predict_variance"):
@@ -215,19 +276,21 @@ def leaving_out_is_refitting_without(make, rng):
     clf = make()
     X, y = data(clf, rng, 30)
     clf.fit(X, y).remove([4]).add(X[:3] + 0.1, y[:3])
-    held, covariance = clf.model_.examples, clf.model_.covariance
-    K, T, bias = matrix(clf), clf.model_.targets.T, getattr(clf, "bias", False)
-    given = oracle_of_the_source(clf)
-    groups = rng.integers(0, 6, len(held))
+    held, (kernel, inputs, noises) = clf.model_.examples, process(clf)
+    T, bias = told(clf, clf.model_.targets.T), getattr(clf, "bias", False)
+    K, given, n = matrix(clf), oracle_of_the_source(clf), len(held)
+    groups = rng.integers(0, 6, n)
     for g, left in [
         (np.arange(len(held)), clf.leave_one_out()),
         (groups, clf.leave_one_out(groups)),
     ]:
-        noises = covariance.noise / covariance.weights
-        mean, variance = oracle.left_out(clf.kernel_, noises, features(clf), T, g, bias)
-        both = {"solver": clf.solver, "left": K, "bias": bias}
-        assert_solves(left.scores, mean + given, K, T, **both)
-        assert_solves(np.diag(left.variance), np.diag(variance), K, np.eye(len(K)), **both)
+        # A support task is never left out: it is a group of its own.
+        g = np.append(g, np.full(len(K) - n, -1))
+        mean, variance = oracle.left_out(kernel, noises, inputs, T, g, bias)
+        both = {"solver": clf.solver, "left": K[:, :n], "bias": bias}
+        assert_solves(left.scores, mean[:n] + given, K, T, **both)
+        want, unit = np.diag(variance[:n]), np.eye(len(K))[:, :n]
+        assert_solves(np.diag(left.variance), want, K, unit, **both)
         np.testing.assert_array_equal(left.ids, clf.ids_)
         np.testing.assert_array_equal(left.labels, held.labels)
 

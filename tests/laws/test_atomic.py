@@ -14,6 +14,7 @@ from knowmore import (
     GPClassifier,
     LSSVMClassifier,
     NPlusOneClassifier,
+    OneShotClassifier,
 )
 
 
@@ -126,6 +127,40 @@ def test_a_fault_at_any_step_of_a_transfer_changes_nothing(operation, C):
         try:
             with FaultAt(step):
                 TRANSFERS[operation](clf, X)
+        except Injected:
+            assert vars(clf) == state
+            np.testing.assert_array_equal(clf.decision_function(X), before)
+            continue
+        break
+    assert step > 10, "no step was hit"
+    assert vars(clf) != state
+
+
+ONE_SHOTS = {
+    "fit": lambda clf, X: clf.fit(X[:5] + 1, [0, 1, 1, 0, 0]),
+    "add": lambda clf, X: clf.add(X[:3] + 2, [0, 0, 1]),
+    "remove": lambda clf, X: clf.remove([0, 5]),
+    "replace": lambda clf, X: clf.replace([3, 4], X[:2] + 2, [0, 1]),
+    "relabel": lambda clf, X: clf.relabel([3], [0]),
+    "add_support": lambda clf, X: clf.add_support("third", X[:4] + 1),
+    "remove_support": lambda clf, X: clf.remove_support("first"),
+}
+
+
+@pytest.mark.parametrize("operation", ONE_SHOTS)
+@pytest.mark.parametrize("noise", ["adaptive", 1e-12])
+def test_a_fault_at_any_step_of_a_one_shot_edit_changes_nothing(operation, noise):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(8, 3)), np.arange(8) % 4 // 3
+    # With a twin only noise that adapts will do.
+    twins = [4, 4] if noise == "adaptive" else [4, 5]
+    supports = {"first": rng.normal(size=(4, 3)) + 0.5, "second": X[twins] + 0.1}
+    clf = OneShotClassifier(RBF(0.5), supports, noise=noise).fit(X, y)
+    before, state = clf.decision_function(X), vars(clf).copy()
+    for step in range(1, 10_000):
+        try:
+            with FaultAt(step):
+                ONE_SHOTS[operation](clf, X)
         except Injected:
             assert vars(clf) == state
             np.testing.assert_array_equal(clf.decision_function(X), before)

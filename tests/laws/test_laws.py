@@ -32,8 +32,26 @@ MORE = {
 }
 
 
+SUPPORTS = {f"task {i}": rng.normal(size=(4 + i, 3)) + rng.normal(size=3) for i in range(4)}
+TWINS = SUPPORTS | {"twins": SUPPORTS["task 0"][[0, 1, 2, 1]]}
+ONE_SHOT = {
+    "adaptive": {},
+    "adaptive-twins": {"supports": TWINS, "kernel": RBF(0.7)},
+    "adaptive-dot": {"supports": TWINS, "kernel": DotProduct(1.0) + RBF(0.7)},
+    "fixed": {"noise": 0.1},
+    "at-once": {"noise": 1e-9, "kernel": RBF(0.7)},
+    "golden": {"noise": 1e-3, "search": "golden", "criterion": "lpp"},
+    "pooled": {"noise": 1e-3, "search": 1.0},
+    "independent": {"supports": {}},
+}
+
+
 def settings_of(estimator):
     """The settings by name, in the words of the estimator: C is 1 / noise."""
+    if estimator.__name__ == "OneShotClassifier":
+        for name, words in ONE_SHOT.items():
+            yield name, {"kernel": None, "supports": SUPPORTS} | words
+        return
     for name, given in (SETTINGS | MORE.get(estimator.__name__, {})).items():
         words = dict(given)
         if estimator.__name__ in MORE:

@@ -5,6 +5,7 @@ from knowmore.estimators.lda import EigenspaceLDA
 from knowmore.estimators.least_squares import LSSVMClassifier
 from knowmore.estimators.monitor import SubspaceMonitor
 from knowmore.estimators.n_plus_one import NPlusOneClassifier, Scores
+from knowmore.estimators.one_shot import OneShotClassifier
 from knowmore.estimators.pca import EigenspacePCA
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "GPRegressor",
     "LSSVMClassifier",
     "NPlusOneClassifier",
+    "OneShotClassifier",
     "Scores",
     "SubspaceMonitor",
 ]

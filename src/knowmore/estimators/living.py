@@ -229,20 +229,23 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         while True:
             before = self._state
             examples, peak = before.examples.apply(edit), before.peak
-            covariance = before.model.covariance
             if isinstance(edit, (Add, Replace)):
-                peak = max(peak, covariance.peak_of(edit.X))
+                peak = max(peak, before.model.covariance.peak_of(edit.X))
             self._admit(examples)
-            certain = covariance.is_certain(examples, peak)
+            certain = self._certain(before.model, examples, peak)
             model = before.model if certain else before.model.follow(examples)
             new = examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)
             if self._publish(before, _State(model, examples, peak)):
                 return new
 
+    def _certain(self, model: M, examples: Examples, peak: float) -> bool:
+        """Is the model sure to follow these examples, of kappa(x, x) at most `peak`?"""
+        return model.covariance.is_certain(examples, peak)
+
     def _publish(self, before: _State, after: _State) -> bool:
-        """Set the state, unless the examples are no longer those of `before`."""
+        """Set the state, unless it is no longer `before`."""
         with publishing:
-            current = self._state.examples is before.examples
+            current = self._state is before
             if current:
                 self._state = after
             return current

@@ -11,6 +11,7 @@ REPRODUCTIONS = {
     "known-classes": "Fig. 3 of Lütz et al.: recognition while classes become known one by one.",
     "growing-examples": "Fig. 4 of Lütz et al.: recognition while all classes get more examples.",
     "recognition": "Fifteen Scenes and Caltech-101: recognition rates by several features.",
+    "one-shot": "Rodner and Denzler: a class from one picture, with the help of another class.",
     "eigenspace-merge": "Kim's slides: merged and split models of faces, against batch.",
     "incremental-lda": "Kim et al.: discriminants learnt bit by bit, against batch.",
     "n-plus-one": "Kuzborskij et al.: one class more from few examples, against other ways.",

@@ -10,6 +10,7 @@ from knowmore.kernels.histograms import (
     HistogramIntersection,
 )
 from knowmore.kernels.median import median_rbf
+from knowmore.kernels.task import Task
 
 __all__ = [
     "AdditiveChiSquared",
@@ -18,6 +19,7 @@ __all__ = [
     "ExponentialIntersection",
     "HistogramIntersection",
     "On",
+    "Task",
     "beneath",
     "column_weights",
     "corner",

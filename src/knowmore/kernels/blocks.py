@@ -36,6 +36,7 @@ from knowmore.kernels.histograms import (
     ExponentialIntersection,
     HistogramIntersection,
 )
+from knowmore.kernels.task import Task
 
 Array = npt.NDArray[Any]
 AnyKernel: TypeAlias = Kernel | Callable[[Array, Array], Array]
@@ -226,6 +227,7 @@ def _(kernel: On, X: Array) -> Array:
 @_corner.register(AdditiveChiSquared)
 @_corner.register(ChiSquared)
 @_corner.register(ExponentialIntersection)
+@_corner.register(Task)
 def _(kernel: Any, X: Array) -> Array:
     """Symmetric to the last bit already."""
     return np.asarray(kernel(X))
@@ -269,6 +271,12 @@ def _(kernel: Exponentiation) -> bool:
 def _(kernel: Any) -> bool:
     """D is conditionally negative, so that exp(-gamma D) is positive."""
     return bool(kernel.gamma >= 0)
+
+
+@_is_positive.register
+def _(kernel: Task) -> bool:
+    """rho 11' + (1 - rho) for pairs of the same task: a sum of positive kernels."""
+    return bool(0 <= kernel.rho <= 1)
 
 
 @_is_positive.register

@@ -7,6 +7,8 @@ from knowmore.models.loo import LeftOut
 from knowmore.models.lssvm import LSSVM
 from knowmore.models.model import Model
 from knowmore.models.nplusone import NPlusOne, Shifted
+from knowmore.models.oneshot_candidates import Ranking, Rule, Support
+from knowmore.models.oneshot_model import OneShot
 from knowmore.models.targets import Targets, one_vs_all, real_values
 from knowmore.models.weights import Weighting
 from knowmore.models.window import Window, lagged
@@ -20,7 +22,11 @@ __all__ = [
     "LeftOut",
     "Model",
     "NPlusOne",
+    "OneShot",
+    "Ranking",
+    "Rule",
     "Shifted",
+    "Support",
     "Targets",
     "Weighting",
     "Window",

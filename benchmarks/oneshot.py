@@ -1,0 +1,172 @@
+"""Choosing among support tasks: every rho from one decomposition, against a factor for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.linalg import lapack
+from sklearn.gaussian_process.kernels import RBF
+
+from benchmarks.scene import Array, Scale
+from benchmarks.table import Benchmark, Row, Target, faster
+from benchmarks.timing import Samples, interleaved
+from knowmore.linalg.threads import threads_for
+from knowmore.models.oneshot import Pair, Side, sound_noise
+from knowmore.models.oneshot_criteria import CRITERIA, average_precision
+from knowmore.models.oneshot_search import RHOS, Best, golden, grid
+
+_NOISE = 1e-3
+_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class _Size:
+    supports: int
+    target: int
+    support: int
+    rounds: int
+
+
+_SIZES = {"full": _Size(100, 201, 30, 7), "quick": _Size(4, 41, 8, 2)}
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """Kernel matrices of a target with one positive example, and of supports: K, y, [(C, B)]."""
+
+    K: Array
+    y: Array
+    blocks: list[tuple[Array, Array]]
+
+    def supports(self) -> list[Side]:
+        return [Side.of(B, np.ones(len(B)), _NOISE) for _, B in self.blocks]
+
+
+def _tasks(size: _Size) -> _Tasks:
+    """Clouds in 16 dimensions, each around a centre of its own."""
+    rng, kernel = np.random.default_rng(11), RBF(5.0)
+    X = rng.normal(size=(size.target, 16))
+    y = np.where(np.arange(size.target) == 0, 1.0, -1.0)
+    clouds = [
+        rng.normal(size=(size.support, 16)) + 0.5 * rng.normal(size=16)
+        for _ in range(size.supports)
+    ]
+    return _Tasks(kernel(X), y, [(kernel(X, Z), kernel(Z)) for Z in clouds])
+
+
+def _chosen(tasks: _Tasks, supports: list[Side], name: str = "ap") -> dict[int, Best]:
+    """The target factorised once, then each support's best rho."""
+    target = Side.of(tasks.K, tasks.y, _NOISE)
+    return {
+        i: grid(Pair.of(target, support, tasks.blocks[i][0]), CRITERIA[name])
+        for i, support in enumerate(supports)
+    }
+
+
+def _fresh(tasks: _Tasks, name: str = "ap") -> dict[int, Best]:
+    """The same with the factors of the supports, which may be kept for other targets."""
+    return _chosen(tasks, tasks.supports(), name)
+
+
+def _refactorised(tasks: _Tasks, which: int) -> Array:
+    """The leave-one-out means for each rho by a factor and an inverse of its own, LAPACK's."""
+    C, B = tasks.blocks[which]
+    n, count = C.shape
+    y = np.concatenate([tasks.y, np.ones(count)])
+    K = np.block([[tasks.K, C], [C.T, B]])
+    K.flat[:: len(K) + 1] += _NOISE
+    means = np.empty((len(RHOS), n))
+    with threads_for(len(K) ** 2, 1):
+        for g, rho in enumerate(RHOS):
+            K[:n, n:], K[n:, :n] = rho * C, rho * C.T
+            L, _ = lapack.dpotrf(K.T, lower=1, clean=0)
+            a, _ = lapack.dpotrs(L, y, lower=1)
+            P, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+            means[g] = tasks.y - a[:n] / np.diagonal(P)[:n]
+    return means
+
+
+def _naive(tasks: _Tasks, which: int) -> int:
+    """The grid's best by these means, without a look at ties."""
+    return int(average_precision(tasks.y, _refactorised(tasks, which)).argmax())
+
+
+def choice(scale: Scale) -> Iterator[Row]:
+    """All supports and all rho; the peer does one support, and is multiplied."""
+    size = _SIZES[scale.name]
+    tasks = _tasks(size)
+    kept = tasks.supports()
+    operations = {
+        "fresh": partial(_fresh, tasks),
+        "kept": partial(_chosen, tasks, kept),
+        "refactorised": partial(_naive, tasks, 0),
+    }
+    times = interleaved(size.rounds, operations)
+    all_ = Samples(tuple(size.supports * one for one in times["refactorised"].seconds))
+    of = f"{size.supports} supports of {size.support}, target of {size.target}, {len(RHOS)} rho"
+    facts = vars(size) | {"rhos": len(RHOS), "measured": times["fresh"].raw()}
+    yield Row(
+        "choose by average precision",
+        times["fresh"].median,
+        target=Target("<=", _SECONDS),
+        note=f"{of}; the fastest run {times['fresh'].best:.3f} s",
+        raw=facts,
+    )
+    for name, at_least in {"fresh": 50, "kept": None}.items():
+        factors = "factors of supports kept" if name == "kept" else "all factors made"
+        yield faster(
+            f"choose by average precision, {factors}",
+            times[name],
+            "a factor for each rho",
+            all_,
+            at_least,
+            "one support, times their number",
+            **vars(size),
+        )
+    yield from _error(tasks)
+
+
+def _error(tasks: _Tasks) -> Iterator[Row]:
+    """How far the means are from those with a factor of their own, for the first support."""
+    C, B = tasks.blocks[0]
+    target, support = Side.of(tasks.K, tasks.y, _NOISE), Side.of(B, np.ones(len(B)), _NOISE)
+    mean, _ = Pair.of(target, support, C).leave_one_out(RHOS)
+    whole = np.block([[tasks.K, C], [C.T, B]]) + _NOISE * np.eye(sum(C.shape))
+    condition = float(np.linalg.cond(whole))
+    error = float(abs(mean - _refactorised(tasks, 0)).max())
+    yield Row(
+        "leave-one-out means: scaled difference from those of a factor for each rho",
+        error / (float(np.finfo(float).eps) * condition),
+        "",
+        target=Target("<=", 4),
+        note=f"in units of eps cond(K), cond(K) = {condition:.1e}; the largest is {error:.1e}",
+    )
+
+
+def criteria(scale: Scale) -> Iterator[Row]:
+    """The other criteria, golden section, and the noise."""
+    size = _SIZES[scale.name]
+    tasks = _tasks(size)
+    target, kept = Side.of(tasks.K, tasks.y, _NOISE), tasks.supports()
+    pairs = [Pair.of(target, kept[i], C) for i, (C, _) in enumerate(tasks.blocks)]
+    operations = {name: partial(_fresh, tasks, name) for name in CRITERIA if name != "ap"}
+    times = interleaved(
+        min(size.rounds, 3),
+        {
+            **operations,
+            "golden": lambda: [golden(pair, CRITERIA["ap"]) for pair in pairs],
+            "noise": lambda: sound_noise(tasks.K, tasks.blocks),
+        },
+    )
+    for name in operations:
+        yield Row(f"choose by {name}", times[name].median, raw=times[name].raw())
+    name = "golden section by average precision, pairs kept"
+    yield Row(name, times["golden"].median, raw=times["golden"].raw())
+    name = f"adaptive noise for {size.supports} supports"
+    yield Row(name, times["noise"].median, raw=times["noise"].raw())
+
+
+BENCHMARKS: list[Benchmark] = [choice, criteria]

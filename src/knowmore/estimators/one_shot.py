@@ -1,0 +1,327 @@
+"""One-shot learning as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from operator import index
+from typing import Any, Protocol, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
+from knowmore.estimators.checks import choice, noise_level
+from knowmore.estimators.classifier import LivingClassifier
+from knowmore.estimators.shell import exchange
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel
+from knowmore.linalg import Factor
+from knowmore.models import OneShot, Ranking, Rule, Support
+from knowmore.models.oneshot_criteria import CRITERIA
+from knowmore.models.oneshot_search import SEARCHES
+
+Array = npt.NDArray[Any]
+
+
+class Semantics(Protocol):
+    """What knows how similar names of classes are: `knowmore.semantics.WordNet` does."""
+
+    def most_similar(
+        self, name: str, names: Iterable[str], k: int | None, *, unknown: Any
+    ) -> Iterable[str]:
+        """The k of the names that are most similar to `name`, and with "keep" the unknown ones."""
+        ...
+
+
+@final
+class OneShotClassifier(LivingClassifier[OneShot]):
+    """Learns a class from one example or a few, with the help of a class that is known better.
+
+    Dependent Gaussian processes (Rodner and Denzler 2010): examples of a support task count as
+    positive ones too, as far as rho says, from 0 (not at all) to 1 (as if they were examples). The
+    task and rho are those that leave-one-out likes best, and rho = 0 is always among them. After
+    any history of edits it equals a fresh fit of the examples and supports it holds: all that is
+    chosen is chosen again when next asked for.
+
+    Labels are of two classes; the second in sorted order is the positive one.
+
+    Parameters
+    ----------
+    kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
+        None is an RBF kernel as wide as the median distance of the first examples, kept from then.
+    supports : {name: X (n_S, d)}, examples of other classes, none of the background
+    criterion : what is asked of leave-one-out scores: "ap", average precision; "auc"; "lpp", log
+        predictive probability; "squashed" or "weighted", a smooth count of errors; or "likelihood",
+        that of the examples' labels given the support's
+    search : "grid", 101 values of rho; "golden", golden section, as in the paper; or rho itself:
+        0.0 is independent learning, 1.0 pools the examples
+    preselect : K, the number of supports, by their names the most similar ones, to choose from
+    semantics : what knows names: a `knowmore.semantics.WordNet`, or any object with its
+        `most_similar`
+    noise : sigma^2, or "adaptive": the smallest of 0, 1e-8, 1e-7, ... times the mean variance of
+        the examples with which every support's covariance matrix can be factorised; see `noise_`
+    name : what the positive class is called among the supports' names
+    unknown : "raise" an error if `semantics` does not know a name, or "keep" such supports
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> supports = {"leopard": [[1.5, 0.5], [3.5, 1.0]], "wrench": [[-9.0, 2.0], [-8.0, 2.5]]}
+    >>> X, y = [[1.0, 2.0], [0.0, 0.0], [1.0, -1.0]], ["cheetah", "background", "background"]
+    >>> clf = OneShotClassifier(RBF(2.0), supports).fit(X, y)
+    >>> clf.support_, clf.rho_, clf.noise_
+    ('leopard', 0.91, 0.0)
+    >>> clf.ranking_
+    support   rho     ap     lpp
+    leopard  0.91  1.000   -2.35
+    wrench   0.00  0.500   -3.76
+    >>> clf.predict([[3.0, -0.5]]), clf.remove_support("leopard").predict([[3.0, -0.5]])
+    (array(['cheetah'], dtype='<U10'), array(['background'], dtype='<U10'))
+    """
+
+    solver = "cholesky"
+    update = "auto"
+    dtype = "float64"
+
+    def __init__(
+        self,
+        kernel: AnyKernel | None,
+        supports: Mapping[str, Any],
+        criterion: str = "ap",
+        search: str | float = "grid",
+        preselect: int | None = None,
+        semantics: Semantics | None = None,
+        noise: float | str = "adaptive",
+        *,
+        name: str | None = None,
+        unknown: str = "raise",
+    ) -> None:
+        self.kernel = kernel
+        self.supports = supports
+        self.criterion = criterion
+        self.search = search
+        self.preselect = preselect
+        self.semantics = semantics
+        self.noise = noise
+        self.name = name
+        self.unknown = unknown
+
+    # -- support tasks -----------------------------------------------------------------------
+
+    def add_support(self, name: str, X: Any) -> Self:
+        """Let it learn from one more class too, X (n_S, d). This costs what that task costs."""
+        self._check_fitted()
+        support = self._support(self.kernel_, name, X)
+
+        def with_it(held: tuple[Support, ...]) -> tuple[Support, ...]:
+            if name in (one.name for one in held):
+                raise RepeatedId(
+                    f"There is a support {name!r} already. Give the new one another name, or "
+                    f"remove_support({name!r}) first."
+                )
+            return (*held, support)
+
+        return self._regrouped(with_it)
+
+    def remove_support(self, name: str) -> Self:
+        """Forget a class to learn from."""
+        self._check_fitted()
+
+        def without_it(held: tuple[Support, ...]) -> tuple[Support, ...]:
+            if name not in (one.name for one in held):
+                raise UnknownId(
+                    f"There is no support {name!r}. supports_ has those that are there."
+                )
+            return tuple(one for one in held if one.name != name)
+
+        return self._regrouped(without_it)
+
+    @property
+    def supports_(self) -> dict[str, Array]:
+        """The classes it may learn from, {name: X (n_S, d)}."""
+        self._check_fitted()
+        return {one.name: one.X for one in self._state.model.supports}
+
+    # -- what was chosen ---------------------------------------------------------------------
+
+    @property
+    def support_(self) -> str | None:
+        """The support that helps, None if none does."""
+        chosen = self._asked().chosen
+        return None if chosen is None else chosen[0].support.name
+
+    @property
+    def rho_(self) -> float:
+        """How far the support's examples count, from 0 to 1."""
+        chosen = self._asked().chosen
+        return 0.0 if chosen is None else chosen[1]
+
+    @property
+    def ranking_(self) -> Ranking:
+        """Each support's best rho and the criterion's value there, the best first."""
+        return self._asked().ranking
+
+    @property
+    def noise_(self) -> float:
+        """The noise in use."""
+        return self._asked().covariance.noise
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def predict_variance(self, X: Any) -> Array:
+        """The predictive variance, (m,), noise included: how unlike all examples X is."""
+        return self._asked().variance(self._inputs(X, reset=False))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Phi(-mu_* / sigma_*) and Phi(mu_* / sigma_*), (m, 2), columns as in `classes_`."""
+        model, X = self._asked(), self._inputs(X, reset=False)
+        # Without noise there is no doubt at an example.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = model.mean(X) / np.sqrt(model.variance(X))[:, None]
+        return np.asarray(ndtr(np.nan_to_num(z, nan=0.0)))
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _admit(self, examples: Examples) -> None:
+        """Positive examples and background, and nothing else."""
+        classes = np.unique(examples.labels).tolist()
+        if len(classes) > 2:
+            raise InvalidInput(
+                f"Only binary classification is supported. There would be {len(classes)} classes, "
+                f"{classes[0]!r}, {classes[1]!r}, {classes[2]!r}, ... Call all but the one to be "
+                f"learnt background. Nothing was changed."
+            )
+        if len(classes) < 2:
+            only = f"examples of one class only, {classes[0]!r}" if classes else "no examples"
+            raise InvalidInput(
+                f"There would be {only}, but it takes a positive and a negative one. "
+                f"Nothing was changed."
+            )
+
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> OneShot:
+        choice("criterion", self.criterion, CRITERIA)
+        rule = Rule(self.criterion, _search(self.search), _noise(self.noise))
+        if not isinstance(self.supports, Mapping):
+            raise InvalidType(
+                f"supports is a {type(self.supports).__name__}. Give a dict of names and arrays."
+            )
+        supports = tuple(self._support(kernel, *item) for item in self.supports.items())
+        return OneShot.of(kernel, examples, supports, self._kept(supports), rule)
+
+    def _settings(self, model: OneShot) -> dict[str, Any]:
+        return {
+            "kernel": model.covariance.kernel,
+            "rule": model.rule,
+            "supports": {one.name: _Rows(one.X) for one in model.supports},
+            "preselected supports": [one.support.name for one in model.candidates],
+        }
+
+    def _certain(self, model: OneShot, examples: Examples, peak: float) -> bool:
+        return model.is_certain(examples, peak)
+
+    def _support(self, kernel: AnyKernel, name: Any, X: Any) -> Support:
+        if not isinstance(name, str):
+            raise InvalidType(f"A support is named {name!r}, but a name is text.")
+        if name == self.name:
+            raise RepeatedId(
+                f"{name!r} is the name of the class to be learnt and that of a support. Add what "
+                f"is known of it as positive examples."
+            )
+        try:
+            X = self._inputs(X, reset=False)
+        except (InvalidInput, InvalidType) as error:
+            raise type(error)(f"The support {name!r} cannot be used: {error}") from error
+        return Support.of(kernel, name, X)
+
+    def _regrouped(self, change: Callable[[tuple[Support, ...]], tuple[Support, ...]]) -> Self:
+        """Exchange the supports held by what `change` makes of them."""
+
+        def changed(state: Any) -> Any:
+            supports = change(state.model.supports)
+            kept = self._kept(supports)
+            current = state.model.examples is state.examples
+            model = state.model if current else state.model.follow(state.examples)
+            return state._replace(model=model.holding(supports, kept))
+
+        exchange(self, "_state", changed)
+        return self
+
+    def _kept(self, supports: tuple[Support, ...]) -> tuple[str, ...]:
+        """The names of the supports that may be chosen."""
+        names = tuple(one.name for one in supports)
+        if self.preselect is None:
+            return names
+        K = _whole(self.preselect)
+        if not 1 <= K <= len(names):
+            raise InvalidInput(
+                f"preselect={K} supports are to be chosen from, but there would be {len(names)}. "
+                f"Give a number from 1 to that, or None for all."
+            )
+        if self.semantics is None or not hasattr(self.semantics, "most_similar"):
+            raise InvalidInput(
+                f"preselect={K} needs to know which names are similar, but semantics="
+                f"{self.semantics!r} has no most_similar. Give a knowmore.semantics.WordNet."
+            )
+        if not isinstance(self.name, str):
+            raise InvalidInput(
+                f"preselect={K} needs to know what the positive class is, but name={self.name!r}. "
+                f"Give name, such as 'okapi'."
+            )
+        choice("unknown", self.unknown, ("raise", "keep"))
+        kept = tuple(self.semantics.most_similar(self.name, names, K, unknown=self.unknown))
+        if strange := [one for one in kept if one not in names]:
+            raise InvalidInput(
+                f"semantics was asked for the {K} of {len(names)} names most similar to "
+                f"{self.name!r}, and gave {strange[0]!r}, which is not one of them."
+            )
+        return kept
+
+
+class _Rows:
+    """An array to compare as a whole, and to show in few words."""
+
+    def __init__(self, X: Array) -> None:
+        self.X = X
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Rows) and np.array_equal(self.X, other.X)
+
+    def __repr__(self) -> str:
+        return f"{len(self.X)} examples, {self.X.sum():.6g} in sum"
+
+
+def _search(search: Any) -> str | float:
+    """A word, or a rho from 0 to 1."""
+    if isinstance(search, Real) and not isinstance(search, (bool, np.bool_)):
+        if not 0 <= float(search) <= 1:
+            raise InvalidInput(
+                f"search={search!r} is to be rho, but tasks are related by 0 (nothing in common) "
+                f"to 1 (the same). Give a rho between them."
+            )
+        return float(search)
+    if not isinstance(search, str) or search not in SEARCHES:
+        words = ", ".join(map(repr, SEARCHES))
+        raise InvalidInput(f"search={search!r} is not known. Choose one of {words}, or give rho.")
+    return search
+
+
+def _noise(noise: Any) -> float | None:
+    if isinstance(noise, str):
+        if noise != "adaptive":
+            raise InvalidInput(f"noise={noise!r} is not known. Give a variance, or 'adaptive'.")
+        return None
+    return noise_level(noise)
+
+
+def _whole(preselect: Any) -> int:
+    try:
+        return index(preselect)
+    except TypeError as error:
+        raise InvalidType(f"preselect={preselect!r} must be a whole number, or None.") from error

@@ -1,0 +1,300 @@
+"""One-shot learning: the target's examples, support tasks, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.errors import NotPositiveDefinite
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
+from knowmore.linalg import Cholesky
+from knowmore.models.covariance import Covariance
+from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
+from knowmore.models.oneshot import LEVELS, Pair, Side
+from knowmore.models.oneshot_candidates import Candidate, Ranking, Rule, Support, finite
+from knowmore.models.targets import Targets, one_vs_all
+
+Array = npt.NDArray[Any]
+
+_EPS = float(np.finfo(float).eps)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OneShot:
+    """An immutable model of one class against the background; `follow` is that of other examples.
+
+    covariance : of the target's n_T examples, with the noise in use
+    target : the same with the labels, 1 for the second class, -1 for the first
+    supports : all support tasks held
+    candidates : those that may be chosen
+
+    Whatever an edit leaves as it was is shared: a support's factor while the noise stays, a pair
+    while the target's factor stays, a best rho while the target stays.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> some = Examples.of(np.array([[0.0], [2.0], [3.0]]), np.array(["no", "yes", "no"]))
+    >>> alike = Support.of(RBF(), "alike", np.array([[1.5], [1.8]]))
+    >>> model = OneShot.of(RBF(), some, (alike,), ["alike"], Rule(noise=0.1))
+    >>> model.ranking
+    support   rho     ap     lpp
+    alike    1.00  1.000   -4.19
+    >>> model.mean(np.array([[1.5]])).round(2)
+    array([[-0.98,  0.98]])
+    """
+
+    covariance: Covariance
+    target: Side
+    supports: tuple[Support, ...]
+    candidates: tuple[Candidate, ...]
+    rule: Rule
+
+    @classmethod
+    def of(
+        cls,
+        kernel: AnyKernel,
+        examples: Examples,
+        supports: tuple[Support, ...] = (),
+        kept: Collection[str] = (),
+        rule: Rule | None = None,
+    ) -> OneShot:
+        """The batch fit; the supports that are `kept`, by name, are the candidates."""
+        nothing = Examples.of(examples.X[:0], examples.labels[:0])
+        side = Side(Cholesky(), np.empty(0))
+        begin = cls(Covariance(kernel, 0.0, nothing, side.factor), side, (), (), rule or Rule())
+        return begin._learnt(examples, supports, kept)
+
+    @property
+    def examples(self) -> Examples:
+        """What it learnt from, beside the supports."""
+        return self.covariance.examples
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Labels of 1 and -1 for each of the two classes, (n_T, 2)."""
+        return one_vs_all(self.examples)
+
+    def follow(self, examples: Examples) -> OneShot:
+        """The batch fit of `examples`: noise, support and rho are chosen anew."""
+        return self._learnt(examples, self.supports, [one.support.name for one in self.candidates])
+
+    def holding(self, supports: tuple[Support, ...], kept: Collection[str]) -> OneShot:
+        """The batch fit with these support tasks; those held already cost nothing."""
+        return self._learnt(self.examples, supports, kept)
+
+    # -- learning ----------------------------------------------------------------------------
+
+    def _learnt(
+        self, examples: Examples, supports: tuple[Support, ...], kept: Collection[str]
+    ) -> OneShot:
+        chosen = tuple(one for one in supports if one.name in kept)
+        blocks = self._blocks(examples, chosen)
+        for noise in self._noises(examples):
+            try:
+                return self._at(noise, examples, supports, blocks)
+            except NotPositiveDefinite as error:
+                failure = error
+        if self.rule.noise is not None:
+            raise failure
+        raise NotPositiveDefinite(
+            f"The covariance matrix is not positive definite, even with a noise as large as the "
+            f"examples' mean variance, {noise:g}. The kernel {self.covariance.kernel!r} is not "
+            f"positive definite: use another one. Nothing was changed.",
+            failure.row,
+        ) from failure
+
+    def _noises(self, examples: Examples) -> list[float]:
+        """What the noise may be. Section 5 of Rodner and Denzler; see `sound_noise`."""
+        if self.rule.noise is not None:
+            return [self.rule.noise]
+        with np.errstate(over="ignore"):
+            scale = float(diagonal(self.covariance.kernel, examples.X).mean())
+        # What is not finite is complained of by those who evaluate the kernel.
+        return [level * scale for level in LEVELS] if np.isfinite(scale) else [0.0]
+
+    def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
+        """Kernel values C (n_T, n_S); those that are known are not evaluated again."""
+        kernel, known = self.covariance.kernel, {one.support: one.C for one in self.candidates}
+        deleted, appended = examples.since(self.examples)
+        blocks = {}
+        for one in supports:
+            old = np.delete(known[one], deleted, axis=0) if one in known else one.K[:0]
+            new = examples.X[len(examples) - appended if one in known else 0 :]
+            if len(new):
+                old = np.vstack([old, finite(kernel, one.name, cross(kernel, new, one.X))])
+            blocks[one] = old
+        return blocks
+
+    def _at(
+        self,
+        noise: float,
+        examples: Examples,
+        supports: tuple[Support, ...],
+        blocks: dict[Support, Array],
+    ) -> OneShot:
+        """The batch fit with this noise, if all pairs of tasks can be factorised with it."""
+        covariance = (
+            self.covariance.follow(examples)
+            if noise == self.covariance.noise
+            else Covariance.of(self.covariance.kernel, noise, examples, Cholesky())
+        )
+        y, target = np.ascontiguousarray(one_vs_all(examples).T[:, 1]), self.target
+        if covariance.factor is not target.factor or not np.array_equal(y, target.y):
+            target = Side(cast("Cholesky", covariance.factor), y)
+        known = {one.support: one for one in self.candidates}
+        positive = is_positive(covariance.kernel)
+        certain = positive and _outweighs(covariance, examples, covariance.peak, blocks)
+        made = {}
+        # The nearest to the target first: if one fails, it is likely to be that.
+        for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
+            sound = one in known and known[one].pair.target.factor is target.factor
+            if not (certain or sound):
+                _check(covariance, one, blocks[one])
+            pair = self._pair(target, one, known.get(one), blocks[one], noise)
+            stays = one in known and known[one].pair is pair
+            made[one] = known[one] if stays else Candidate(one, blocks[one], pair, self.rule)
+        candidates = tuple(made[one] for one in blocks)
+        return OneShot(covariance, target, supports, candidates, self.rule)
+
+    def _pair(
+        self, target: Side, support: Support, known: Candidate | None, C: Array, noise: float
+    ) -> Pair:
+        """The target and the support, by what is known of them already."""
+        if known is None or noise != self.covariance.noise:
+            side = Side.of(support.K, np.ones(len(support.K)), noise)
+            return Pair.of(target, side, C)
+        if known.pair.target.factor is not target.factor:
+            return Pair.of(target, known.pair.support, C)
+        return known.pair if known.pair.target is target else replace(known.pair, target=target)
+
+    def is_certain(self, examples: Examples, peak: float) -> bool:
+        """Is there sure to be a model of these examples, of kappa(x, x) at most `peak`?"""
+        if not is_positive(self.covariance.kernel):
+            return False
+        largest = replace(self.covariance, noise=self._noises(examples)[-1])
+        return _outweighs(largest, examples, peak, [one.support for one in self.candidates])
+
+    # -- choosing ----------------------------------------------------------------------------
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """All candidates, the best first."""
+        return Ranking.of(self.rule.criterion, self.candidates)
+
+    @cached_property
+    def chosen(self) -> tuple[Candidate, float] | None:
+        """The best candidate with its rho; None if nothing is better without."""
+        if len(self.ranking) == 0 or self.ranking[0].rho == 0:
+            return None
+        (best,) = (one for one in self.candidates if one.support.name == self.ranking[0].support)
+        return best, best.best.rho
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def mean(self, X: Array) -> Array:
+        """The scores of both classes, (m, 2): eq. (4), Rodner and Denzler, for the second."""
+        if self.chosen is None:
+            score = self.covariance.weighted(X, self.target.coefficients[:, None])[:, 0]
+        else:
+            one, rho = self.chosen
+            blocks = (self._values(part, one.support) for part in self.covariance.parts(X))
+            score = np.concatenate([one.pair.mean(*block, rho) for block in blocks])
+        return np.column_stack([-score, score])
+
+    def variance(self, X: Array) -> Array:
+        """The predictive variance, (m,), the noise included."""
+        if self.chosen is None:
+            return self.covariance.variance(X)
+        one, rho = self.chosen
+        kernel, latent = self.covariance.kernel, []
+        for part in self.covariance.parts(X):
+            prior = diagonal(kernel, part)
+            latent.append(one.pair.variance(*self._values(part, one.support), prior, rho))
+        return np.concatenate(latent) + self.covariance.noise
+
+    def _values(self, X: Array, support: Support) -> tuple[Array, Array]:
+        """k_T (n_T, m) and k_S (n_S, m)."""
+        return self.covariance.cross(X), cross(self.covariance.kernel, support.X, X)
+
+    def leave_one_out(self, groups: Array | None = None) -> tuple[Array, Array]:
+        """Scores (n_T, 2) and variances (n_T,) of the examples by those of other groups. Eq. (6).
+
+        The support task, rho and the noise stay: they were chosen on these very scores.
+        """
+        if self.chosen is None:
+            a, diagonal = self.target.coefficients, self.target.inverse_diagonal
+            block = partial(inverse_block, self.target.factor)
+        else:
+            one, rho = self.chosen
+            a, diagonal = one.pair.coefficients(rho), one.pair.inverse_diagonal(rho)
+            block = partial(one.pair.inverse_block, rho=rho)
+        A, T = np.column_stack([-a, a]), self.targets.T
+        if groups is None:
+            return leave_one_out(diagonal, A, T)
+        return leave_group_out(block, A, T, groups)
+
+    def residual(self) -> float:
+        """How far the model is from the batch fit of its examples, given noise, support and rho.
+
+        The backward error of the coefficients of both tasks, as in `Covariance.residual`.
+        """
+        y = self.target.y
+        if self.chosen is None:
+            return self.covariance.residual(self.target.coefficients[:, None], y[:, None])
+        one, rho = self.chosen
+        A = np.vstack([K for _, K in self.covariance.matrix_rows()])
+        C, S = cross(self.covariance.kernel, self.covariance.X, one.support.X), one.support.K
+        B = S + self.covariance.noise * np.eye(len(S))
+        K = np.block([[A, rho * C], [rho * C.T, B]])
+        a = np.concatenate([one.pair.coefficients(rho), one.pair.exchanged.coefficients(rho)])
+        y, norm = np.concatenate([y, one.pair.support.y]), np.linalg.norm
+        return float(norm(y - K @ a) / (norm(K) * norm(a) + norm(y)))
+
+
+def _outweighs(
+    covariance: Covariance, examples: Examples, peak: float, supports: Collection[Support]
+) -> bool:
+    """Is every pair of these examples and a support sound, as its noise outweighs all rounding?
+
+    The canonical correlations s are found to about n eps cond(K~), and cond(K~) is at most
+    n (peak + noise) / noise; 1 - s is at least the reciprocal of that. So its square must stay
+    below 1 / (n eps).
+    """
+    weights = covariance.weighting(examples)
+    n = len(examples) + max((len(one.X) for one in supports), default=0)
+    peak = max([peak, *(float(np.diagonal(one.K).max()) for one in supports)])
+    least = covariance.noise / weights.max(initial=1)
+    most = covariance.noise / weights.min(initial=1)
+    return bool(least > n * np.sqrt(n * _EPS) * (peak + most))
+
+
+def _check(covariance: Covariance, support: Support, C: Array) -> None:
+    """Complain unless the covariance matrix of both tasks at rho = 1 can be factorised.
+
+    Pivots show that more surely than correlations do: their rounding does not grow with cond(K~).
+    """
+    noise, n = covariance.noise, len(C)
+    try:
+        covariance.factor.append(C, support.K + noise * np.eye(len(support.K)))
+    except NotPositiveDefinite as error:
+        row = error.row - n
+        with np.errstate(divide="ignore", invalid="ignore"):
+            prior = diagonal(covariance.kernel, covariance.X) * support.K[row, row]
+            similar = np.nan_to_num(C[:, row] / np.sqrt(prior), nan=-1.0, posinf=-1.0)
+        twin = int(similar.argmax())
+        raise NotPositiveDefinite(
+            f"With the support {support.name!r} the covariance matrix is not positive definite at "
+            f"rho = 1: its example {row} adds nothing. Of the target's, example "
+            f"{covariance.examples.names[twin]!r} is nearest to it (correlation "
+            f"{similar[twin]:.12g}). Either (a) one picture is there twice: leave it out once; or "
+            f"(b) noise={noise:g} is too small for so smooth a kernel: raise it, or leave it to "
+            f"noise='adaptive'; or (c) the kernel {covariance.kernel!r} is not positive definite. "
+            f"Nothing was changed.",
+            error.row,
+        ) from error

@@ -1,0 +1,405 @@
+"""Learning with the help of another class: what is chosen, what it costs, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from laws.laws import assert_equal_models, batch
+from one_shot_scene import KERNEL, SUPPORTS, X, Y, fitted, preselecting, scene
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.model_selection import cross_val_score
+from tolerance import assert_rounded, assert_solves
+
+from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
+from knowmore.errors import NotPositiveDefinite
+from knowmore.kernels import On, Task
+from knowmore.linalg import cholesky
+from knowmore.models.oneshot import LEVELS
+from knowmore.models.oneshot_criteria import CRITERIA, average_precision, log_predictive
+
+
+def both_tasks(clf):
+    """The kernel of eq. (3), inputs, labels and matrix K~ of the examples and of the support."""
+    held, S = clf.model_.examples, clf.supports_[clf.support_]
+    X = np.vstack([np.insert(held.X, 3, 0, axis=1), np.insert(S, 3, 1, axis=1)])
+    y = np.append(np.where(held.labels == clf.classes_[1], 1.0, -1.0), np.ones(len(S)))
+    kernel = On(slice(0, 3), clf.kernel_) * Task(clf.rho_)
+    return kernel, X, y[:, None], oracle.covariance(kernel, X, clf.noise_)
+
+
+# -- what is chosen ------------------------------------------------------------------------------
+
+
+def best_by_refitting(X, y, S, noise):
+    """(value, lpp, -rho) of the best of 101 rho, each with an inverse of its own."""
+    n, joint, found = len(X), np.vstack([X, S]), []
+    labels = np.append(y, np.ones(len(S)))
+    same = (np.arange(len(joint)) < n)[:, None] == (np.arange(len(joint)) < n)
+    for rho in np.arange(101) / 100:
+        P = np.linalg.inv(KERNEL(joint) * np.where(same, 1, rho) + noise * np.eye(len(joint)))
+        variance = 1 / np.diagonal(P)[:n]
+        mean = y - (P @ labels)[:n] * variance
+        value = average_precision(y, mean)
+        found.append((float(value), float(log_predictive(y, mean, variance)), -float(rho)))
+    return max(found)
+
+
+@pytest.mark.parametrize("positives", [1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_choice_is_that_of_refitting_for_every_support_and_rho(positives, seed):
+    X, y, supports = scene(positives, seed=seed)
+    clf = OneShotClassifier(KERNEL, supports, noise=0.01).fit(X, y)
+    numbers = np.where(y == "okapi", 1.0, -1.0)
+    want = {name: best_by_refitting(X, numbers, S, 0.01) for name, S in supports.items()}
+    order = sorted(want, key=want.get, reverse=True)
+    assert [one.support for one in clf.ranking_] == order
+    for name, rho, value, lpp in clf.ranking_:
+        assert (value, -rho) == (want[name][0], want[name][2])
+        K = oracle.covariance(KERNEL, np.vstack([X, supports[name]]), 0.01)
+        assert_rounded(lpp, want[name][1], 4 * len(X) * np.linalg.cond(K))
+    assert (clf.support_, clf.rho_) == (order[0], -want[order[0]][2])
+    assert clf.rho_ > 0
+
+
+def test_the_answers_are_those_of_the_gaussian_process_of_both_tasks():
+    clf, queries = fitted(3), np.random.default_rng(5).normal(size=(7, 3))
+    kernel, inputs, y, K = both_tasks(clf)
+    q = np.insert(queries, 3, 0, axis=1)
+    k = kernel(inputs, q)
+    scores = clf.decision_function(queries)
+    assert_solves(scores[:, None], oracle.scores(kernel, clf.noise_, inputs, y, q), K, y, left=k)
+    variance = clf.predict_variance(queries)
+    want = oracle.variance(kernel, clf.noise_, inputs, q)
+    assert_solves(np.diag(variance), np.diag(want), K, k, left=k)
+    assert clf.predict(queries).tolist() == [clf.classes_[int(s > 0)] for s in scores]
+
+
+def test_the_second_class_is_the_positive_one():
+    one = fitted()
+    other = OneShotClassifier(KERNEL, SUPPORTS).fit(X, np.where(Y == "okapi", 1, 0))
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+    # Renamed behind "background" in the alphabet, it still is; before it, it is not.
+    assert one.relabel([0], ["zebra"]).support_ == other.support_
+    assert one.classes_.tolist() == ["background", "zebra"]
+    other = OneShotClassifier(KERNEL, SUPPORTS).fit(X, np.where(Y == "okapi", 0, 1))
+    np.testing.assert_array_equal(
+        one.relabel([0], ["ape"]).decision_function(X), other.decision_function(X)
+    )
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("search", ["grid", "golden"])
+def test_every_criterion_and_search_can_be_asked_for(criterion, search):
+    clf = fitted(4, criterion=criterion, search=search)
+    values = [one.value for one in clf.ranking_]
+    assert values == sorted(values, reverse=True)
+    best = next(one for one in clf.model_.candidates if one.support.name == clf.ranking_[0].support)
+    grid = CRITERIA[criterion](best.pair, np.array([0.0, clf.ranking_[0].rho]))
+    assert values[0] == grid[1] >= grid[0]
+
+
+def test_without_transfer_it_is_independent_learning():
+    """Without supports, with rho = 0, and with supports that are no help."""
+    plain = GPClassifier(KERNEL, noise=0.1).fit(X, Y)
+    K, T, k = KERNEL(X) + 0.1 * np.eye(len(X)), plain.model_.targets.T, KERNEL(X, X + 0.1)
+    for supports, search in [({}, "grid"), (SUPPORTS, 0.0), ({"far": X - 999}, "grid")]:
+        clf = OneShotClassifier(KERNEL, supports, search=search, noise=0.1).fit(X, Y)
+        assert (clf.support_, clf.rho_) == (None, 0.0)
+        got, want = clf.model_.mean(X + 0.1), plain.model_.mean(X + 0.1)
+        assert_solves(got, want, K, T, left=k)
+        assert_rounded(clf.predict_proba(X), plain.predict_proba(X), 100 * np.linalg.cond(K))
+
+
+def test_with_rho_one_the_examples_are_pooled():
+    clf = fitted(3, search=1.0, noise=0.1)
+    assert clf.rho_ == 1.0
+    S, held = clf.supports_[clf.support_], clf.model_.examples
+    pooled = GPClassifier(KERNEL, noise=0.1).fit(
+        np.vstack([held.X, S]), np.append(held.labels, ["okapi"] * len(S))
+    )
+    K = KERNEL(pooled.model_.examples.X) + 0.1 * np.eye(len(pooled.ids_))
+    T, k = pooled.model_.targets.T, KERNEL(pooled.model_.examples.X, X)
+    assert_solves(clf.model_.mean(X), pooled.model_.mean(X), K, T, left=k)
+
+
+def test_the_ranking_is_shown_and_is_a_table():
+    ranking = fitted().ranking_
+    assert len(ranking) == 3
+    assert repr(ranking).splitlines()[0] == "support      rho     ap     lpp"
+    assert (
+        repr(ranking).splitlines()[1].startswith(f"{ranking[0].support:10}  {ranking[0].rho:.2f}")
+    )
+    table = ranking.to_pandas()
+    assert isinstance(table, pd.DataFrame)
+    assert table.to_numpy().tolist() == [list(one) for one in ranking]
+    with pytest.raises(AttributeError):
+        ranking.rows = ()
+    many = OneShotClassifier(KERNEL, {f"task {i}": X[:2] + i for i in range(12)}, noise=0.1)
+    assert repr(many.fit(X, Y).ranking_).endswith("\n... and 2 more")
+
+
+def test_probabilities_where_nothing_is_left_to_doubt():
+    clf = fitted()
+    assert clf.noise_ == 0
+    sure = clf.predict_proba(X)
+    np.testing.assert_array_equal(clf.classes_[sure.argmax(axis=1)], Y)
+    clf = OneShotClassifier(DotProduct(0.0), {}).fit([[1.0], [-1.0]], [1, 0])
+    assert clf.noise_ > 0
+    assert clf.predict_proba([[0.0]]).tolist() == [[0.5, 0.5]]
+
+
+# -- noise ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
+def test_noise_comes_and_goes_with_twins(scale):
+    kernel = scale * RBF(1.5)
+    clf = OneShotClassifier(kernel, SUPPORTS).fit(X, Y)
+    assert clf.noise_ == 0
+    (twin,) = clf.add(SUPPORTS["wrench"][3:4], ["background"])
+    assert_rounded(clf.noise_, LEVELS[1] * scale, 100)
+    assert_equal_models(clf, batch(partial(OneShotClassifier, None, SUPPORTS), clf), X)
+    clf.remove(twin)
+    assert clf.noise_ == 0
+    clf.add_support("twins", X[[3, 3, 5]])
+    assert_rounded(clf.noise_, LEVELS[1] * scale, 100)
+    assert clf.remove_support("twins").noise_ == 0
+
+
+def test_without_noise_twins_are_refused():
+    clf = fitted(noise=0)
+    before = clf.decision_function(X)
+    said = (
+        "With the support 'wrench' the covariance matrix is not positive definite at rho = 1: its "
+        "example 3 adds nothing. Of the target's, example 31 is nearest to it (correlation 1). "
+        "Either (a) one picture is there twice: leave it out once; or (b) noise=0 is too small for "
+        "so smooth a kernel: raise it, or leave it to noise='adaptive'; or (c)"
+    )
+    with pytest.raises(NotPositiveDefinite) as caught:
+        clf.add(SUPPORTS["wrench"][3:4], ["background"])
+    assert said in str(caught.value)
+    with pytest.raises(NotPositiveDefinite, match="its example 2 adds nothing"):
+        clf.add_support("twins", SUPPORTS["wrench"][[0, 1, 0]] + 0.5)
+    with pytest.raises(NotPositiveDefinite, match="Example 5 has the very same features"):
+        clf.add(X[5:6], ["background"])
+    assert len(clf.ids_) == 31
+    assert list(clf.supports_) == list(SUPPORTS)
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+    with pytest.raises(NotPositiveDefinite, match="at rho = 1"):
+        OneShotClassifier(KERNEL, {"same": X[:1]}, noise=0.0).fit(X, Y)
+
+
+def test_a_kernel_that_no_noise_mends():
+    def kernel(X, Y):
+        return 1 - 5 * (X != Y.T)
+
+    clf = OneShotClassifier(kernel, {})
+    with pytest.raises(NotPositiveDefinite, match="even with a noise as large as the examples'"):
+        clf.fit([[0.0], [1.0]], [0, 1])
+    assert not clf.__sklearn_is_fitted__()
+
+
+# -- living --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", ["adaptive", 0.1])
+def test_a_history_of_examples_and_supports_is_the_fit_of_what_is_left(noise):
+    clf, rng = fitted(2, noise=noise), np.random.default_rng(3)
+    clf.add_support("cougar", rng.normal(size=(8, 3)) + 0.7)
+    clf.add(rng.normal(size=(4, 3)), ["okapi", "background", "background", "okapi"])
+    clf.remove_support("wrench").remove([0, 7])
+    assert clf.support_ in clf.supports_
+    clf.replace([5], rng.normal(size=(1, 3)), ["okapi"]).relabel([1], ["background"])
+    clf.add_support("wrench", SUPPORTS["wrench"] + 0.1).add_support("crab", SUPPORTS["wrench"][:3])
+    assert list(clf.supports_) == ["gerenuk", "water lily", "cougar", "wrench", "crab"]
+    make = partial(OneShotClassifier, None, clf.supports_, noise=noise)
+    assert_equal_models(clf, batch(make, clf), X)
+
+
+def test_what_is_chosen_changes_with_the_examples():
+    clf = fitted(criterion="lpp", noise=0.1)
+    first = clf.support_
+    assert clf.remove_support(first).support_ != first
+    ids = clf.add(SUPPORTS["wrench"] + 0.3 * X[:9], ["okapi"] * 9)
+    assert clf.remove([0]).support_ == "wrench"
+    clf.add(X[:1], ["okapi"])
+    assert clf.remove(ids).support_ != "wrench"
+
+
+class Factorisations:
+    """Counts LAPACK's Cholesky factorisations."""
+
+    def __init__(self, monkeypatch):
+        self.sizes, plain = [], cholesky._potrf["d"]
+
+        def counted(A, **words):
+            self.sizes.append(len(A))
+            return plain(A, **words)
+
+        monkeypatch.setitem(cholesky._potrf, "d", counted)
+
+
+def test_one_more_support_costs_that_task_alone(monkeypatch):
+    clf = fitted(noise=0.1)
+    ranking, before = clf.ranking_, clf.model_
+    done = Factorisations(monkeypatch)
+    clf.add_support("crab", SUPPORTS["wrench"][:4] + 2)
+    assert len(clf.ranking_) == 4
+    assert done.sizes == [4]
+    assert clf.model_.candidates[:3] == before.candidates
+    assert all(one in tuple(clf.ranking_) for one in ranking)
+    clf.remove_support("gerenuk").predict(X)
+    assert done.sizes == [4]
+    assert clf.model_.candidates[:2] == before.candidates[1:]
+
+
+@pytest.mark.parametrize("noise", ["adaptive", 0.1])
+def test_the_factors_of_supports_outlive_edits(monkeypatch, noise):
+    clf = fitted(noise=noise)
+    held = [one.pair.support for one in clf.model_.candidates]
+    done = Factorisations(monkeypatch)
+    clf.add(X[:2] + 0.1, ["okapi", "background"])
+    clf.relabel([4], ["okapi"]).remove([5]).predict(X)
+    assert [one.pair.support for one in clf.model_.candidates] == held
+    if noise == 0.1:
+        # Two rows and no more: the rest is an update.
+        assert done.sizes == [2]
+    pairs = [one.pair.T for one in clf.model_.candidates]
+    done.sizes.clear()
+    clf.relabel([4], ["background"]).predict(X)
+    assert [one.pair.T for one in clf.model_.candidates] == pairs
+    assert sum(done.sizes) == 0 or noise == "adaptive"
+
+
+def test_edits_wait_for_a_question(monkeypatch):
+    clf = fitted()
+    done = Factorisations(monkeypatch)
+    clf.add(X[:3] + 0.1, ["okapi"] * 3)
+    clf.remove([3]).relabel([6], ["okapi"])
+    assert done.sizes == []
+    assert clf.leave_one_out().scores.shape == (33, 2)
+    assert done.sizes
+
+
+def test_kernel_values_are_evaluated_once():
+    asked = []
+
+    def kernel(X, Y):
+        asked.append((len(X), len(Y)))
+        return KERNEL(X, Y)
+
+    clf = OneShotClassifier(kernel, SUPPORTS, noise=0.1).fit(X, Y)
+    asked.clear()
+    clf.add(X[:1] + 0.1, ["okapi"])
+    crossed = [shape for shape in asked if shape != (1, 1)]
+    assert sorted(crossed) == [(1, 9), (1, 12), (1, 15), (31, 1)]
+
+
+def test_models_of_the_same_supports_merge():
+    clf, other = fitted(2), OneShotClassifier(KERNEL, SUPPORTS).fit(X + 0.1, Y, range(100, 131))
+    clf.remove_support("wrench")
+    other.remove_support("wrench").add_support("wrench", SUPPORTS["wrench"])
+    with pytest.raises(KnowmoreError, match="differ in supports"):
+        clf.merge(other)
+    _, _, supports = scene(2)
+    clf = OneShotClassifier(KERNEL, SUPPORTS).fit(X, Y)
+    with pytest.raises(KnowmoreError, match=r"differ in supports: \{'gerenuk': 12 examples"):
+        clf.merge(OneShotClassifier(KERNEL, supports).fit(X + 0.1, Y, range(100, 131)))
+    with pytest.raises(KnowmoreError, match="differ in rule"):
+        clf.merge(OneShotClassifier(KERNEL, SUPPORTS, "auc").fit(X + 0.1, Y, range(100, 131)))
+    assert len(clf.ids_) == 31
+    clf.merge(OneShotClassifier(KERNEL, SUPPORTS).fit(X + 0.1, Y, range(100, 131)))
+    assert_equal_models(clf, batch(partial(OneShotClassifier, None, SUPPORTS), clf), X)
+
+
+def test_supports_are_neither_changed_nor_kept():
+    given = {name: S.copy() for name, S in SUPPORTS.items()}
+    clf = OneShotClassifier(KERNEL, given).fit(X, Y)
+    extra = X[:4] + 2
+    clf.add_support("extra", extra)
+    before = clf.decision_function(X)
+    for S in (*given.values(), extra):
+        S[:] = 0
+    clf.relabel([3], ["background"])
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+    with pytest.raises(ValueError, match="read-only"):
+        clf.supports_["extra"][0] = 1
+
+
+def test_threads_lose_neither_examples_nor_supports():
+    clf = fitted(noise=0.1)
+    rng = np.random.default_rng(0)
+    tasks = {f"task {i}": rng.normal(size=(3, 3)) for i in range(12)}
+
+    def work(item):
+        clf.add_support(*item)
+        clf.add(item[1][:1] + 0.1, ["background"], [item[0]])
+        return clf.predict(X)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, tasks.items()))
+    assert set(clf.supports_) == {*SUPPORTS, *tasks}
+    assert set(tasks) <= set(clf.ids_.tolist())
+    make = partial(OneShotClassifier, None, clf.supports_, noise=0.1)
+    assert_equal_models(clf, batch(make, clf), X)
+
+
+def test_it_is_cloned_pickled_and_cross_validated():
+    clf = fitted(6).add_support("crab", X[:3] - 2)
+    copy = pickle.loads(pickle.dumps(clf))
+    assert list(copy.supports_) == list(clf.supports_)
+    np.testing.assert_array_equal(copy.decision_function(X), clf.decision_function(X))
+    fresh = clone(clf)
+    assert not fresh.__sklearn_is_fitted__()
+    inputs, labels, _ = scene(6)
+    score = cross_val_score(fresh, inputs, labels == "okapi", cv=3, scoring="average_precision")
+    # By chance it would be the part of positives.
+    assert score.mean() > 6 / 36
+
+
+def test_tables_bring_their_names():
+    columns = ["a", "b", "c"]
+    supports = {name: pd.DataFrame(S, columns=columns) for name, S in SUPPORTS.items()}
+    clf = OneShotClassifier(KERNEL, supports).fit(pd.DataFrame(X, columns=columns), Y)
+    assert clf.support_ == fitted().support_
+    with pytest.raises(KnowmoreError, match="The support 'x' cannot be used: The feature names"):
+        clf.add_support("x", pd.DataFrame(X, columns=["a", "b", "d"]))
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+def test_names_leave_some_supports_to_choose_from():
+    clf = preselecting(1)
+    assert {one.support for one in clf.ranking_} == {"wrench", "water lily"}
+    assert list(clf.supports_) == list(SUPPORTS)
+    alone = OneShotClassifier(KERNEL, {k: v for k, v in SUPPORTS.items() if k != "gerenuk"})
+    alone.fit(X, Y)
+    assert clf.support_ == alone.support_
+    np.testing.assert_array_equal(clf.decision_function(X), alone.decision_function(X))
+    # A support that fits better takes the place of one that did.
+    clf.add_support("horses", X[:4] + 0.2)
+    assert {one.support for one in clf.ranking_} == {"horses", "water lily"}
+    clf.remove_support("horses")
+    assert {one.support for one in clf.ranking_} == {"wrench", "water lily"}
+    clf.add(X[:1] + 0.1, ["okapi"])
+    assert len(clf.ranking_) == 2
+    assert len(preselecting(3).ranking_) == 3
+
+
+def test_names_that_are_not_known_are_an_error_if_asked_so():
+    with pytest.raises(KnowmoreError, match="water lily has a blank"):
+        preselecting(1, unknown="raise")
+
+
+def test_a_support_that_is_not_preselected_needs_no_noise():
+    clf = preselecting(1)
+    clf.add_support("quite long a name without hope".replace(" ", "-"), X[[3, 3]])
+    assert clf.noise_ == 0

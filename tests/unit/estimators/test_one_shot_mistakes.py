@@ -1,0 +1,204 @@
+"""Mistakes with one-shot learning: a clear word, and nothing is changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from one_shot_scene import KERNEL, SUPPORTS, ByLength, X, Y, preselecting
+from sklearn.gaussian_process.kernels import DotProduct
+
+from knowmore import KnowmoreError, OneShotClassifier
+
+
+class Inventor:
+    """Gives names that nobody asked for."""
+
+    def most_similar(self, name, names, k=None, *, unknown="raise"):
+        return ["unicorn"]
+
+
+def one_shot(supports=SUPPORTS, **words):
+    return OneShotClassifier(KERNEL, supports, **words)
+
+
+FIRST = {
+    "an empty support": (
+        one_shot({"okapi": np.empty((0, 3))}),
+        "The support 'okapi' cannot be used: Found array with 0 sample(s)",
+    ),
+    "a support of another width": (
+        one_shot({"okapi": np.zeros((2, 4))}),
+        "The support 'okapi' cannot be used: X has 4 features, but OneShotClassifier is expecting "
+        "3 features",
+    ),
+    "a support with holes": (
+        one_shot({"okapi": [[0.0, np.nan, 0.0]]}),
+        "The support 'okapi' cannot be used: Input X contains NaN or infinity: 1 value(s), the "
+        "first at row 0, column 1",
+    ),
+    "a support that is one example": (
+        one_shot({"okapi": np.zeros(3)}),
+        "The support 'okapi' cannot be used: Expected 2D array, got 1D array",
+    ),
+    "supports in a list": (one_shot([X]), "supports is a list. Give a dict of names and arrays."),
+    "a name that is no text": (one_shot({7: X}), "A support is named 7, but a name is text."),
+    "the target among the supports": (
+        one_shot(name="wrench"),
+        "'wrench' is the name of the class to be learnt and that of a support.",
+    ),
+    "an unknown criterion": (
+        one_shot(criterion="accuracy"),
+        "criterion='accuracy' is not known. Choose one of 'ap', 'auc', 'lpp', 'squashed',",
+    ),
+    "an unknown search": (
+        one_shot(search="random"),
+        "search='random' is not known. Choose one of 'grid', 'golden', or give rho.",
+    ),
+    "a search that is neither": (one_shot(search=True), "search=True is not known."),
+    "rho above one": (one_shot(search=1.5), "search=1.5 is to be rho, but tasks are related by 0"),
+    "rho below zero": (one_shot(search=-0.1), "search=-0.1 is to be rho"),
+    "rho that is no number": (one_shot(search=np.nan), "search=nan is to be rho"),
+    "a negative noise": (one_shot(noise=-1.0), "noise=-1.0, but a variance is finite and not"),
+    "an unknown noise": (
+        one_shot(noise="auto"),
+        "noise='auto' is not known. Give a variance, or 'adaptive'.",
+    ),
+    "more names than supports": (
+        one_shot(preselect=4, semantics=ByLength(), name="okapi", unknown="keep"),
+        "preselect=4 supports are to be chosen from, but there would be 3. Give a number from 1 to "
+        "that, or None for all.",
+    ),
+    "no names": (
+        one_shot(preselect=0, semantics=ByLength(), name="okapi"),
+        "preselect=0 supports are to be chosen from",
+    ),
+    "half a name": (
+        one_shot(preselect=1.5, semantics=ByLength(), name="okapi"),
+        "preselect=1.5 must be a whole number, or None.",
+    ),
+    "no semantics": (
+        one_shot(preselect=1, name="okapi"),
+        "preselect=1 needs to know which names are similar, but semantics=None has no most_similar",
+    ),
+    "no name of the target": (
+        one_shot(preselect=1, semantics=ByLength()),
+        "preselect=1 needs to know what the positive class is, but name=None. Give name,",
+    ),
+    "an unknown way with unknown names": (
+        one_shot(preselect=1, semantics=ByLength(), name="okapi", unknown="drop"),
+        "unknown='drop' is not known. Choose one of 'raise', 'keep'.",
+    ),
+    "semantics that invents names": (
+        one_shot(preselect=1, semantics=Inventor(), name="okapi"),
+        "semantics was asked for the 1 of 3 names most similar to 'okapi', and gave 'unicorn'",
+    ),
+    "a kernel that is none": (
+        OneShotClassifier("rbf", {}),
+        "kernel='rbf' is no kernel.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", FIRST)
+def test_a_mistake_at_first_leaves_it_unfitted(mistake):
+    clf, words = FIRST[mistake]
+    with pytest.raises(KnowmoreError) as caught:
+        clf.fit(X, Y)
+    assert words in str(caught.value)
+    assert not clf.__sklearn_is_fitted__()
+    assert not hasattr(clf, "n_features_in_")
+
+
+def test_a_support_that_is_too_large_for_the_kernel():
+    clf = OneShotClassifier(DotProduct(), SUPPORTS).fit(X, Y)
+    before, state = clf.decision_function(X), clf._state
+    huge = np.full((2, 3), 1e200)
+    with np.errstate(over="ignore"):
+        with pytest.raises(KnowmoreError, match="is not finite for the support 'huge'"):
+            clf.add_support("huge", huge)
+        with pytest.raises(KnowmoreError, match="gave a value that is not finite"):
+            clf.add(huge[:1], ["okapi"])
+    assert clf._state is state
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["okapi"] * 31, "There would be examples of one class only, 'okapi', but it takes a"),
+        (np.arange(31) % 3, "Only binary classification is supported. There would be 3 classes,"),
+    ],
+)
+def test_labels_of_other_than_two_classes(labels, words):
+    clf = one_shot()
+    with pytest.raises(KnowmoreError) as caught:
+        clf.fit(X, labels)
+    assert words in str(caught.value)
+    assert not clf.__sklearn_is_fitted__()
+
+
+LATER = {
+    "the only positive removed": (
+        lambda clf: clf.remove([0]),
+        "There would be examples of one class only, 'background', but it takes a positive and a "
+        "negative one. Nothing was changed.",
+    ),
+    "all background removed": (lambda clf: clf.remove(range(1, 31)), "of one class only, 'okapi'"),
+    "everything removed": (lambda clf: clf.remove(clf.ids_), "There would be no examples, but it"),
+    "the only positive relabelled": (
+        lambda clf: clf.relabel([0], ["background"]),
+        "There would be examples of one class only, 'background'",
+    ),
+    "a third class": (
+        lambda clf: clf.add(X[:1], ["wrench"]),
+        "Only binary classification is supported. There would be 3 classes, 'background', 'okapi', "
+        "'wrench', ... Call all but the one to be learnt background. Nothing was changed.",
+    ),
+    "a support twice": (
+        lambda clf: clf.add_support("wrench", X),
+        "There is a support 'wrench' already. Give the new one another name, or "
+        "remove_support('wrench') first.",
+    ),
+    "an empty support": (
+        lambda clf: clf.add_support("crab", X[:0]),
+        "The support 'crab' cannot be used: Found array with 0 sample(s)",
+    ),
+    "a support of another width": (
+        lambda clf: clf.add_support("crab", X[:, :2]),
+        "The support 'crab' cannot be used: X has 2 features",
+    ),
+    "a support with the target's name": (
+        lambda clf: clf.add_support("okapis", X),
+        "'okapis' is the name of the class to be learnt and that of a support. Add what is known "
+        "of it as positive examples.",
+    ),
+    "a support that is not there": (
+        lambda clf: clf.remove_support("crab"),
+        "There is no support 'crab'. supports_ has those that are there.",
+    ),
+    "fewer supports than are to be chosen from": (
+        lambda clf: clf.remove_support("wrench"),
+        "preselect=3 supports are to be chosen from, but there would be 2.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", LATER)
+def test_a_mistake_later_changes_nothing(mistake):
+    act, words = LATER[mistake]
+    clf = preselecting(3)
+    before, state = clf.decision_function(X), clf._state
+    with pytest.raises(KnowmoreError) as caught:
+        act(clf)
+    assert words in str(caught.value)
+    assert clf._state is state
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+
+
+@pytest.mark.parametrize("verb", ["add_support", "remove_support", "supports_", "rho_", "ranking_"])
+def test_it_must_have_learnt_first(verb):
+    clf = one_shot()
+    with pytest.raises(KnowmoreError, match="has learnt nothing yet"):
+        clf.remove_support("wrench") if verb == "remove_support" else (
+            clf.add_support("crab", X) if verb == "add_support" else getattr(clf, verb)
+        )

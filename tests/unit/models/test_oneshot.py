@@ -1,0 +1,367 @@
+"""Two dependent Gaussian processes for all rho, against a solve for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from tolerance import assert_rounded, assert_solves, tolerance
+
+from knowmore import GPRegressor
+from knowmore.errors import NotPositiveDefinite
+from knowmore.kernels import On, Task
+from knowmore.linalg import Cholesky
+from knowmore.models.oneshot import LEVELS, Pair, Side, sound_noise
+
+RHOS = np.array([0.0, 0.01, 0.3, 0.77, 0.99, 1.0])
+QUERIES = 6
+
+
+@dataclass
+class Tasks:
+    """Inputs and labels of both tasks, a kernel and a noise: everything by definition."""
+
+    kernel: object
+    noise: float
+    X_T: np.ndarray
+    y_target: np.ndarray
+    X_S: np.ndarray
+    y_support: np.ndarray
+
+    @property
+    def y(self):
+        return np.concatenate([self.y_target, self.y_support])
+
+    def matrix(self, rho):
+        """K~(rho), entry by entry of eq. (3)."""
+        X = np.vstack([self.X_T, self.X_S])
+        task = np.arange(len(X)) >= len(self.X_T)
+        same = task[:, None] == task
+        return self.kernel(X) * np.where(same, 1.0, rho) + self.noise * np.eye(len(X))
+
+    def pair(self):
+        target = Side.of(self.kernel(self.X_T), self.y_target, self.noise)
+        support = Side.of(self.kernel(self.X_S), self.y_support, self.noise)
+        return Pair.of(target, support, self.kernel(self.X_T, self.X_S))
+
+    def swapped(self):
+        return Tasks(self.kernel, self.noise, self.X_S, self.y_support, self.X_T, self.y_target)
+
+
+def tasks(n_T, n_S, kernel=None, noise=1e-3, seed=0, d=5):
+    rng = np.random.default_rng(seed)
+    positives = max(n_T // 10, 1)
+    X_T = rng.normal(size=(n_T, d))
+    X_T[:positives] += 1
+    y_target = np.where(np.arange(n_T) < positives, 1.0, -1.0)
+    X_S = rng.normal(size=(n_S, d)) + 0.8
+    return Tasks(kernel or RBF(1.5), noise, X_T, y_target, X_S, np.ones(n_S))
+
+
+def twins():
+    """The same pictures in both tasks, and two of them twice in one."""
+    some = tasks(30, 12)
+    some.X_S[:4] = some.X_T[5:9]
+    some.X_S[10:] = some.X_S[8:10]
+    return some
+
+
+def mixed_labels():
+    """A support task with labels of its own."""
+    some = tasks(20, 25)
+    some.y_support = np.random.default_rng(3).choice([-1.0, 1.0], size=25)
+    return some
+
+
+CASES = {
+    "target larger": tasks(41, 15),
+    "support larger": tasks(15, 41),
+    "equal": tasks(20, 20),
+    "one target": tasks(1, 7),
+    "one support": tasks(30, 1),
+    "over a panel": tasks(201, 30),
+    "rank two": tasks(25, 14, kernel=DotProduct(0.0), d=2),
+    "nothing in common": tasks(15, 9, kernel=RBF(1e-3)),
+    "twins": twins(),
+    "little noise": tasks(40, 15, noise=1e-8),
+    "labels": mixed_labels(),
+}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+def both(question, pair, rho):
+    """What is said of the target, then of the support task, (n,)."""
+    return np.concatenate([question(pair, rho), question(pair.exchanged, rho)])
+
+
+def left_out_mean(pair, rho):
+    return pair.leave_one_out(rho)[0]
+
+
+def left_out_variance(pair, rho):
+    return pair.leave_one_out(rho)[1]
+
+
+def assert_within(got, want, bound):
+    excess = (abs(np.asarray(got) - want) / bound).max()
+    assert excess <= 1, f"{excess:.2g} times the tolerance"
+
+
+@every_case
+def test_coefficients_are_those_of_a_solve(case):
+    pair = case.pair()
+    for rho in RHOS:
+        K, y = case.matrix(rho), case.y[:, None]
+        got = both(Pair.coefficients, pair, rho)[:, None]
+        assert_solves(got, np.linalg.solve(K, y), K, y)
+
+
+@every_case
+def test_the_diagonal_is_that_of_the_inverse(case):
+    pair = case.pair()
+    for rho in RHOS:
+        K = case.matrix(rho)
+        P = np.linalg.inv(K)
+        got = both(Pair.inverse_diagonal, pair, rho)
+        assert_within(got, np.diagonal(P), tolerance(K) * np.linalg.norm(P, axis=0))
+
+
+@every_case
+def test_the_determinant(case):
+    pair = case.pair()
+    for rho in RHOS:
+        K = case.matrix(rho)
+        # Each of n eigenvalues may be off by eps |K|, which is eps cond(K) of it.
+        assert_within(pair.logdet(rho), np.linalg.slogdet(K)[1], len(K) * tolerance(K))
+
+
+@every_case
+def test_the_quadratic_form(case):
+    pair, y = case.pair(), case.y
+    for rho in RHOS:
+        K = case.matrix(rho)
+        a = np.linalg.solve(K, y)
+        bound = tolerance(K) * np.linalg.norm(a) * np.linalg.norm(y)
+        assert_within(pair.quadratic(rho), y @ a, bound)
+
+
+def conditional(case, rho):
+    """log p(y_T | y_S): the density of the conditional normal distribution, and its rounding."""
+    K, n = case.matrix(rho), len(case.y_target)
+    A, C, B = K[:n, :n], K[:n, n:], K[n:, n:]
+    mean = C @ np.linalg.solve(B, case.y_support)
+    covariance = A - C @ np.linalg.solve(B, C.T)
+    r = case.y_target - mean
+    a = np.linalg.solve(covariance, r)
+    value = -0.5 * (r @ a + np.linalg.slogdet(covariance)[1] + n * np.log(2 * np.pi))
+    whole = np.linalg.norm(np.linalg.solve(K, case.y)) * np.linalg.norm(case.y)
+    return value, tolerance(K) * (whole + n)
+
+
+@every_case
+def test_the_conditional_likelihood(case):
+    for one in (case, case.swapped()):
+        pair = one.pair()
+        for rho in RHOS:
+            assert_within(pair.conditional_likelihood(rho), *conditional(one, rho))
+    exchanged = case.pair().exchanged.conditional_likelihood(0.77)
+    assert_within(exchanged, *conditional(case.swapped(), 0.77))
+
+
+@every_case
+def test_its_slope(case):
+    """Against K' of the joint density: d/drho -(y'K^-1 y + log |K|) / 2, by its own formula."""
+    pair, n = case.pair(), len(case.y_target)
+    for rho in RHOS:
+        K = case.matrix(rho)
+        slope = case.matrix(1.0) - case.matrix(0.0)
+        P = np.linalg.inv(K)
+        a = P @ case.y
+        want = 0.5 * (a @ slope @ a - np.einsum("ij,ji->", P, slope))
+        size = np.linalg.norm(slope[:n, n:], 2)
+        bound = tolerance(K) * size * (a @ a + len(K) * np.linalg.norm(P, 2))
+        assert_within(pair.conditional_slope(rho), want, bound + np.finfo(float).tiny)
+
+
+@every_case
+def test_leaving_one_out_is_a_refit_without_it(case):
+    pair, y = case.pair(), case.y
+    for rho in (0.0, 0.77, 1.0):
+        K = case.matrix(rho)
+        mean, variance = np.empty(len(K)), np.empty(len(K))
+        for i in range(len(K)):
+            rest = np.delete(np.arange(len(K)), i)
+            k = K[rest, i]
+            solved = np.linalg.solve(K[np.ix_(rest, rest)], np.column_stack([y[rest], k]))
+            mean[i], explained = k @ solved
+            variance[i] = K[i, i] - explained
+        got_mean = both(left_out_mean, pair, rho)
+        got_variance = both(left_out_variance, pair, rho)
+        assert_solves(got_mean[:, None], mean[:, None], K, y[:, None], left=K)
+        assert_solves(np.diag(got_variance), np.diag(variance), K, np.eye(len(K)), left=K)
+
+
+@every_case
+def test_means_and_variances_of_other_examples(case):
+    pair = case.pair()
+    X = np.random.default_rng(9).normal(size=(QUERIES, case.X_T.shape[1]))
+    k_T, k_S = case.kernel(case.X_T, X), case.kernel(case.X_S, X)
+    for rho in RHOS:
+        K, y = case.matrix(rho), case.y[:, None]
+        k = np.vstack([k_T, rho * k_S])
+        mean = k.T @ np.linalg.solve(K, y)
+        assert_solves(pair.mean(k_T, k_S, rho)[:, None], mean, K, y, left=k)
+        prior = case.kernel.diag(X)
+        explained = np.einsum("ij,ij->j", k, np.linalg.solve(K, k))
+        got = pair.variance(k_T, k_S, prior, rho)
+        assert (got >= 0).all()
+        rounding = 4 * np.finfo(float).eps * prior
+        size = np.linalg.norm(k, axis=0) * np.linalg.norm(np.linalg.solve(K, k), axis=0)
+        assert_within(got, prior - explained, tolerance(K) * size + rounding)
+
+
+def test_it_is_the_process_of_the_product_with_the_task_kernel():
+    """The same engine under another kernel: eq. (3)."""
+    case = CASES["target larger"]
+    X = np.vstack([np.insert(case.X_T, 5, 0, axis=1), np.insert(case.X_S, 5, 1, axis=1)])
+    Z = np.random.default_rng(8).normal(size=(QUERIES, 5))
+    k_T, k_S = case.kernel(case.X_T, Z), case.kernel(case.X_S, Z)
+    for rho in RHOS:
+        gp = GPRegressor(On(slice(0, 5), case.kernel) * Task(rho), case.noise).fit(X, case.y)
+        want = gp.predict(np.insert(Z, 5, 0, axis=1))[:, None]
+        got = case.pair().mean(k_T, k_S, rho)[:, None]
+        k = np.vstack([k_T, rho * k_S])
+        assert_solves(got, want, case.matrix(rho), case.y[:, None], left=k)
+
+
+@every_case
+def test_many_rhos_at_once_are_each_of_them(case):
+    pair = case.pair()
+    k_T, k_S = case.kernel(case.X_T, case.X_T[:3]), case.kernel(case.X_S, case.X_T[:3])
+    questions = {
+        "coefficients": pair.coefficients,
+        "inverse_diagonal": pair.inverse_diagonal,
+        "mean": lambda rho: pair.mean(k_T, k_S, rho),
+        "variance": lambda rho: pair.variance(k_T, k_S, case.kernel.diag(case.X_T[:3]), rho),
+        "left out, mean": partial(left_out_mean, pair),
+        "left out, variance": partial(left_out_variance, pair),
+        "logdet": pair.logdet,
+        "quadratic": pair.quadratic,
+        "likelihood": pair.conditional_likelihood,
+        "slope": pair.conditional_slope,
+    }
+    K = case.matrix(1.0)
+    for name, question in questions.items():
+        table = question(RHOS.reshape(2, 3))
+        single = np.array([question(rho) for rho in RHOS])
+        assert table.shape == (2, 3, *single.shape[1:]), name
+        # Products of one row and of many are summed in another order.
+        scale = abs(single).max() + abs(np.linalg.solve(K, case.y)).max()
+        assert_within(table.reshape(single.shape), single, tolerance(K) * scale)
+
+
+def test_rho_zero_is_the_target_alone():
+    case = CASES["target larger"]
+    pair = case.pair()
+    np.testing.assert_array_equal(pair.coefficients(0.0), pair.target.coefficients)
+    np.testing.assert_array_equal(pair.inverse_diagonal(0.0), pair.target.inverse_diagonal)
+    other = Pair.of(pair.target, tasks(3, 8, seed=5).pair().support, np.full((41, 8), 0.01))
+    for mine, theirs in zip(pair.leave_one_out(0.0), other.leave_one_out(0.0), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_no_matrix_is_factorised_for_a_rho(monkeypatch):
+    pair, calls = CASES["target larger"].pair(), []
+    append = Cholesky.append
+    monkeypatch.setattr(
+        Cholesky, "append", lambda self, *blocks: calls.append(1) or append(self, *blocks)
+    )
+    pair.leave_one_out(RHOS)
+    pair.conditional_likelihood(RHOS)
+    assert not calls
+
+
+def test_the_target_grows_and_shrinks_like_any_factor():
+    case = tasks(30, 12)
+    K = case.kernel(case.X_T) + case.noise * np.eye(30)
+    first = Side(Cholesky().append(np.empty((0, 25)), K[:25, :25]), case.y_target[:25])
+    grown = first.factor.append(K[:25, 25:], K[25:, 25:]).delete(np.array([2, 28]))
+    kept = np.delete(np.arange(30), [2, 28])
+    case.X_T, case.y_target = case.X_T[kept], case.y_target[kept]
+    C = case.kernel(case.X_T, case.X_S)
+    pair = Pair.of(Side(grown, case.y_target), case.pair().support, C)
+    M = case.matrix(0.6)
+    got = both(Pair.coefficients, pair, 0.6)[:, None]
+    assert_solves(got, np.linalg.solve(M, case.y[:, None]), M, case.y[:, None])
+    assert first.factor.size == 25
+
+
+# -- singular matrices and noise -----------------------------------------------------------------
+
+
+def test_an_example_twice_in_a_task_without_noise():
+    case = tasks(10, 5, noise=0.0)
+    case.X_T[7] = case.X_T[2]
+    with pytest.raises(NotPositiveDefinite, match="row 7") as error:
+        case.pair()
+    assert error.value.row == 7
+
+
+@pytest.mark.parametrize("shape", [(20, 6), (6, 20)])
+def test_an_example_in_both_tasks_without_noise(shape):
+    case = tasks(*shape, noise=0.0)
+    case.X_S[4] = case.X_T[3]
+    with pytest.raises(NotPositiveDefinite, match="Example 4 of the support task adds") as error:
+        case.pair()
+    assert error.value.row == shape[0] + 4
+
+
+def blocks(case):
+    return case.kernel(case.X_T), [(case.kernel(case.X_T, case.X_S), case.kernel(case.X_S))]
+
+
+def factorise(K, supports, noise):
+    target = Side.of(K, np.ones(len(K)), noise)
+    for C, B in supports:
+        target.factor.append(C, B + noise * np.eye(len(B)))
+        Pair.of(target, Side.of(B, np.ones(len(B)), noise), C)
+
+
+def test_no_noise_is_added_where_none_is_needed():
+    assert sound_noise(*blocks(tasks(20, 8, noise=0.0))) == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
+def test_the_first_level_is_enough_for_twins(scale):
+    """In units of the diagonal; with it every rho can be asked for."""
+    case = tasks(20, 8)
+    case.X_S[4:6] = case.X_T[3:5]
+    K, ((C, B),) = blocks(case)
+    K, C, B = scale * K, scale * C, scale * B
+    noise = sound_noise(K, [(C, B)])
+    assert_rounded(noise, 1e-8 * scale)
+    pair = Pair.of(Side.of(K, case.y_target, noise), Side.of(B, case.y_support, noise), C)
+    assert (pair.leave_one_out(RHOS)[1] > 0).all()
+
+
+def test_one_noise_serves_the_most_difficult_support():
+    """Smooth kernels of many examples need more than the first level."""
+    rng = np.random.default_rng(0)
+    X, kernel = rng.normal(size=(60, 2)), RBF(3.0)
+    supports = [rng.normal(size=(n, 2)) for n in (3, 20, 3)]
+    all_blocks = [(kernel(X, S), kernel(S)) for S in supports]
+    together = sound_noise(kernel(X), all_blocks)
+    assert together == max(sound_noise(kernel(X), [one]) for one in all_blocks)
+    assert together == sound_noise(kernel(X), all_blocks[::-1])
+    assert together in LEVELS[1:]
+    below = LEVELS[LEVELS.index(together) - 1]
+    with pytest.raises(NotPositiveDefinite):
+        factorise(kernel(X), all_blocks, below)
+
+
+def test_a_matrix_that_no_noise_mends():
+    with pytest.raises(NotPositiveDefinite, match="at row 1, even with a noise as large as"):
+        sound_noise(np.array([[1.0, 5.0], [5.0, 1.0]]), [])

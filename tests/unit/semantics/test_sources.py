@@ -1,0 +1,212 @@
+"""Where WordNet is found, and what is kept of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_wordnet import Entry, Small
+
+from knowmore.errors import InvalidInput, MissingData
+from knowmore.semantics import WordNet, sources
+from knowmore.semantics.nouns import Nouns
+
+SMALL = Small([Entry(["entity"]), Entry(["dog"], [0], gloss="it barks"), Entry(["cat"], [0])])
+OTHER = Small([Entry(["entity"]), Entry(["dog"], [0], gloss="it purrs"), Entry(["cat"], [0])])
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "knowmore"
+
+
+def gloss(path):
+    return WordNet.load(path, information="intrinsic").synsets("dog")[0].gloss
+
+
+# -- where it is ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end", "mode"), [("tar", "w"), ("tar.xz", "w:xz"), ("tar.gz", "w:gz"), ("tar.bz2", "w:bz2")]
+)
+def test_archives_are_as_good_as_folders(tmp_path, end, mode):
+    packed = WordNet.load(SMALL.pack(tmp_path, end, mode), information="ic-small")
+    loose = WordNet.load(str(tmp_path / "loose"), information="ic-small")
+    assert packed.synsets("dog") == loose.synsets("dog")
+    np.testing.assert_array_equal(packed.content, loose.content)
+
+
+def test_princetons_folders_are_known(tmp_path):
+    SMALL.write(tmp_path / "dict")
+    assert gloss(tmp_path) == "it barks"
+
+
+def test_data_sets_come_first_then_debian(tmp_path, monkeypatch):
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    monkeypatch.setattr(sources, "DEBIAN", tmp_path / "debian")
+    words = (
+        f"The data file '{sources.ARCHIVE}' is not in {tmp_path} (KNOWMORE_DATA names it). "
+        f"knowmore brings no data along: set KNOWMORE_DATA to the folder that holds the file, "
+        f"or put that folder at ../shared/data and leave KNOWMORE_DATA unset. Nor is WordNet in "
+        f"'{tmp_path / 'debian'}', where Debian's package wordnet-base puts it. You may also name "
+        f"its folder or archive: WordNet.load(path)."
+    )
+    with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
+        gloss(None)
+    OTHER.write(tmp_path / "debian")
+    assert gloss(None) == "it purrs"
+    SMALL.pack(tmp_path, "tar.xz", "w:xz").rename(tmp_path / sources.ARCHIVE)
+    assert gloss(None) == "it barks"
+
+
+def test_a_path_must_lead_there(tmp_path):
+    path = str(tmp_path / "nowhere")
+    words = f"There is no file or folder {path!r}. Check the path."
+    with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
+        gloss(path)
+
+
+def test_a_folder_must_have_the_files(tmp_path):
+    (SMALL.write(tmp_path) / "noun.exc").unlink()
+    words = (
+        f"{str(tmp_path)!r} holds no noun.exc. The nouns of WordNet are the files data.noun, "
+        f"index.noun, noun.exc: name the folder or the archive that has them."
+    )
+    with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
+        gloss(tmp_path)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize(("end", "mode"), [("tar.xz", "w:xz"), ("tar.gz", "w:gz")])
+def test_archives_that_are_cut_off_are_told(tmp_path, end, mode, part):
+    path = SMALL.pack(tmp_path, end, mode)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(part * len(whole))])
+    with pytest.raises(
+        InvalidInput, match=r"cannot be read as a tar archive: .* cut off or damaged"
+    ):
+        gloss(path)
+
+
+def test_what_is_no_text_is_told(tmp_path):
+    (SMALL.write(tmp_path) / "data.noun").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidInput, match="is no WordNet, or it is damaged: it holds what is no"):
+        gloss(tmp_path)
+
+
+def test_damage_is_told_with_the_path(tmp_path):
+    (SMALL.write(tmp_path) / "index.noun").write_text("dog n one\n")
+    words = f"{str(tmp_path)!r} cannot be read as WordNet: Line 1 of index.noun is not as WordNet"
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
+        gloss(tmp_path)
+
+
+# -- the cache -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """The files that were read, each time they were."""
+    calls, honest = [], Nouns.of
+    monkeypatch.setattr(Nouns, "of", lambda files: (calls.append(files), honest(files))[1])
+    return calls
+
+
+def everything(nouns):
+    values = {name: value for name, value in vars(nouns).items() if not name.startswith("_")}
+    values.pop("lines", None)
+    return {
+        name: value.tolist() if hasattr(value, "tolist") else value
+        for name, value in values.items()
+    }
+
+
+def test_what_is_known_is_not_read_again(tmp_path, parsed, cache):
+    path = SMALL.write(tmp_path / "wordnet")
+    first, second = (WordNet.load(path, information="ic-small") for _ in range(2))
+    assert len(parsed) == 1
+    before, after = everything(first.nouns), everything(second.nouns)
+    np.testing.assert_equal(after.pop("frequencies"), before.pop("frequencies"))
+    assert after == before
+    (kept,) = cache.iterdir()
+    assert re.fullmatch(r"wordnet-[0-9a-f]{32}\.npz", kept.name)
+
+
+def test_a_moved_source_is_known_and_a_changed_one_is_not(tmp_path, parsed):
+    path = SMALL.write(tmp_path / "wordnet")
+    assert gloss(path) == "it barks"
+    path = path.rename(tmp_path / "moved")
+    assert gloss(path) == "it barks"
+    assert len(parsed) == 1
+    # As long, and as old.
+    data, was = path / "data.noun", (path / "data.noun").stat()
+    OTHER.write(path)
+    os.utime(data, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert data.stat().st_size == was.st_size
+    assert gloss(path) == "it purrs"
+
+
+def damages(content: bytes) -> dict[str, bytes]:
+    middle = len(content) // 2
+    return {
+        "empty": b"",
+        "half": content[:middle],
+        "all but the end": content[:-1],
+        "one letter": content.replace(b"it barks", b"it marks"),
+        "another file": b"not a zip file at all",
+    }
+
+
+@pytest.mark.parametrize("kind", list(damages(b"--")))
+def test_a_damaged_cache_is_written_anew(tmp_path, parsed, cache, kind):
+    path = SMALL.write(tmp_path / "wordnet")
+    gloss(path)
+    (kept,) = cache.iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(damages(whole)[kind])
+    assert gloss(path) == "it barks"
+    assert len(parsed) == 2
+    assert gloss(path) == "it barks"
+    assert len(parsed) == 2
+    assert list(cache.iterdir()) == [kept]
+
+
+def test_a_cache_of_other_content_is_written_anew(tmp_path, parsed, cache):
+    path = SMALL.write(tmp_path / "wordnet")
+    gloss(path)
+    (kept,) = cache.iterdir()
+    np.savez(kept, about=np.array('{"kind": "WordNet", "version": 1, "settings": {}}'))
+    assert gloss(path) == "it barks"
+    assert len(parsed) == 2
+
+
+def test_without_a_place_to_write_there_is_no_cache(tmp_path, parsed, monkeypatch):
+    path = SMALL.write(tmp_path / "wordnet")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert [gloss(path) for _ in range(2)] == ["it barks"] * 2
+    assert len(parsed) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_leaves_the_answer_and_no_litter(tmp_path, cache, monkeypatch):
+    path, honest = SMALL.write(tmp_path / "wordnet"), Path.open
+
+    def on_a_full_disk(self, mode="r", **options):
+        return honest(Path("/dev/full"), "wb") if mode == "xb" else honest(self, mode, **options)
+
+    monkeypatch.setattr(Path, "open", on_a_full_disk)
+    assert gloss(path) == "it barks"
+    assert list(cache.iterdir()) == []
+
+
+def test_nobody_at_home_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert gloss(SMALL.write(tmp_path / "wordnet")) == "it barks"

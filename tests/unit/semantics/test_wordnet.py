@@ -1,0 +1,370 @@
+"""WordNet against its definition on small hierarchies, and what users get wrong."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from copy import deepcopy
+from itertools import product
+from math import inf, log
+
+import numpy as np
+import pytest
+from small_wordnet import LICENCE, Entry, Small
+
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData
+from knowmore.semantics import WordNet
+from knowmore.semantics.nouns import Nouns
+
+ENTITY, ANIMAL, PET, TOOL, DOG, CAT, CRANE, HOIST, MOUSE, SNOOPY, UNMET = range(11)
+SMALL = Small(
+    [
+        Entry(["entity"], met=0),
+        Entry(["animal", "beast"], [ENTITY], met=2),
+        Entry(["pet"], [ENTITY]),
+        Entry(["tool"], [ENTITY], met=4),
+        Entry(["dog", "Canis_familiaris"], [ANIMAL, PET], gloss="it barks; | or not", met=5),
+        Entry(["cat"], [ANIMAL, PET], met=3),
+        Entry(["crane"], [ANIMAL]),
+        Entry(["hoisting_machine", "crane"], [TOOL]),
+        Entry(["mouse"], [ANIMAL]),
+        Entry(["Snoopy"], instances=[DOG]),
+        Entry(["left-handed_spanner"], [TOOL], met=0),
+    ],
+    exceptions="mice mouse\n",
+    senses={"crane": [HOIST, CRANE]},
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def loaded(tmp_path, small=SMALL, **options):
+    return WordNet.load(small.write(tmp_path / "wordnet"), **{"information": "ic-small"} | options)
+
+
+@pytest.fixture
+def wordnet(tmp_path):
+    return loaded(tmp_path)
+
+
+# -- what names mean -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "synsets"),
+    [
+        ("dog", ["dog.n.01"]),
+        ("Dogs", ["dog.n.01"]),
+        ("canis familiaris", ["dog.n.01"]),
+        ("Canis-familiaris", ["dog.n.01"]),
+        ("canis_familiaris.n.01", ["dog.n.01"]),
+        ("crane", ["hoisting_machine.n.01", "crane.n.02"]),
+        ("crane.n.02", ["crane.n.02"]),
+        ("mice", ["mouse.n.01"]),
+        ("hoisting machines", ["hoisting_machine.n.01"]),
+        ("left handed spanner", ["left-handed_spanner.n.01"]),
+        ("crane.n.00", []),
+        ("crane.n.03", []),
+        ("gnu", []),
+        ("", []),
+        (" ", []),
+        ("s", []),
+        ("-", []),
+    ],
+)
+def test_names_mean_synsets(wordnet, name, synsets):
+    assert [synset.name for synset in wordnet.synsets(name)] == synsets
+    assert (name in wordnet) == bool(synsets)
+
+
+def test_a_synset_is_its_nouns_and_a_gloss(wordnet):
+    (dog,) = wordnet.synsets("dog")
+    assert dog.lemmas == ("dog", "Canis_familiaris")
+    assert dog.gloss == "it barks; | or not"
+
+
+def test_meanings_come_first(tmp_path):
+    wordnet = loaded(tmp_path, meanings={"crane": "crane.n.02", "Rex": "dog.n.01"})
+    assert [synset.name for synset in wordnet.synsets("crane")] == ["crane.n.02"]
+    assert [synset.name for synset in wordnet.hypernyms("Rex")] == ["animal.n.01", "pet.n.01"]
+    assert "rex" not in wordnet
+
+
+def test_hypernyms_of_instances_are_what_they_are_one_of(wordnet):
+    assert [synset.name for synset in wordnet.hypernyms("snoopy")] == ["dog.n.01"]
+    assert wordnet.hypernyms("entity") == ()
+
+
+def test_several_are_the_lowest_above_both(wordnet):
+    found = [synset.name for synset in wordnet.lowest_common_subsumers("Snoopy", "cat")]
+    # A pet says more than an animal.
+    assert found == ["pet.n.01", "animal.n.01"]
+    assert wordnet.information_content("pet") > wordnet.information_content("animal")
+    assert wordnet.resnik("Snoopy", "cat") == wordnet.information_content("pet")
+    assert [synset.name for synset in wordnet.lowest_common_subsumers("dog", "dog")] == ["dog.n.01"]
+
+
+def test_one_meaning_is_asked_for_where_there_are_several(wordnet):
+    words = (
+        "'crane' means 2 things. Name one of hoisting_machine.n.01: a thing; crane.n.02: a thing."
+    )
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$"):
+        wordnet.hypernyms("crane")
+
+
+# -- similarities --------------------------------------------------------------------------------
+
+
+def by_definition(small, content, a, b):
+    """Resnik, Lin and path of two nouns: all pairs of senses, all that is above both."""
+
+    def steps(low, high):
+        ways = [1 + steps(up, high) for up in small.above(low)]
+        return 0 if low == high else min(ways, default=inf)
+
+    found = []
+    for x, y in product(small.meanings()[a], small.meanings()[b]):
+        common = small.subsumers(x) & small.subsumers(y)
+        shared = max((content[c] for c in common), default=0.0)
+        way = min((steps(x, c) + steps(y, c) for c in common), default=inf)
+        same = shared == content[x] == content[y] and bool(common)
+        lin = 1.0 if same else 2 * shared / (content[x] + content[y]) if common else 0.0
+        found.append((shared, lin, 1 / (1 + way)))
+    return tuple(map(max, zip(*found, strict=True)))
+
+
+def random_hierarchy(rng, n=15, roots=1):
+    """Synsets of up to three kinds, and nouns of several senses."""
+    entries = []
+    for number in range(n):
+        up = rng.choice(number, min(number, rng.integers(1, 4)), replace=False).tolist()
+        up = up if number >= roots else []
+        words = [f"noun{chr(97 + one)}" for one in rng.choice(12, 2, replace=False)]
+        instances = up if rng.random() < 0.2 else []
+        kinds = [] if instances else up
+        entries.append(Entry(words, kinds, instances, met=int(rng.integers(0, 3))))
+    return Small(entries)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("roots", [1, 3])
+@pytest.mark.parametrize("information", ["ic-small", "intrinsic"])
+def test_similarities_are_as_defined(tmp_path, seed, roots, information):
+    small = random_hierarchy(np.random.default_rng(seed), roots=roots)
+    wordnet = loaded(tmp_path, small, information=information)
+    nouns = sorted(small.meanings())
+    for a in nouns:
+        found = wordnet.similarities(a, nouns)
+        expected = [by_definition(small, wordnet.content.tolist(), a, b) for b in nouns]
+        for values, right in zip(
+            (found.resnik, found.lin, found.path), zip(*expected, strict=True), strict=True
+        ):
+            np.testing.assert_array_equal(values, right)
+        assert wordnet.resnik(a, nouns[0]) == wordnet.resnik(nouns[0], a) == found.resnik[0]
+        assert wordnet.lin(a, nouns[0]) == found.lin[0]
+        assert wordnet.path(a, nouns[0]) == found.path[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_content_is_as_defined(tmp_path, seed):
+    small = random_hierarchy(np.random.default_rng(seed), roots=2)
+    n = len(small.entries)
+    below = [sum(c in small.subsumers(one) for one in range(n)) for c in range(n)]
+    counts, whole = small.counts(), sum(c for i, c in enumerate(small.counts()) if i < 2)
+    by_counts = [-log(count / whole) if count else inf for count in counts]
+    np.testing.assert_allclose(
+        loaded(tmp_path, small).content,
+        by_counts,
+        rtol=0,
+        atol=4 * np.finfo(float).eps * log(whole),
+    )
+    intrinsic = loaded(tmp_path, small, information="intrinsic").content
+    by_hierarchy = [1 - log(h) / log(n) for h in below]
+    np.testing.assert_allclose(intrinsic, by_hierarchy, rtol=0, atol=4 * np.finfo(float).eps)
+
+
+def test_what_no_text_speaks_of_is_infinitely_surprising(wordnet):
+    assert wordnet.information_content("left-handed spanner") == inf
+    assert wordnet.resnik("left-handed spanner", "left-handed spanner") == inf
+    assert wordnet.lin("left-handed spanner", "left-handed spanner") == 1
+    assert wordnet.lin("left-handed spanner", "tool") == 0
+    assert wordnet.resnik("left-handed spanner", "tool") == wordnet.information_content("tool")
+
+
+def test_counts_may_be_a_file_of_their_own(tmp_path):
+    small = Small([Entry(["entity"]), Entry(["dog"], [0])])
+    path = tmp_path / "mine.dat"
+    path.write_text(small.files()["ic-small.dat"])
+    wordnet = loaded(tmp_path, small, information=path)
+    np.testing.assert_array_equal(wordnet.content, loaded(tmp_path, small).content)
+    assert wordnet.information == str(path)
+
+
+# -- the most similar ----------------------------------------------------------------------------
+
+
+def test_ties_go_to_lin_then_path_then_the_alphabet(tmp_path):
+    root, kind, between = range(3)
+    small = Small(
+        [
+            Entry(["root"], met=8),
+            Entry(["kind"], [root], met=1),
+            Entry(["between"], [kind], met=0),
+            Entry(["zebu"], [kind], met=2),
+            Entry(["gnu"], [kind], met=2),
+            Entry(["far"], [between], met=2),
+            Entry(["rare"], [kind], met=1),
+            Entry(["target"], [kind], met=1),
+        ]
+    )
+    wordnet = loaded(tmp_path, small)
+    names = ["root", "rare", "zebu", "far", "gnu"]
+    # Far below: one step more. Rare: it says more by itself, so less of it is shared.
+    assert wordnet.most_similar("target", names) == ("gnu", "zebu", "far", "rare", "root")
+    assert wordnet.most_similar("target", reversed(names), 2) == ("gnu", "zebu")
+    by = wordnet.similarities("target", names)
+    assert len(set(by.resnik[1:])) == 1
+    assert len(set(by.lin[[2, 3, 4]])) == 1
+    assert wordnet.most_similar("target", [*names, "target"], 1) == ("target",)
+
+
+def test_unknown_names_are_told(wordnet):
+    words = (
+        "WordNet does not know 'anima', 'gnu' (2 of 4 names). Is 'anima' 'animal'? Say which "
+        "synset it is: WordNet.load(meanings={'anima': ...}); or let unknown='keep' such names."
+    )
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$") as caught:
+        wordnet.most_similar("dog", ["anima", "cat", "gnu"], 2)
+    assert isinstance(caught.value, KnowmoreError)
+    words = (
+        "WordNet does not know 'gnu' (1 of 2 names). Say which synset it is: "
+        "WordNet.load(meanings={'gnu': ...})."
+    )
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$"):
+        wordnet.resnik("dog", "gnu")
+
+
+def test_unknown_names_are_kept_if_asked(wordnet):
+    names = ["yak", "tool", "cat", "gnu"]
+    assert wordnet.most_similar("dog", names, 1, unknown="keep") == ("cat", "yak", "gnu")
+    assert wordnet.most_similar("dog", names, 4, unknown="keep") == ("cat", "tool", "yak", "gnu")
+    assert wordnet.most_similar("okapi", names, 1, unknown="keep") == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (("dog", ["cat"], 2), InvalidInput, "k=2 must be between 1 and the number of names, 1."),
+        (("dog", ["cat"], 0), InvalidInput, "k=0 must be between 1 and the number of names, 1."),
+        (("dog", ["cat"], 1.0), InvalidType, "k=1.0 must be a whole number."),
+        (("dog", "cat"), InvalidType, "names='cat' must be a list of names: ['cat']."),
+        (
+            ("dog", ["cat", "pet", "cat"]),
+            InvalidInput,
+            "names has 'cat' more than once. Name each one once.",
+        ),
+        (("dog", [3]), InvalidType, "3 is no name: it is of type int. Names are text."),
+        ((None, ["cat"]), InvalidType, "None is no name: it is of type NoneType. Names are text."),
+    ],
+)
+def test_what_cannot_be_ranked_is_told(wordnet, arguments, error, words):
+    with pytest.raises(error, match=f"^{re.escape(words)}$"):
+        wordnet.most_similar(*arguments)
+
+
+def test_other_ways_with_the_unknown_are_told(wordnet):
+    with pytest.raises(InvalidInput, match=r"^unknown='drop' must be 'raise' or 'keep'\.$"):
+        wordnet.most_similar("dog", ["cat"], unknown="drop")
+
+
+def test_nothing_is_as_similar_to_nothing(wordnet):
+    assert wordnet.most_similar("dog", []) == ()
+    assert wordnet.similarities("dog", []).resnik.shape == (0,)
+
+
+# -- the value -----------------------------------------------------------------------------------
+
+
+def test_it_is_a_value(tmp_path):
+    meanings = {"Rex": "dog.n.01"}
+    wordnet = loaded(tmp_path, meanings=meanings)
+    assert deepcopy(wordnet) is wordnet
+    assert repr(wordnet) == "WordNet(11 synsets, information='ic-small', 1 meanings)"
+    meanings["Rex"] = "cat.n.01"
+    assert wordnet.synsets("Rex")[0].name == "dog.n.01"
+    with pytest.raises(ValueError, match="read-only"):
+        wordnet.content[0] = 1
+    with pytest.raises(TypeError):
+        wordnet.meanings["Rex"] = "cat.n.01"
+
+
+def test_it_travels_to_other_processes(tmp_path):
+    wordnet = loaded(tmp_path, meanings={"Rex": "dog.n.01"})
+    wordnet.most_similar("Rex", ["cat"])
+    copy = pickle.loads(pickle.dumps(wordnet))
+    assert repr(copy) == repr(wordnet)
+    assert copy.synsets("Rex") == wordnet.synsets("Rex")
+    np.testing.assert_array_equal(copy.content, wordnet.content)
+    assert not copy.content.flags.writeable
+
+
+def test_meanings_must_exist(tmp_path):
+    words = (
+        "meanings says that 'Rex' is 'dog.n.02', but WordNet has no such synset. Synsets are named "
+        "as in 'dog.n.01'; synsets(noun) lists those of a noun."
+    )
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$"):
+        loaded(tmp_path, meanings={"Rex": "dog.n.02"})
+
+
+def test_absent_counts_are_told(tmp_path):
+    words = (
+        "information='ic-brown-resnik-add1' is neither among the counts that came with this "
+        "WordNet (ic-small) nor a file of counts. Name one, or information='intrinsic', which "
+        "needs the hierarchy alone."
+    )
+    with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
+        WordNet.load(SMALL.write(tmp_path / "wordnet"))
+
+
+# -- damaged files -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("data.noun", "n 01 cat", "n xx cat", "Line 8 of data.noun is not as WordNet writes it."),
+        ("data.noun", "| it barks; |", "", "Line 7 of data.noun is not as WordNet writes it."),
+        ("data.noun", "@ 00001740", "@ 00001741", "data.noun speaks of the synset '00001741', but"),
+        ("index.noun", "dog n 1", "dog n 2", "Line 8 of index.noun is not as WordNet writes it."),
+        ("index.noun", "00001740", "00000001", "index.noun speaks of the synset '00000001', but"),
+        ("ic-small.dat", "1740n", "1741n", "Line 2 of ic-small.dat counts '1741n', but"),
+        ("ic-small.dat", " ROOT", "", "ic-small.dat holds no counts: they must be between zero"),
+        ("ic-small.dat", "1740n ", "1740n -", "ic-small.dat holds no counts: they must be between"),
+        ("ic-small.dat", "1740n ", "1740n x", "Line 2 of ic-small.dat is not as WordNet writes"),
+    ],
+)
+def test_damage_is_told(name, old, new, words):
+    files = SMALL.files()
+    assert old in files[name]
+    files[name] = files[name].replace(old, new, 1)
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
+        Nouns.of(files)
+
+
+@pytest.mark.parametrize("name", ["data.noun", "index.noun"])
+def test_files_that_are_cut_off_are_told(name):
+    """Within a line or between two."""
+    files = SMALL.files()
+    whole = files[name]
+    for end in range(len(LICENCE), whole.rindex("|" if name == "data.noun" else "00")):
+        with pytest.raises(InvalidInput):
+            Nouns.of(files | {name: whole[:end]})
+
+
+def test_an_empty_database_is_told():
+    with pytest.raises(InvalidInput, match=r"data\.noun holds no synset"):
+        Nouns.of({"data.noun": "", "index.noun": "", "noun.exc": ""})
