@@ -29,6 +29,7 @@ from knowmore.experiments.n_plus_one_outcomes import (
     NONE,
     OURS,
     OWN_C,
+    PLUS_ONE,
     SOURCE,
     THINGS,
     NPlusOneRun,
@@ -301,7 +302,7 @@ def test_reports(quick, tmp_path):
     words, groups = report.parts[:2]
     assert "without --quick" in words
     assert all(name in groups for group in quick.groups[ANIMALS, 20].values() for name in group)
-    assert len(verdicts_of(report)) == 3 * len(quick.groups)
+    assert len(verdicts_of(report)) == 4 * len(quick.groups)
 
 
 def outcomes(gains):
@@ -317,20 +318,28 @@ def outcomes(gains):
 @pytest.mark.parametrize(
     ("ours", "holds"),
     [
-        (0.4, (True, True, True)),
-        (0.38, (True, False, True)),
-        (0.35, (True, False, False)),
-        (0.2, (False, False, False)),
+        (0.4, (True, True, True, True)),
+        (0.38, (True, True, False, True)),
+        (0.35, (True, False, False, False)),
+        (0.2, (False, False, False, False)),
     ],
 )
 def test_verdicts_follow_the_numbers(ours, holds):
-    gains = {OURS: ours, NONE: 0.2, OWN_C: 0.2, BATCH: 0.3, BALANCED: 0.41, SOURCE: 0.4}
+    gains = {
+        OURS: ours,
+        NONE: 0.2,
+        OWN_C: 0.2,
+        BATCH: 0.3,
+        BALANCED: 0.41,
+        SOURCE: 0.4,
+        PLUS_ONE: 0.36,
+    }
     groups = {(ANIMALS, 5): {RELATED: ("ox",)}}
     result = NPlusOneRun(outcomes(gains), (), groups, {ANIMALS: Plan(30, (2, FEW, 10))})
     found = list(verdicts(result))
     assert tuple(one.holds for one in found) == holds
     assert f"{100 * (ours - 0.2):+.1f} ± 0.0" in found[0].measured
-    assert f"{100 * (ours - 0.41):+.1f} ± 0.0" in found[2].measured
+    assert f"{100 * (ours - 0.41):+.1f} ± 0.0" in found[3].measured
 
 
 def test_absent_data_are_told(tmp_path, monkeypatch):

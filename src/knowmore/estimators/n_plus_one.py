@@ -89,7 +89,7 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
     >>> clf.predict([[1.0], [4.0], [8.0]])
     array(['cold', 'mild', 'hot'], dtype='<U4')
     >>> dict(zip(clf.source_.classes_.tolist(), clf.beta_.round(2).tolist()))
-    {'cold': 0.15, 'mild': 0.85}
+    {'cold': 0.0, 'mild': 0.7}
     """
 
     def __init__(

@@ -62,7 +62,7 @@ def draw(result: NPlusOneRun, data: str, classes: int) -> Figure:
     settings = result.of(data, classes)
     kernels = list(dict.fromkeys(one.kernel for one in settings))
     groups = list(dict.fromkeys(one.group for one in settings))
-    figure = new_figure(max(7.0, 4.4 * len(groups)), 0.6 + 4.4 * len(kernels))
+    figure = new_figure(max(7.0, 4.4 * len(groups)), 0.8 + 4.4 * len(kernels))
     figure.suptitle(f"{data}, {classes} classes")
     parts = figure.subfigures(len(kernels), len(groups), squeeze=False)
     for row, kernel in zip(parts, kernels, strict=True):
@@ -74,7 +74,7 @@ def draw(result: NPlusOneRun, data: str, classes: int) -> Figure:
         [handles[i] for i in order],
         [labels[i] for i in order],
         loc="outside lower center",
-        ncols=min(len(labels), 5 if len(groups) == 1 else 9),
+        ncols=min(len(labels), 3 if len(groups) == 1 else 9),
         frameon=False,
     )
     return figure

@@ -151,6 +151,7 @@ def verdicts(result: NPlusOneRun) -> Iterator[Verdict]:
     """Each claim, for each set and number of classes."""
     for data, classes in result.groups:
         yield _beats_none(result, data, classes)
+        yield _beats_plus_one(result, data, classes)
         yield _keeps_known(result, data, classes)
         yield _nears_batch(result, data, classes)
 
@@ -166,6 +167,21 @@ def _beats_none(result: NPlusOneRun, data: str, classes: int) -> Verdict:
         f"transfer by more than the standard error.",
         margins,
         [one.mean > one.error for one in margins],
+    )
+
+
+def _beats_plus_one(result: NPlusOneRun, data: str, classes: int) -> Verdict:
+    """The more classes there are, the less it matters to all of them that one is never named."""
+    margins, new = (
+        [result.margin(one, FEW, PLUS_ONE, measure) for one in result.of(data, classes)]
+        for measure in ("everything", "new")
+    )
+    return _verdict(
+        f"{data}, {classes} classes: with {FEW} examples of each, transfer beats source+1, which "
+        f"leaves the source as it is, by more than the standard error.",
+        margins,
+        [one.mean > one.error for one in margins],
+        f"; of the new class alone {_range(new)}",
     )
 
 
@@ -212,4 +228,4 @@ def _verdict(claim: str, margins: list[Margin], hold: list[bool], more: str = ""
 
 def _range(margins: list[Margin]) -> str:
     low, high = (f(margins, key=lambda one: one.mean) for f in (min, max))
-    return f"from {low} to {high}"
+    return str(low) if low == high else f"from {low} to {high}"
