@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import (
+    audit,
     drift,
     eigenspaces,
     exact,
@@ -21,6 +22,7 @@ from benchmarks import (
     histograms,
     insight_questions,
     limits,
+    parameters,
     peers,
     pictures,
     small,
@@ -42,6 +44,8 @@ GROUPS: dict[str, list[Benchmark]] = {
     "histograms": histograms.BENCHMARKS,
     "pictures": pictures.BENCHMARKS,
     "insight": insight_questions.BENCHMARKS,
+    "audit": audit.BENCHMARKS,
+    "parameters": parameters.BENCHMARKS,
     "transfer": transfer.BENCHMARKS,
     "startup": startup.BENCHMARKS,
     "peers": peers.BENCHMARKS,

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from knowmore.arguments import choice
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators.checks import choice, inputs
+from knowmore.estimators.checks import inputs
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
 from knowmore.estimators.living import LivingEstimator

@@ -7,6 +7,7 @@ from knowmore.models.loo import LeftOut
 from knowmore.models.lssvm import LSSVM
 from knowmore.models.model import Model
 from knowmore.models.nplusone import NPlusOne, Shifted
+from knowmore.models.probabilities import class_probabilities
 from knowmore.models.targets import Targets, one_vs_all, real_values
 from knowmore.models.weights import Weighting
 from knowmore.models.window import Window, lagged
@@ -24,6 +25,7 @@ __all__ = [
     "Targets",
     "Weighting",
     "Window",
+    "class_probabilities",
     "lagged",
     "one_vs_all",
     "real_values",
