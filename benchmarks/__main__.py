@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import (
+    audit,
     drift,
     eigenspaces,
     exact,
@@ -22,6 +23,7 @@ from benchmarks import (
     insight_questions,
     limits,
     oneshot,
+    parameters,
     peers,
     pictures,
     semantics,
@@ -45,6 +47,8 @@ GROUPS: dict[str, list[Benchmark]] = {
     "pictures": pictures.BENCHMARKS,
     "insight": insight_questions.BENCHMARKS,
     "oneshot": oneshot.BENCHMARKS,
+    "audit": audit.BENCHMARKS,
+    "parameters": parameters.BENCHMARKS,
     "transfer": transfer.BENCHMARKS,
     "semantics": semantics.BENCHMARKS,
     "startup": startup.BENCHMARKS,

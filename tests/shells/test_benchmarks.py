@@ -148,6 +148,62 @@ def test_faces_that_are_not_there_are_told(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [(row["measured"], row["met"]) for row in found["rows"]] == [(None, None)]
 
 
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("results") / "questions.json"
+    only = [word for group in ("insight", "audit", "parameters") for word in ("--only", group)]
+    _, found = run("benchmarks", "--quick", *only, out=out)
+    return {f"{row['name']} {row['against']}".strip(): row for row in found["rows"]}
+
+
+def test_questions_are_measured_where_their_data_and_peers_are(
+    questions: dict[str, dict[str, Any]],
+) -> None:
+    for name, row in questions.items():
+        missing = "not in KNOWMORE_DATA" in row["note"] or "not installed" in row["note"]
+        assert missing == (row["measured"] is None), name
+        assert missing or np.isfinite(row["measured"]), name
+    assert {row["benchmark"] for row in questions.values()} == {
+        *(f"insight.{name}" for name in ("unknown_class", "labels_needed", "picking")),
+        *(f"audit.{name}" for name in ("digits", "times")),
+        *(f"parameters.{name}" for name in ("slopes", "optimiser", "gained", "calibrated")),
+    }
+
+
+def test_questions_hold_their_targets(questions: dict[str, dict[str, Any]]) -> None:
+    held = [row["benchmark"] for row in questions.values() if row["target"]]
+    assert held.count("insight.unknown_class") == 2
+    assert held.count("insight.labels_needed") == 1
+    assert held.count("parameters.calibrated") == 2
+    if find_spec("cleanlab") is not None:
+        assert held.count("audit.times") == 2
+
+
+def test_slopes_agree_with_differences_and_optima_with_scikit_learn(
+    questions: dict[str, dict[str, Any]],
+) -> None:
+    rows = [row for name, row in questions.items() if "slopes, n =" in name]
+    rows += [row for name, row in questions.items() if "below scikit-learn's optimum" in name]
+    assert len(rows) >= 3
+    assert all(row["met"] for row in rows)
+
+
+def test_planted_labels_are_found_among_few(questions: dict[str, dict[str, Any]]) -> None:
+    (row,) = [row for name, row in questions.items() if "precision at 15 planted of 300" in name]
+    # One of twenty is planted; a guess would be right as often.
+    assert row["measured"] > 0.5
+    assert len(row["raw"]["precision"]) == 2
+
+
+@pytest.mark.skipif(find_spec("cleanlab") is not None, reason="cleanlab is installed")
+def test_a_missing_cleanlab_says_how_to_get_it(questions: dict[str, dict[str, Any]]) -> None:
+    rows = [
+        row for row in questions.values() if row["group"] == "audit" and row["measured"] is None
+    ]
+    assert {row["benchmark"] for row in rows} == {"audit.digits", "audit.times"}
+    assert {row["note"] for row in rows} == {"not installed: pip install knowmore[bench]"}
+
+
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--only", "nothing"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from numbers import Real
 from typing import Any
@@ -180,13 +180,6 @@ def real_values(y: Any, k: int, held: Array | None) -> Array:
             f"each example must have the same number of values."
         )
     return np.asarray(values)
-
-
-def choice(name: str, value: Any, allowed: Collection[str]) -> None:
-    """Complain unless `value` is one of the words `allowed`."""
-    if value not in allowed:
-        words = ", ".join(map(repr, allowed))
-        raise InvalidInput(f"{name}={value!r} is not known. Choose one of {words}.")
 
 
 def sample_weights(weights: Any, k: int) -> Array | None:

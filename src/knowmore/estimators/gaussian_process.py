@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self, final
 
-import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr, logsumexp
 from sklearn.base import RegressorMixin
 
 from knowmore.estimators.checks import inputs, noise_level, real_values
@@ -15,7 +13,7 @@ from knowmore.estimators.living import LivingEstimator
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.models import GP, targets
+from knowmore.models import GP, class_probabilities, targets
 from knowmore.models.targets import Coding
 
 Array = npt.NDArray[Any]
@@ -94,8 +92,7 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
         Phi is the chance that the noisy target is above zero; the scaling is a convention.
         """
         model, X = self._asked(), inputs(self, X, reset=False)
-        logs = log_ndtr(model.mean(X) / np.sqrt(model.variance(X))[:, None])
-        return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
+        return class_probabilities(model.mean(X), model.variance(X))
 
 
 @final

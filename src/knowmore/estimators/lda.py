@@ -16,8 +16,9 @@ from sklearn.base import (
 )
 from sklearn.utils import Tags
 
+from knowmore.arguments import choice
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import choice, class_labels, inputs, memberships
+from knowmore.estimators.checks import class_labels, inputs, memberships
 from knowmore.estimators.shell import (
     beginning,
     exchange,

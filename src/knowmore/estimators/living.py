@@ -10,9 +10,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel
 
+from knowmore.arguments import choice
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace, as_ids
 from knowmore.errors import InvalidInput, NoExamples, NotFitted
-from knowmore.estimators.checks import choice, group_names, inputs, sample_weights
+from knowmore.estimators.checks import group_names, inputs, sample_weights
 from knowmore.estimators.shell import (
     beginning,
     publishing,
@@ -249,6 +250,20 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             if current:
                 self._state = after
             return current
+
+    def _refitted(self, examples: Examples, **parameters: Any) -> Self:
+        """A new estimator with some other parameters, fitted to these examples that were held.
+
+        Unlike after a `fit` with their ids, an id that was given to an example is never given to
+        another, and it can be told what this one and the new one still share.
+        """
+        other = clone(self).set_params(**parameters)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        model = other._batch(other._own_kernel(examples.X), examples, other._empty_factor())
+        other._state = _State(model, examples, model.covariance.peak)
+        return cast("Self", other)
 
     def _asked(self) -> M:
         """The model, ready for a question."""

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from knowmore.arguments import choice
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NotFitted
-from knowmore.estimators.checks import choice, class_labels, inputs
+from knowmore.estimators.checks import class_labels, inputs
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
 from knowmore.estimators.living import LivingEstimator

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from knowmore.arguments import choice
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
-from knowmore.estimators.checks import choice, noise_level
+from knowmore.estimators.checks import noise_level
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.shell import exchange
 from knowmore.examples import Examples

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from knowmore.drawing import BLUE, GREY, VERMILION, quiet_axes
 from knowmore.experiments.demo_steps import Audit, Growth, Novelty
-from knowmore.experiments.findings import BLUE, GREY, VERMILION, new_figure, quiet_axes
+from knowmore.experiments.findings import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.datasets import FACE_SHAPE
+from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, quiet_axes
 from knowmore.experiments.eigenspace_merge_report import (
     BATCH,
     INCREMENTAL,
@@ -20,16 +21,7 @@ from knowmore.experiments.eigenspace_merge_report import (
     UPDATES,
     EigenspaceMerge,
 )
-from knowmore.experiments.findings import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILION,
-    new_figure,
-    quiet_axes,
-)
+from knowmore.experiments.findings import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

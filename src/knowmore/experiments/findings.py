@@ -8,19 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+# Handed on to all experiments.
 from knowmore.errors import InvalidInput
 from knowmore.extras import require
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Called with the share that is done and what comes next.
 Progress = Callable[[float, str], None]
-
-# Okabe and Ito's colours, which stay apart for the colour-blind; in the order of use.
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#666666"
 
 
 @dataclass(frozen=True)
@@ -96,14 +92,6 @@ def save_figure(figure: Figure, path: Path) -> Path:
     """Write the figure as PNG."""
     figure.savefig(path)
     return path
-
-
-def quiet_axes(ax: Axes, *, grid: bool = True) -> None:
-    """Leave out ink that carries nothing: the upper and right frame, strong grid lines."""
-    ax.spines[["top", "right"]].set_visible(False)
-    if grid:
-        ax.grid(color="0.9", linewidth=0.8)
-        ax.set_axisbelow(True)
 
 
 def as_time(seconds: float) -> str:

@@ -18,16 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore import GPClassifier
+from knowmore.drawing import BLUE, GREY, quiet_axes
 from knowmore.experiments.findings import (
-    BLUE,
-    GREY,
     Progress,
     Report,
     Table,
     Verdict,
     as_time,
     new_figure,
-    quiet_axes,
     save_figure,
     silent,
     write_csv,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.experiments.findings import BLUE, GREY, PURPLE, VERMILION, new_figure, quiet_axes
+from knowmore.drawing import BLUE, GREY, PURPLE, VERMILION, quiet_axes
+from knowmore.experiments.findings import new_figure
 from knowmore.experiments.incremental_lda_report import (
     CLASSES,
     METHODS,

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.drawing import GREY, quiet_axes
 from knowmore.experiments.findings import (
-    GREY,
     Progress,
     Report,
     Verdict,
     new_figure,
-    quiet_axes,
     save_figure,
     silent,
     write_csv,

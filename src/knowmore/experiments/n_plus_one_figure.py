@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knowmore.experiments.findings import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILION,
-    new_figure,
-    quiet_axes,
-)
+from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, quiet_axes
+from knowmore.experiments.findings import new_figure
 from knowmore.experiments.n_plus_one_outcomes import (
     ADDED,
     BALANCED,

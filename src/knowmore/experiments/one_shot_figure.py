@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.experiments.findings import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    new_figure,
-    quiet_axes,
-)
+from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, quiet_axes
+from knowmore.experiments.findings import new_figure
 from knowmore.experiments.one_shot_report import CRITERION_NAMES
 from knowmore.experiments.one_shot_result import (
     ADAPTED,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knowmore.experiments.findings import BLUE, GREEN, ORANGE, new_figure, quiet_axes
+from knowmore.drawing import BLUE, GREEN, ORANGE, quiet_axes
+from knowmore.experiments.findings import new_figure
 from knowmore.experiments.recognition_report import Recognition, Task, published
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from knowmore import GPClassifier
 from knowmore.datasets import fifteen_scenes
-from knowmore.experiments.findings import BLUE, ORANGE, Progress, Verdict
+from knowmore.drawing import BLUE, ORANGE
+from knowmore.experiments.findings import Progress, Verdict
 from knowmore.experiments.picture_features import STEP, features
 from knowmore.experiments.picture_features import WORDS as SIZE
 from knowmore.experiments.put_aside import in_order, pyramid_steps

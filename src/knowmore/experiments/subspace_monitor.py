@@ -16,17 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore import Eigenspace, SubspaceMonitor
+from knowmore.drawing import BLUE, GREY, ORANGE, VERMILION, quiet_axes
 from knowmore.experiments.findings import (
-    BLUE,
-    GREY,
-    ORANGE,
-    VERMILION,
     Progress,
     Report,
     Table,
     Verdict,
     new_figure,
-    quiet_axes,
     save_figure,
     silent,
     write_csv,

@@ -15,11 +15,8 @@ import numpy.typing as npt
 from sklearn.gaussian_process.kernels import RBF
 
 from knowmore import GPClassifier
+from knowmore.drawing import BLUE, GREEN, ORANGE, PURPLE
 from knowmore.experiments.findings import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
     Progress,
     Report,
     Verdict,

@@ -7,18 +7,8 @@ from dataclasses import dataclass
 from sys import float_info
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from knowmore.experiments.findings import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILION,
-    Verdict,
-    as_time,
-    new_figure,
-    quiet_axes,
-)
+from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, quiet_axes
+from knowmore.experiments.findings import Verdict, as_time, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils.validation import validate_data
+from sklearn.base import is_classifier
 
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.models import GP
+from knowmore.models import GP, LSSVM, Model, NPlusOne
 
 Array = npt.NDArray[Any]
+AnyModel = GP | LSSVM | NPlusOne
+
+# The estimators in front of each kind of model.
+_FACES: dict[type, tuple[str, ...]] = {
+    GP: ("GPClassifier", "GPRegressor"),
+    LSSVM: ("LSSVMClassifier",),
+    NPlusOne: ("NPlusOneClassifier",),
+}
 
 
-def asked(estimator: Any) -> GP:
-    """The Gaussian process behind a fitted estimator, ready for a question."""
+def asked(estimator: Any, *kinds: type[Any]) -> Any:
+    """The frozen model behind a fitted estimator, one of these kinds, ready for a question."""
     name = type(estimator).__name__
     model = getattr(type(estimator), "model_", None) and estimator.model_
-    if not isinstance(model, GP):
+    if not isinstance(model, kinds):
+        *most, last = (face for kind in kinds for face in _FACES[kind])
+        faces = f"{', '.join(most)} or {last}" if most else last
         raise InvalidType(
-            f"A question was put to a {name}, which is no Gaussian process of knowmore. "
-            f"Give a fitted GPClassifier or GPRegressor."
+            f"This question is for a fitted {faces}, but it was put to an object of type {name}."
         )
     if len(model.examples) == 0:
         raise NoExamples(
@@ -32,23 +39,37 @@ def asked(estimator: Any) -> GP:
     return model
 
 
-def inputs(estimator: BaseEstimator, X: Any, name: str = "X") -> Array:
-    """X as finite float64 (m, d), with the features that the estimator learnt from."""
-    if hasattr(X, "__len__") and len(X) == 0:
+def machine(model: AnyModel) -> LSSVM:
+    """The model as one least-squares SVM, so that a closed form is written once for all.
+
+    Without a bias that is a Gaussian process; N+1 classes are one on shifted targets.
+    """
+    match model:
+        case GP():
+            return LSSVM(model, bias=False)
+        case NPlusOne():
+            return model.shifted
+        case LSSVM():
+            return model
+
+
+def unseen(model: Model) -> tuple[Array, Array]:
+    """Scores (n, M) and variances (n,) of the examples had the model never seen them.
+
+    Leave-one-out counts the noise sigma^2 / w that an example of weight w has itself; a new row
+    weighs one.
+    """
+    scores, variance = model.leave_one_out()
+    noise, w = model.covariance.noise, model.covariance.weights
+    return scores, np.maximum(variance + noise * (1 - 1 / w), noise)
+
+
+def inputs(estimator: Any, X: Any, name: str = "X") -> Array:
+    """X as the model has it, (m, d): finite, with the features that the estimator learnt from."""
+    shape = (len(X),) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
+    if shape[:1] == (0,):
         raise InvalidInput(f"{name} is empty. Give at least one row to ask about.")
-    try:
-        return np.asarray(validate_data(estimator, X, reset=False, dtype=np.float64))
-    except TypeError as error:
-        raise InvalidType(str(error)) from error
-    except ValueError as error:
-        raise InvalidInput(str(error)) from error
-
-
-def choice(name: str, value: Any, known: Collection[str]) -> None:
-    """Complain unless `value` is one of the words that are known."""
-    if value not in known:
-        words = ", ".join(map(repr, known))
-        raise InvalidInput(f"{name}={value!r} is not known. Choose one of {words}.")
+    return np.asarray(estimator._inputs(X, reset=False))
 
 
 def of_classes(estimator: Any, asking: str, instead: str) -> None:

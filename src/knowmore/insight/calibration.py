@@ -16,11 +16,12 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-from knowmore.errors import InvalidInput
+from knowmore.arguments import whole_number
+from knowmore.errors import InvalidInput, InvalidType
 from knowmore.insight.answers import Answer
-from knowmore.insight.asking import asked, inputs, of_classes
-from knowmore.insight.probabilities import class_probabilities, log_chances
-from knowmore.models import GP
+from knowmore.insight.asking import asked, inputs, of_classes, unseen
+from knowmore.models import GP, class_probabilities
+from knowmore.models.probabilities import log_chances
 
 Array = npt.NDArray[Any]
 
@@ -39,7 +40,6 @@ class Calibrated:
     """
 
     def __init__(self, estimator: Any) -> None:
-        of_classes(estimator, "Calibration", "predict_variance()")
         self.estimator = estimator
         self._known = _of_now(estimator)
 
@@ -65,7 +65,7 @@ class Calibrated:
 
     def _now(self) -> tuple[GP, float]:
         known = self._known
-        if known[0] is not asked(self.estimator):
+        if known[0] is not asked(self.estimator, GP):
             self._known = known = _of_now(self.estimator)
         return known
 
@@ -74,7 +74,9 @@ class Calibrated:
 
 
 def calibrate(model: Any) -> Calibrated:
-    """Calibrated probabilities of a fitted classifier, from leave-one-out.
+    """Calibrated probabilities of a fitted GPClassifier, from leave-one-out.
+
+    Each example is judged by the others as a new row would be, and counts once whatever its weight.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import GPClassifier
@@ -90,10 +92,10 @@ def calibrate(model: Any) -> Calibrated:
 
 
 def _of_now(estimator: Any) -> tuple[GP, float]:
-    gp = asked(estimator)
-    mean, variance = gp.leave_one_out()
+    gp: GP = asked(estimator, GP)
+    of_classes(estimator, "Calibration", "predict_variance()")
     classes = np.searchsorted(gp.targets.names, gp.examples.labels)
-    return gp, best_temperature(log_chances(mean, variance), classes)
+    return gp, best_temperature(log_chances(*unseen(gp)), classes)
 
 
 def best_temperature(logs: Array, classes: Array) -> float:
@@ -157,13 +159,16 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     confidence  accuracy  count
         0.9417    0.6667      3
     """
-    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
-        raise InvalidInput(f"bins={bins!r}. Give a whole number of at least 1.")
+    bins = whole_number("bins", bins, 1)
     if (X is None) != (y is None):
         raise InvalidInput("Of the test data X and y only one was given. Give both, or none.")
-    of_classes(_living(model), "Reliability", "predict_variance()")
     if X is None:
         P, classes, labels = _left_out(model)
+    elif not hasattr(model, "predict_proba"):
+        raise InvalidType(
+            f"The probabilities of an object of type {type(model).__name__} were asked for, but it "
+            f"has no predict_proba. Give a fitted classifier that has it, such as GPClassifier."
+        )
     else:
         P, classes, labels = model.predict_proba(X), model.classes_, np.asarray(y)
     if labels.shape != (len(P),):
@@ -177,13 +182,12 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     return Reliability(sums[0] / count, sums[1] / count, count)
 
 
-def _living(model: Any) -> Any:
-    return model.estimator if isinstance(model, Calibrated) else model
-
-
 def _left_out(model: Any) -> tuple[Array, Array, Array]:
     """What is said of each example by the others (n, M), the classes, and the labels."""
-    gp = asked(_living(model))
-    temperature = model.temperature if isinstance(model, Calibrated) else 1.0
-    P = class_probabilities(*gp.leave_one_out(), temperature)
+    calibrated = isinstance(model, Calibrated)
+    estimator = model.estimator if calibrated else model
+    gp: GP = asked(estimator, GP)
+    of_classes(estimator, "Reliability", "predict_variance()")
+    temperature = model.temperature if calibrated else 1.0
+    P = class_probabilities(*unseen(gp), temperature)
     return P, gp.targets.names, gp.examples.labels

@@ -7,6 +7,9 @@ Without example i the coefficients of the others are A_j - P_ji A_i / P_ii (bloc
 leave-one-out), so that
 
     mu_-i^(c)(x) = mu^(c)(x) - (P k_*)_i A_ic / P_ii
+
+With a bias the inverse is that of the bordered matrix, [[P - vv' / s, v / s], [v' / s, -1 / s]]
+(see `Border`), and k_* has a one at its end.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from sklearn.base import is_classifier
 
 from knowmore.errors import InvalidInput
 from knowmore.insight.answers import Answer
-from knowmore.insight.asking import asked, inputs
-from knowmore.models import GP
+from knowmore.insight.asking import AnyModel, asked, inputs, machine
+from knowmore.models import GP, LSSVM, NPlusOne
 
 Array = npt.NDArray[Any]
 
@@ -31,13 +34,16 @@ Array = npt.NDArray[Any]
 class Explanation(Answer):
     """What each example does to the score of `label` at one x, the strongest first.
 
-    ids, labels, contributions and score_without are (n,). The contributions sum to `score`;
-    score_without is what it would be had the model never seen that example. They differ: where
-    two examples are alike both contribute, and without one of them the other stands in for it.
+    ids, labels, contributions and score_without are (n,). The contributions and `offset` sum to
+    `score`; score_without is what it would be had the model never seen that example. They differ:
+    where two examples are alike both contribute, and without one of them the other stands in.
+
+    offset : what no example contributes: the bias, and what a known source says; else zero
     """
 
     label: Any
     score: float
+    offset: float
     ids: Array
     labels: Array
     contributions: Array
@@ -58,9 +64,11 @@ class Explanation(Answer):
 def explain(model: Any, x: Any, label: Any = None) -> Explanation:
     """The contribution of each example to the score at x, and the score without it; exact.
 
+    Weights by class, and what an `NPlusOneClassifier` takes from its source, stay as they are.
+
     Parameters
     ----------
-    model : a fitted GPClassifier or GPRegressor
+    model : any fitted living estimator
     x : one row of features, (d,) or (1, d)
     label : the class whose score is explained; default: the one that is predicted. Of a regressor
         with several targets, the number of the target.
@@ -77,26 +85,32 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
      0   cold         0.324         0.9636
      2    hot       -0.1679          1.034
     """
-    gp, row = asked(model), _one_row(model, x)
-    k = gp.covariance.cross(row)
-    A = gp.coefficients
-    scores = (k.T @ A)[0]
-    c = _column(gp, label, scores if is_classifier(model) else None)
-    contributions = A[:, c] * k[:, 0]
-    factor = gp.covariance.factor
-    q = factor.solve(k)[:, 0].astype(float)
-    without = scores[c] - q * A[:, c] / factor.inverse_diagonal().astype(float)
+    frozen: AnyModel = asked(model, GP, LSSVM, NPlusOne)
+    row, svm = _one_row(model, x), machine(frozen)
+    scores = frozen.mean(row)[0]
+    known = scores - svm.mean(row)[0]
+    c = _column(svm, label, scores if is_classifier(model) else None)
+    k, a = svm.covariance.cross(row), svm.coefficients[:, c]
+    contributions = a * k[:, 0]
     order = np.argsort(-abs(contributions), kind="stable")
-    examples = gp.examples
+    without = scores[c] - _felt(svm, k) * a * svm.leave_one_out()[1]
+    examples = svm.examples
     labels = examples.labels if examples.labels.ndim == 1 else examples.labels[:, c]
     return Explanation(
-        label=gp.targets.names[c].item(),
+        label=svm.targets.names[c].item(),
         score=float(scores[c]),
+        offset=float(svm.offsets[c] + known[c]),
         ids=examples.ids[order],
         labels=labels[order],
         contributions=contributions[order],
         score_without=without[order],
     )
+
+
+def _felt(svm: LSSVM, k: Array) -> Array:
+    """The inverse times k_* (n, 1), or with a bias times [k_*; 1]: the rows of examples, (n,)."""
+    q, _ = svm.eliminated(k, svm.covariance.factor.solve(k).astype(float))
+    return q[:, 0] if svm.border is None else q[:, 0] + svm.border.v / svm.border.s
 
 
 def _one_row(model: Any, x: Any) -> Array:
@@ -112,9 +126,9 @@ def _one_row(model: Any, x: Any) -> Array:
     return X
 
 
-def _column(gp: GP, label: Any, scores: Array | None) -> int:
+def _column(svm: LSSVM, label: Any, scores: Array | None) -> int:
     """The column of T that is asked about; `scores` (M,) if the largest is the prediction."""
-    names = gp.targets.names
+    names = svm.targets.names
     if label is None and len(names) == 1:
         return 0
     if label is None and scores is not None:

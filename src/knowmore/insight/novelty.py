@@ -18,9 +18,10 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
 
+from knowmore.arguments import choice
 from knowmore.errors import InvalidInput
 from knowmore.insight.answers import Answer
-from knowmore.insight.asking import asked, choice, inputs, of_classes
+from knowmore.insight.asking import asked, inputs, of_classes, unseen
 from knowmore.models import GP
 
 Array = npt.NDArray[Any]
@@ -67,7 +68,7 @@ class Novelty(Answer):
 
 
 def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
-    """How new the rows of X (m, d) are to a fitted Gaussian process.
+    """How new the rows of X (m, d) are to a fitted GPClassifier; by variance, to a GPRegressor.
 
     A model of one class tells what is not of that class.
 
@@ -92,7 +93,7 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
     >>> np.where(found.values > found.threshold(0.95), "unknown", clf.predict(X))
     array(['a', 'b', 'unknown'], dtype='<U7')
     """
-    gp = asked(model)
+    gp: GP = asked(model, GP)
     choice("method", method, _METHODS)
     if method != "variance":
         of_classes(model, f"method={method!r}", "method='variance'")
@@ -122,7 +123,7 @@ def _improbable(mean: Array, variance: Array) -> Array:
 
 def _left_out(model: GP) -> tuple[Array, Array]:
     """Means (n, M) and variances (n,); who is alone in its class takes the class with it."""
-    mean, variance = model.leave_one_out()
+    mean, variance = unseen(model)
     E = model.targets.basis
     alone = E * (E.sum(axis=0) == 1)
     return np.where(alone == 1, -np.inf, mean), variance
@@ -146,16 +147,9 @@ def nearest_class(G: Array, m: Array) -> Array:
     return np.asarray(cdist(m @ R.T, R.T).min(axis=1))
 
 
-def _solved(model: GP) -> tuple[Array, Array]:
-    """K~^-1 E (n, M) and G (M, M)."""
-    A = model.covariance.factor.backward(model.half).astype(float)
-    return A, model.targets.basis.T @ A
-
-
 def _null_space(model: GP, X: Array) -> Array:
-    A, G = _solved(model)
-    m = [model.covariance.cross(part).T @ A for part in model.covariance.parts(X)]
-    return nearest_class(G, np.concatenate(m))
+    A = model.solved
+    return nearest_class(model.targets.basis.T @ A, model.covariance.weighted(X, A))
 
 
 def _null_space_left_out(model: GP) -> Array:
@@ -164,8 +158,8 @@ def _null_space_left_out(model: GP) -> Array:
     The first is the block inverse with the terms of the row i itself cancelled. A class without
     examples has a row of zeros in it, and is left out too.
     """
-    A, G = _solved(model)
-    E, (_, variance) = model.targets.basis, model.leave_one_out()
+    A, E, (_, variance) = model.solved, model.targets.basis, model.leave_one_out()
+    G = E.T @ A
     known = (E.sum(axis=0) - E) > 0
     values = np.empty(len(E))
     for i, (a, e, v, c) in enumerate(zip(A, E, variance, known, strict=True)):
@@ -177,7 +171,7 @@ def _null_space_left_out(model: GP) -> Array:
 _METHODS = {
     "variance": _Method(
         lambda model, X: model.variance(X),
-        lambda model: model.leave_one_out()[1],
+        lambda model: unseen(model)[1],
     ),
     "score": _Method(
         lambda model, X: _low(model.mean(X)),

@@ -2,7 +2,7 @@
 
 P = K~^-1, A = PT (n, M), d = diag P. Every objective F gives one symmetric matrix W = dF / dK~, so
 that the derivative by any parameter is dF / d theta_j = <W, dK~ / d theta_j>: one n^3 product for
-all parameters together.
+all parameters together. With a bias P is the leading block of the inverse of the bordered matrix.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 from knowmore.linalg.threads import threads_for
-from knowmore.models import GP
+from knowmore.models import GP, LSSVM
 
 Array = npt.NDArray[Any]
 # Of targets T (n, M), leave-one-out means (n, M) and variances (n,), the noise included: a value,
@@ -45,7 +45,7 @@ class Solved:
 class Objective(Protocol):
     """What is to be made large."""
 
-    def value(self, gp: GP) -> float:
+    def value(self, model: GP | LSSVM) -> float:
         """F of a model as it is."""
         ...
 
@@ -59,9 +59,14 @@ class Objective(Protocol):
 class Evidence:
     """The log marginal likelihood, summed over the M columns."""
 
-    def value(self, gp: GP) -> float:
+    def value(self, model: GP | LSSVM) -> float:
         """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi."""
-        return gp.log_marginal_likelihood()
+        if isinstance(model, LSSVM):
+            raise InvalidInput(
+                "objective='marginal_likelihood' is that of a Gaussian process, which a "
+                "least-squares SVM is not. Ask for objective='loo'."
+            )
+        return model.log_marginal_likelihood()
 
     def slope(self, solved: Solved) -> tuple[float, Array]:
         """W = 1/2 (AA' - M P)."""
@@ -82,9 +87,9 @@ class LeaveOneOut:
 
     score: Score
 
-    def value(self, gp: GP) -> float:
+    def value(self, model: GP | LSSVM) -> float:
         """F(T, mu, v)."""
-        return self._scored(gp.targets.T, *gp.leave_one_out())[0]
+        return self._scored(model.targets.T, *model.leave_one_out())[0]
 
     def slope(self, solved: Solved) -> tuple[float, Array]:
         """W = 1/2 (RA' + AR') - P diag(h) P.
@@ -154,7 +159,7 @@ def objective_of(objective: str | Score) -> Objective:
     """The objective of that name, or the one that a score of one's own makes."""
     if callable(objective):
         return LeaveOneOut(objective)
-    if objective not in OBJECTIVES:
+    if not isinstance(objective, str) or objective not in OBJECTIVES:
         words = ", ".join(map(repr, OBJECTIVES))
         raise InvalidInput(
             f"objective={objective!r} is not known. Choose one of {words}, or give a function of "

@@ -2,7 +2,7 @@
 
 The covariance of a Gaussian process does not depend on labels. So what a pick does to the variance
 of the others is known before its label is: it is the append of a row to the factor, seen from the
-pool. The means stay as they are until the label comes.
+pool. The means move with the label; until it comes, a plausible one can stand in for it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Candidates:
 @final
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Candidates of which some are picked: as if these were held, their labels yet to come.
+    """Candidates of which some are picked: as if these were held, with labels to be expected.
 
     picked : (u,), which of them are
     rounding : (u,), as much of a variance as may be rounding alone
@@ -74,6 +74,7 @@ class Pool:
     at, pivots, R : the picks whose rows entered the factor, and what they added to it: it is
         [[L, 0], [Y', L_2]] with Y' = L^-1 K at the picks, L_2 (k, k) from R and the pivots; and
         the half-solved columns of the pool are [L^-1 K; R], R (k, u).
+    shift : (u, M), what the labels that are expected of the picks add to the means
     """
 
     candidates: Candidates
@@ -83,6 +84,7 @@ class Pool:
     at: tuple[int, ...]
     pivots: Array
     R: Array
+    shift: Array
 
     @classmethod
     def of(cls, model: GP, X: Array) -> Pool:
@@ -90,13 +92,13 @@ class Pool:
         u, eps = len(X), float(np.finfo(model.covariance.factor.dtype).eps)
         rounding = (len(model.examples) + u) * eps * diagonal(model.covariance.kernel, X)
         variance = np.maximum(model.variance(X), rounding)
-        nothing = (), np.empty(0), np.empty((0, u))
+        nothing = (), np.empty(0), np.empty((0, u)), np.zeros((u, len(model.targets.names)))
         return cls(Candidates(model, X), np.zeros(u, dtype=bool), rounding, variance, *nothing)
 
-    @property
+    @cached_property
     def mean(self) -> Array:
-        """mu^(c), (u, M): no label came."""
-        return self.candidates.mean
+        """mu^(c), (u, M), with the labels that are expected of the picks."""
+        return np.asarray(self.candidates.mean + self.shift)
 
     @property
     def precision(self) -> Array:
@@ -106,8 +108,11 @@ class Pool:
         """
         return np.where(self.variance > self.rounding, 1 / self.variance, 0.0)
 
-    def pick(self, p: int) -> Pool:
-        """C <- C - cc' / (C_pp + sigma^2), c the column of the pick; O(u) from c on."""
+    def pick(self, p: int, target: Array | None = None) -> Pool:
+        """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2; O(u) from c on.
+
+        c is the column of the pick p, and t (M,) the target that is expected of it; None: its mean.
+        """
         picked = self.picked.copy()
         picked[p] = True
         noise, s = self.candidates.model.covariance.noise, self.variance[p]
@@ -116,6 +121,9 @@ class Pool:
         c = self.candidates.column(p) - self.R[:, p] @ self.R
         c[p] = s - noise
         r = c / np.sqrt(s)
+        shift = self.shift
+        if target is not None:
+            shift = shift + np.outer(r, (target - self.mean[p]) / np.sqrt(s))
         return replace(
             self,
             picked=picked,
@@ -123,6 +131,7 @@ class Pool:
             at=(*self.at, p),
             pivots=np.append(self.pivots, np.sqrt(s)),
             R=np.vstack([self.R, r]),
+            shift=shift,
         )
 
     def influence(self) -> Array:

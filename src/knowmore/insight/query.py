@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import asked, inputs
 from knowmore.insight.suggest import askable, how_many, picks
+from knowmore.models import GP
 
 Array = npt.NDArray[Any]
 
@@ -67,7 +68,7 @@ class SuggestQuery(BaseEstimator):
         labels = np.asarray(y)
         missing = _missing(labels, self.missing_label)
         model = clone(clf).fit(*self._labelled(X, labels, missing)) if fit_clf else clf
-        gp = asked(model)
+        gp: GP = asked(model, GP)
         askable(model, gp, self.criterion)
         chosen = np.flatnonzero(missing) if candidates is None else np.asarray(candidates)
         own = chosen.ndim > 1

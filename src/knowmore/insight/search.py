@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
@@ -15,6 +15,7 @@ from knowmore.errors import InvalidInput
 from knowmore.insight.gradients import Gram, prepared
 from knowmore.insight.objectives import Objective, Solved
 from knowmore.kernels import AnyKernel
+from knowmore.linalg import Border
 from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
@@ -116,6 +117,8 @@ class Space:
 class Slope:
     """An objective as a function of theta, for fixed inputs X (n, d) and targets T (n, M).
 
+    weights : (n,), of the examples
+    bias : whether each column of T has an offset of its own, as in a least-squares SVM
     eps : the rounding of the factor that is to hold K~ in the end
     """
 
@@ -123,22 +126,39 @@ class Slope:
     objective: Objective
     T: Array
     gram: Gram
+    weights: Array
+    bias: bool
     eps: float
 
     @classmethod
     def of(
-        cls, space: Space, objective: Objective, X: Array, T: Array, dtype: Any = np.float64
+        cls,
+        space: Space,
+        objective: Objective,
+        X: Array,
+        T: Array,
+        *,
+        weights: Array | None = None,
+        bias: bool = False,
+        dtype: Any = np.float64,
     ) -> Slope:
         """With all that does not depend on theta computed once."""
-        return cls(space, objective, T, prepared(space.kernel, X), float(np.finfo(dtype).eps))
+        w = np.ones(len(T)) if weights is None else weights
+        gram, eps = prepared(space.kernel, X), float(np.finfo(dtype).eps)
+        return cls(space, objective, T, gram, w, bias, eps)
+
+    def part(self, X: Array, rows: Array) -> Slope:
+        """The same of some rows alone."""
+        gram = prepared(self.space.kernel, X[rows])
+        return replace(self, T=self.T[rows], gram=gram, weights=self.weights[rows])
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """F and dF / d theta, (p,); -infinity and zeros where K~ is not positive definite."""
         kernel, noise = self.space.at(theta)
         with np.errstate(over="ignore", invalid="ignore"):
             K, pull = self.gram(kernel)
-            diagonal = np.full(len(self.T), noise)
-            solved = _solved(K, diagonal, self.T, self.eps)
+            diagonal = noise / self.weights
+            solved = _solved(K, diagonal, self.T, self.bias, self.eps)
             if solved is None:
                 return -np.inf, np.zeros_like(theta)
             value, W = self.objective.slope(solved)
@@ -187,10 +207,11 @@ class Slope:
         return best, place
 
 
-def _solved(K: Array, diagonal: Array, T: Array, eps: float) -> Solved | None:
+def _solved(K: Array, diagonal: Array, T: Array, bias: bool, eps: float) -> Solved | None:
     """K~ = K + diag(diagonal), solved for T; None if it is not positive definite.
 
-    A pivot that is lost in the rounding of its row counts as none, as in `Cholesky`.
+    A pivot that is lost in the rounding of its row counts as none, as in `Cholesky`. With a bias P
+    is the leading block of the inverse of the bordered matrix. That changes by -P dK~ P too.
     """
     n = len(T)
     Kt = np.array(np.broadcast_to(K, (n, n)))
@@ -206,4 +227,6 @@ def _solved(K: Array, diagonal: Array, T: Array, eps: float) -> Solved | None:
         P, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
     P = P + P.T
     P.flat[:: n + 1] /= 2
+    if bias:
+        P = Border(np.ones(n), P.sum(axis=1)).inverse_block(np.arange(n), P)
     return Solved.of(P, T, logdet)

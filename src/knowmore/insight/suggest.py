@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.arguments import choice, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.insight.answers import Answer
-from knowmore.insight.asking import asked, choice, inputs, of_classes
+from knowmore.insight.asking import asked, inputs, of_classes
 from knowmore.insight.pool import Pool
-from knowmore.insight.probabilities import class_probabilities
-from knowmore.models import GP
+from knowmore.models import GP, class_probabilities
 
 Array = npt.NDArray[Any]
 
@@ -54,10 +53,10 @@ def suggest(
 ) -> Suggestion:
     """The n rows of X_pool (u, d) whose labels would teach a fitted Gaussian process most.
 
-    They are picked one after the other. Each pick counts as held from then on, its label yet to
-    come: the variances around it fall, the means stay. By "variance" the next is thus unlike it;
-    by "emoc", "margin" and "uncertainty" it is less wanted the more it is like it; but "weight"
-    and "impact" want small variances, and may well ask for the like.
+    They are picked one after the other. Each pick counts as held from then on, under the label
+    that is most plausible now: the variances around it fall, the means move towards that label,
+    and the more a row is like it the less it is wanted next. No label is asked for. A first pick
+    is by the criterion alone.
 
     Parameters
     ----------
@@ -88,7 +87,8 @@ def suggest(
     >>> suggest(clf, [[0.5], [3.1], [5.5]]).reasons
     ("'high' or 'low': scores 0.041 and -0.041, standard deviation 0.41",)
     """
-    gp, X = asked(model), inputs(model, X_pool, "X_pool")
+    gp: GP = asked(model, GP)
+    X = inputs(model, X_pool, "X_pool")
     askable(model, gp, criterion)
     found = list(picks(gp, X, how_many(n, len(X)), criterion, random_state))
     return Suggestion(
@@ -122,7 +122,13 @@ def picks(gp: GP, X: Array, n: int, criterion: str, random_state: int | None) ->
         row = int(np.nanargmax(values))
         yield Pick(row, values, reason(pool, row))
         if count < n - 1:
-            pool = pool.pick(row)
+            pool = pool.pick(row, None if criterion == "variance" else _plausible(pool, row))
+
+
+def _plausible(pool: Pool, row: int) -> Array:
+    """The target of the class that a row is most likely of, (M,)."""
+    mean = pool.mean[row]
+    return np.where(np.arange(len(mean)) == mean.argmax(), 1.0, -1.0)
 
 
 def askable(model: Any, gp: GP, criterion: str) -> None:
@@ -139,13 +145,12 @@ def askable(model: Any, gp: GP, criterion: str) -> None:
 
 def how_many(n: Any, rows: int, name: str = "n") -> int:
     """n as a number of rows that a pool of so many has."""
-    if isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 1:
-        raise InvalidInput(f"{name}={n!r}, but it is the number of rows to suggest: at least 1.")
-    if int(n) > rows:
+    wanted = whole_number(name, n, 1)
+    if wanted > rows:
         raise InvalidInput(
             f"{name}={n}, but the pool has {rows} rows. Ask for fewer, or give more rows."
         )
-    return int(n)
+    return wanted
 
 
 # -- the criteria: values (u,) of all rows, larger is better -------------------------------------

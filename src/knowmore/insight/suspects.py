@@ -17,9 +17,8 @@ import numpy.typing as npt
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
 from knowmore.insight.answers import Answer
-from knowmore.insight.asking import asked, of_classes
-from knowmore.insight.probabilities import class_probabilities
-from knowmore.models import GP
+from knowmore.insight.asking import AnyModel, asked, machine, of_classes, unseen
+from knowmore.models import GP, LSSVM, NPlusOne, class_probabilities
 
 Array = npt.NDArray[Any]
 
@@ -39,7 +38,8 @@ class Suspects(Answer):
     preferred : (k,), the class that the other examples give the largest score
     margin : (k,), by how much that score is above the one of the label; above zero
     rows : (k,), where they stand among the examples of the model
-    scores, variance : (n, M) and (n,), what leave-one-out says of all examples, suspect or not
+    scores, variance : (n, M) and (n,), what the others say of all examples, suspect or not, as of
+        new rows
     model : the frozen model that was asked; what happens to the estimator later is nothing to it
 
     Only those that are not believed are listed. Who is alone in its class always is: no other
@@ -53,7 +53,7 @@ class Suspects(Answer):
     rows: Array
     scores: Array
     variance: Array
-    model: GP
+    model: AnyModel
 
     @cached_property
     def contradicting(self) -> tuple[tuple[Id, ...], ...]:
@@ -115,7 +115,7 @@ class Suspects(Answer):
 
 
 def suspects(model: Any) -> Suspects:
-    """Examples of a fitted GPClassifier whose label leave-one-out does not believe, ranked.
+    """Examples of a fitted living classifier whose label leave-one-out does not believe, ranked.
 
     Nothing is fitted: it takes about as long as one factorisation of the covariance, and follows
     every edit. `relabel` or `remove` what turns out to be wrong, and ask again.
@@ -134,43 +134,45 @@ def suspects(model: Any) -> Suspects:
     >>> len(suspects(clf.relabel(found.ids, found.preferred)).ids)
     0
     """
-    gp = asked(model)
+    frozen: AnyModel = asked(model, GP, LSSVM, NPlusOne)
     of_classes(model, "suspects()", "leave_one_out()")
-    names, labels = gp.targets.names, gp.examples.labels
+    names, labels = frozen.targets.names, frozen.examples.labels
     if len(names) < 2:
         raise InvalidInput(
             f"All labels are {names[0].item()!r}: there is no other class that leave-one-out "
             f"could prefer. Add examples of another class first."
         )
-    scores, variance = gp.leave_one_out()
+    scores, variance = unseen(frozen)
     own = scores[np.arange(len(labels)), np.searchsorted(names, labels)]
     margin = scores.max(axis=1) - own
     rows = np.argsort(-margin, kind="stable")[: int((margin > 0).sum())]
     return Suspects(
-        ids=gp.examples.ids[rows],
+        ids=frozen.examples.ids[rows],
         labels=labels[rows],
         preferred=names[scores[rows].argmax(axis=1)],
         margin=margin[rows],
         rows=rows,
         scores=scores,
         variance=variance,
-        model=gp,
+        model=frozen,
     )
 
 
-def to_margin(model: GP, rows: Array, preferred: Array) -> Array:
+def to_margin(model: AnyModel, rows: Array, preferred: Array) -> Array:
     """What each example contributes to the margin of those in `rows`, (n, k).
 
     Let d = t^(p) - t^(l) for the preferred class and the label of example s, and a = K~^-1 d.
     Without s the coefficients of the others are a_i - P_is a_s / P_ss (block inversion), and the
-    margin of s is the sum of a_i kappa(x_i, x_s) over them.
+    margin of s is the sum of a_i kappa(x_i, x_s) over them; besides what a bias or a source add.
+    With a bias P is the leading block of the inverse of the bordered matrix.
     """
-    names, labels = model.targets.names, model.examples.labels[rows]
-    A, at = model.coefficients, np.arange(len(rows))
+    svm = machine(model)
+    names, labels = svm.targets.names, svm.examples.labels[rows]
+    A, at = svm.coefficients, np.arange(len(rows))
     a = A[:, np.searchsorted(names, preferred)] - A[:, np.searchsorted(names, labels)]
     E = np.zeros((len(A), len(rows)))
     E[rows, at] = 1
-    P = model.covariance.factor.solve(E).astype(float)
+    P, _ = svm.eliminated(E, svm.covariance.factor.solve(E).astype(float))
     a = a - P * (a[rows, at] / P[rows, at])
     a[rows, at] = 0
-    return np.asarray(a * model.covariance.cross(model.examples.X[rows]))
+    return np.asarray(a * svm.covariance.cross(svm.examples.X[rows]))

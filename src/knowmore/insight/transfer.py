@@ -8,8 +8,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.errors import InvalidType
 from knowmore.insight.answers import Answer
+from knowmore.insight.asking import asked
 from knowmore.models import NPlusOne
 
 Array = npt.NDArray[Any]
@@ -50,12 +50,7 @@ def transfer(model: Any) -> Transfer:
     >>> found.new, found.classes.tolist(), found.weights.round(2)
     ('lynx', ['cat', 'dog'], array([1., 0.]))
     """
-    frozen = getattr(type(model), "model_", None) and model.model_
-    if not isinstance(frozen, NPlusOne):
-        raise InvalidType(
-            f"A {type(model).__name__} was asked what its new class was built from. "
-            f"Give a fitted NPlusOneClassifier."
-        )
+    frozen: NPlusOne = asked(model, NPlusOne)
     names, known = frozen.plain.targets.names, np.array(frozen.coding.known)
     (new,) = np.setdiff1d(names, known).tolist()
     found = frozen.minimum

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
 
+from knowmore.arguments import whole_number
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.insight.answers import Answer
 from knowmore.insight.asking import asked
-from knowmore.insight.gradients import prepared
 from knowmore.insight.objectives import Objective, Score, objective_of
 from knowmore.insight.search import Bounds, Slope, Space
-from knowmore.kernels import AnyKernel
-from knowmore.models import GP
+from knowmore.models import GP, LSSVM
 
 Array = npt.NDArray[Any]
 
@@ -32,15 +30,17 @@ class Tuned(Answer):
     """What `tune` found. `changed`: (before, after) of each parameter, by its name.
 
     `estimator` is a new one, fitted with these parameters to the examples held then; `before` and
-    `after` are the values of the objective, larger is better.
+    `after` are the values of the objective, larger is better; `targets` is the number of values
+    that it sums over, one for each example and column.
     """
 
     estimator: Any
     before: float
     after: float
     changed: dict[str, tuple[float, float]]
-    objective: Objective = field(compare=False)
-    examples: Examples = field(compare=False)
+    objective: Objective
+    examples: Examples
+    targets: int
 
     def _columns(self) -> dict[str, Array]:
         before, after = np.reshape(list(self.changed.values()), (-1, 2)).T
@@ -71,11 +71,13 @@ def tune(
 
     Parameters
     ----------
-    model : a fitted GPClassifier or GPRegressor
-    objective : "loo", the log density of each target by all other examples; "marginal_likelihood";
-        or a function of targets (n, M), leave-one-out means (n, M) and variances (n,) that returns
-        a value, larger is better, and its derivatives by the means and by the variances
-    noise_bounds : the least and the largest noise, or "fixed"
+    model : a fitted GPClassifier, GPRegressor or LSSVMClassifier
+    objective : "loo", the log density of each target by all other examples; "marginal_likelihood",
+        for Gaussian processes; or a function of targets (n, M), leave-one-out means (n, M) and
+        variances (n,) that returns a value, larger is better, and its derivatives by the means and
+        by the variances
+    noise_bounds : the least and the largest noise, or "fixed"; the noise of a least-squares SVM is
+        1 / C
     restarts : further searches from random places within the bounds; the best of all counts
     subset : search with so many examples, drawn at random, and end with all from what was found
     random_state : the seed of restarts and subset
@@ -89,24 +91,30 @@ def tune(
     kernel__length_scale       1  2.562
                    noise     0.1  0.001
     """
-    gp = asked(model)
-    goal = objective_of(objective)
-    space = Space(gp.covariance.kernel, gp.covariance.noise, _bounds(noise_bounds))
+    frozen: GP | LSSVM = asked(model, GP, LSSVM)
+    goal, bias = objective_of(objective), isinstance(frozen, LSSVM) and frozen.bias
+    covariance, X, T = frozen.covariance, frozen.examples.X, frozen.targets.T
+    space = Space(covariance.kernel, covariance.noise, _bounds(noise_bounds))
     space.check()
-    _count("restarts", restarts, 0)
-    if subset is not None:
-        _count("subset", subset, 1)
-    slope = Slope.of(space, goal, gp.examples.X, gp.targets.T, gp.covariance.factor.dtype)
+    restarts = whole_number("restarts", restarts, 0)
+    # A bias follows from no fewer than one example that is not left out.
+    subset = len(X) if subset is None else whole_number("subset", subset, 1 + bias)
+    if isinstance(frozen, LSSVM):
+        # It may have no such objective, or no bias with an example left out.
+        goal.value(frozen)
+    weights, dtype = covariance.weights, covariance.factor.dtype
+    slope = Slope.of(space, goal, X, T, weights=weights, bias=bias, dtype=dtype)
     rng = np.random.default_rng(random_state)
-    (before, start), (after, theta) = _search(slope, gp.examples.X, restarts, subset, rng)
-    changed = {
-        name: (float(np.exp(old)), float(np.exp(new)))
+    (before, start), (after, theta) = _search(slope, X, restarts, subset, rng)
+    changed = dict(
+        _named(frozen, name, float(np.exp(old)), float(np.exp(new)))
         for name, old, new in zip(space.names, start, theta, strict=True)
         if old != new
-    }
+    )
     kernel, noise = space.at(theta) if changed else (space.kernel, space.noise)
-    estimator = _fitted(model, gp, kernel, noise)
-    return Tuned(estimator, before, after, changed, goal, estimator.model_.examples)
+    level = {"C": 1 / noise} if isinstance(frozen, LSSVM) else {"noise": noise}
+    estimator = model._refitted(frozen.examples, kernel=kernel, **level)
+    return Tuned(estimator, before, after, changed, goal, frozen.examples, T.size)
 
 
 def due(
@@ -130,20 +138,20 @@ def due(
             "When is it due? Give every=r, a number of edits, or worse=x, a loss per target."
         )
     if every is not None:
-        _count("every", every, 1)
+        whole_number("every", every, 1)
     if worse is not None and not worse >= 0:
         raise InvalidInput(f"worse={worse!r}. Give a loss per target that is not below zero.")
-    gp = asked(tuned.estimator if model is None else model)
-    if every is not None and _edits(tuned.examples, gp.examples) >= every:
+    frozen: GP | LSSVM = asked(tuned.estimator if model is None else model, GP, LSSVM)
+    if every is not None and _edits(tuned.examples, frozen.examples) >= every:
         return True
     if worse is None:
         return False
-    then = tuned.after / gp.coding(tuned.examples).T.size
-    return bool(then - tuned.objective.value(gp) / gp.targets.T.size > worse)
+    now = tuned.objective.value(frozen) / frozen.targets.T.size
+    return bool(tuned.after / tuned.targets - now > worse)
 
 
 def _search(
-    slope: Slope, X: Array, restarts: int, subset: int | None, rng: np.random.Generator
+    slope: Slope, X: Array, restarts: int, subset: int, rng: np.random.Generator
 ) -> tuple[tuple[float, Array], tuple[float, Array]]:
     """The value at the start, and there; the best value found, and there."""
     start = slope.space.theta
@@ -156,7 +164,7 @@ def _search(
     if restarts == 0 and slope.is_flat(start, gradient):
         return (before, start), (before, start)
     starts = [start, *(slope.space.random(rng) for _ in range(restarts))]
-    if subset is not None and subset < len(X):
+    if subset < len(X):
         starts = [_suited(slope, X, starts, subset, rng)]
     after, theta = max((slope.climb(one) for one in starts), key=lambda end: end[0])
     if after - before <= _NOTHING * max(abs(before), slope.T.size):
@@ -169,19 +177,18 @@ def _suited(
 ) -> Array:
     """What a subset suggests, unless the first of `starts` suits the whole better."""
     rows = np.sort(rng.choice(len(X), subset, replace=False))
-    part = replace(slope, T=slope.T[rows], gram=prepared(slope.space.kernel, X[rows]))
+    part = slope.part(X, rows)
     _, found = max((part.climb(one) for one in starts), key=lambda end: end[0])
     return max(starts[0], found, key=lambda one: slope(one)[0])
 
 
-def _fitted(model: BaseEstimator, gp: GP, kernel: AnyKernel, noise: float) -> Any:
-    """A fresh fit of the examples held, under their ids, with other parameters."""
-    examples = gp.examples
-    estimator = clone(model).set_params(kernel=kernel, noise=noise)
-    estimator.fit(examples.X, examples.labels, ids=examples.names)
-    if hasattr(model, "feature_names_in_"):
-        estimator.feature_names_in_ = model.feature_names_in_
-    return estimator
+def _named(
+    model: GP | LSSVM, name: str, before: float, after: float
+) -> tuple[str, tuple[float, float]]:
+    """A change as the estimator's own parameter: a least-squares SVM calls 1 / noise C."""
+    if name == "noise" and isinstance(model, LSSVM):
+        return "C", (1 / before, 1 / after)
+    return name, (before, after)
 
 
 def _edits(before: Examples, now: Examples) -> int:
@@ -209,8 +216,3 @@ def _bounds(noise_bounds: Any) -> Bounds:
             f'zero, or "fixed".'
         )
     return low, high
-
-
-def _count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InvalidInput(f"{name}={value!r}. Give a whole number of at least {least}.")

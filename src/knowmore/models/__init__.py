@@ -9,6 +9,7 @@ from knowmore.models.model import Model
 from knowmore.models.nplusone import NPlusOne, Shifted
 from knowmore.models.oneshot_candidates import Ranking, Rule, Support
 from knowmore.models.oneshot_model import OneShot
+from knowmore.models.probabilities import class_probabilities
 from knowmore.models.targets import Targets, one_vs_all, real_values
 from knowmore.models.weights import Weighting
 from knowmore.models.window import Window, lagged
@@ -30,6 +31,7 @@ __all__ = [
     "Targets",
     "Weighting",
     "Window",
+    "class_probabilities",
     "lagged",
     "one_vs_all",
     "real_values",

@@ -133,7 +133,7 @@ class Ranking:
 
     def to_pandas(self) -> Any:
         """A table with the columns support, rho, value and lpp."""
-        return optional("pandas", "dev").DataFrame(list(self.rows), columns=Ranked._fields)
+        return optional("pandas", "tables").DataFrame(list(self.rows), columns=Ranked._fields)
 
 
 def finite(kernel: AnyKernel, name: str, K: Array) -> Array:

@@ -13,8 +13,8 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from tolerance import assert_rounded, tolerance
 
-from knowmore import GPClassifier, GPRegressor
-from knowmore.errors import InvalidInput, NoExamples
+from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
+from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.insight import Reliability, ReliabilityDisplay, calibrate, reliability
 from knowmore.insight.calibration import best_temperature
 
@@ -46,10 +46,11 @@ def loss(logs, classes, temperature):
     return total
 
 
-def left_out_logs(X, y, noise=0.1):
-    """log Phi of the scores by n refits, and the columns of the labels."""
+def left_out_logs(X, y, noise=0.1, weights=1.0):
+    """log Phi of the scores by n refits, each row as a new one, and the columns of the labels."""
     classes, T = oracle.one_vs_all(y.tolist())
-    mean, variance = oracle.left_out(KERNEL, noise, X, T, np.arange(len(X)))
+    mean, variance = oracle.left_out(KERNEL, noise / weights, X, T, np.arange(len(X)))
+    variance = variance - noise / weights + noise
     return log_ndtr(mean / np.sqrt(variance)[:, None]), [classes.index(one) for one in y.tolist()]
 
 
@@ -61,6 +62,20 @@ def test_the_temperature_makes_leave_one_out_most_likely(classes):
     least = loss(logs, columns, found)
     for factor in 0.5, 0.9, 0.99, 1.01, 1.1, 2.0:
         assert loss(logs, columns, found * factor) > least
+
+
+def test_weights_count():
+    X, y = clouds()
+    weights = np.random.default_rng(8).uniform(0.2, 5, size=60)
+    clf = GPClassifier(KERNEL).fit(X, y, sample_weight=weights)
+    found = calibrate(clf).temperature
+    logs, columns = left_out_logs(X, y, weights=weights)
+    least = loss(logs, columns, found)
+    for factor in 0.9, 0.99, 1.01, 1.1:
+        assert loss(logs, columns, found * factor) > least
+    P = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    want = np.array(binned(P, P.argmax(axis=1) == columns, 15)).T
+    assert_rounded(reliability(clf).confidence, want[0], 1e4)
 
 
 def test_probabilities_are_powers_of_the_chances():
@@ -254,6 +269,13 @@ def test_what_cannot_be_calibrated_is_said():
         calibrated.predict_proba(X[:, :1])
     with pytest.raises(InvalidInput, match="only one was given"):
         reliability(clf, X)
+    with pytest.raises(InvalidType, match="LSSVMClassifier were asked for, but it has no predict_"):
+        reliability(LSSVMClassifier().fit(X, y), X, y)
+    for asking in calibrate, reliability:
+        with pytest.raises(InvalidType, match="for a fitted GPClassifier or GPRegressor"):
+            asking(LSSVMClassifier().fit(X, y))
+        with pytest.raises(InvalidType, match="put to an object of type NoneType"):
+            asking(None)
     with pytest.raises(InvalidInput, match=r"X has 60 rows, but y has shape \(5,\)"):
         reliability(clf, X, y[:5])
     for bins in 0, 2.5, True:

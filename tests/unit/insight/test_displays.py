@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from knowmore import GPClassifier, GPRegressor
+from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, MissingExtra
 from knowmore.insight import (
     LearningCurveDisplay,
@@ -188,6 +188,21 @@ def test_the_curve_is_that_of_refits(tested):
     np.testing.assert_array_equal(line.get_ydata(), 100 * display.accuracy)
 
 
+def test_a_least_squares_svm_is_drawn_too():
+    X, y = clouds(2)
+    clf = LSSVMClassifier(KERNEL).fit(X, y)
+    curve = LearningCurveDisplay.from_estimator(clf, points=3)
+    assert curve.accuracy[-1] == (clf.leave_one_out().predicted == y).mean()
+    for m, accuracy in zip(curve.sizes, curve.accuracy, strict=True):
+        fresh = LSSVMClassifier(KERNEL).fit(X[:m], y[:m]).leave_one_out()
+        assert accuracy == (fresh.predicted == y[:m]).mean()
+    field = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5)
+    points = np.stack(np.meshgrid(field.across, field.down), axis=-1).reshape(-1, 2)
+    np.testing.assert_array_equal(field.scores.reshape(25, 3), clf.decision_function(points))
+    bars = SuspectsDisplay.from_estimator(clf, shown=3).ax_.patches
+    assert [bar.get_width() for bar in bars] == suspects(clf).margin[:3].tolist()
+
+
 def test_the_curve_leaves_the_model_alone():
     clf = fitted()
     before = clf.model_
@@ -204,7 +219,7 @@ MISTAKES = {
     ),
     "a grid of one": (
         lambda: ScoreFieldDisplay.from_estimator(fitted(), grid_resolution=1),
-        "grid_resolution=1, but a grid has at least two lines.",
+        "grid_resolution=1. Give a whole number of at least 2.",
     ),
     "a field of values": (
         lambda: ScoreFieldDisplay.from_estimator(GPRegressor().fit([[0.0, 0.0]], [1.0])),
@@ -213,7 +228,7 @@ MISTAKES = {
     ),
     "no suspects shown": (
         lambda: SuspectsDisplay.from_estimator(fitted(), shown=0),
-        "shown=0, but at least one suspect is drawn.",
+        "shown=0. Give a whole number of at least 1.",
     ),
     "suspects of one class": (
         lambda: SuspectsDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),
@@ -226,7 +241,7 @@ MISTAKES = {
     ),
     "a curve of one point": (
         lambda: LearningCurveDisplay.from_estimator(fitted(), points=1),
-        "points=1, but a curve has at least two points.",
+        "points=1. Give a whole number of at least 2.",
     ),
     "test data without labels": (
         lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0]),

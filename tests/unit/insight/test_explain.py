@@ -9,7 +9,14 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from tolerance import assert_rounded, assert_solves
 
-from knowmore import GPClassifier, GPRegressor, KnowmoreError
+from knowmore import (
+    GPClassifier,
+    GPRegressor,
+    KnowmoreError,
+    LSSVMClassifier,
+    NPlusOneClassifier,
+    Scores,
+)
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import explain
 
@@ -44,6 +51,55 @@ def test_the_score_without_an_example_is_that_of_a_refit(solver, kernel, noise):
             left=k,
         )
         np.testing.assert_array_equal(found.labels, held.labels[rows])
+
+
+def known_scores(X):
+    """What a classifier of ash and oak says."""
+    return np.column_stack([X[:, 0] - X[:, 1], X[:, 1] - X[:, 0]])
+
+
+MODELS = {
+    "GP": lambda: GPClassifier(RBF(1.5)),
+    "LSSVM": lambda: LSSVMClassifier(RBF(1.5), 10),
+    "without bias": lambda: LSSVMClassifier(RBF(1.5), 10, bias=False),
+    "N + 1": lambda: NPlusOneClassifier(
+        Scores(["ash", "oak"], known_scores), RBF(1.5), 10, positive=False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_of_all_kinds_are_explained_by_refits(name):
+    rng = np.random.default_rng(6)
+    X, y = scene(rng)
+    clf = MODELS[name]().fit(X, y, sample_weight=rng.uniform(0.2, 5, size=30))
+    x, bias, noise = (
+        rng.normal(size=3),
+        name in ("LSSVM", "N + 1"),
+        0.1 / clf.model_.examples.weights,
+    )
+    classes, T = oracle.one_vs_all(y)
+    shift, at_x = np.zeros_like(T), np.zeros((1, 3))
+    if name == "N + 1":
+        S, s = known_scores(X), known_scores(x[None])
+        shift, at_x = np.column_stack([S, S @ clf.beta_]), np.column_stack([s, s @ clf.beta_])
+    K, k = oracle.covariance(RBF(1.5), X, noise), RBF(1.5)(X, x[None])
+    for c, label in enumerate(classes):
+        found, t = explain(clf, x, label), (T - shift)[:, [c]]
+        rest = [np.delete(np.arange(30), i) for i in found.ids]
+        want = [oracle.scores(RBF(1.5), noise[r], X[r], t[r], x[None], bias)[0] for r in rest]
+        got = found.score_without - at_x[0, c]
+        assert_solves(got[:, None], want, K, t, left=k, bias=bias)
+        assert_rounded(found.contributions.sum() + found.offset, found.score, scale=10.0)
+        offset = oracle.scores(RBF(1.5), noise, X, t, x[None] + 1e3, bias)[0, 0]
+        assert_solves([[found.offset - at_x[0, c]]], [[offset]], K, t, left=k, bias=bias)
+        score = oracle.scores(RBF(1.5), noise, X, t, x[None], bias)
+        assert_solves([[found.score - at_x[0, c]]], score, K, t, left=k, bias=bias)
+
+
+def test_without_the_only_example_there_is_no_bias():
+    with pytest.raises(InvalidInput, match="no bias follows from none"):
+        explain(LSSVMClassifier(RBF(1.0)).fit([[1.0]], ["a"]), [1.5])
 
 
 def test_the_strongest_come_first_and_all_are_there():
@@ -164,8 +220,8 @@ MISTAKES = {
     "no model": (
         lambda: explain("model", [0.0]),
         InvalidType,
-        "A question was put to a str, which is no Gaussian process of knowmore. "
-        "Give a fitted GPClassifier or GPRegressor.",
+        "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier or "
+        "NPlusOneClassifier, but it was put to an object of type str.",
     ),
 }
 

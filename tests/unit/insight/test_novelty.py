@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from tolerance import assert_rounded, tolerance
 
-from knowmore import GPClassifier, GPRegressor
+from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import novelty
 
@@ -52,14 +52,15 @@ def foley_sammon(K, y, cross, origin=False):
     return np.linalg.norm((cross @ P)[:, None] - points[None], axis=2).min(axis=1)
 
 
-def naive(method, noise, X, y, X_new):
-    """The value of each row by a fit from scratch."""
+def naive(method, noise, X, y, X_new, weights=1.0):
+    """The value of each row by a fit from scratch; a new row weighs one."""
+    own, noise = np.full(len(X_new), noise), noise / weights
     if method == "null_space":
         K = oracle.covariance(KERNEL, X, noise)
         return foley_sammon(K, y, KERNEL(X_new, X), len(set(y.tolist())) == 1)
     _, T = oracle.one_vs_all(y.tolist())
     best = oracle.scores(KERNEL, noise, X, T, X_new).max(axis=1)
-    variance = oracle.variance(KERNEL, noise, X, X_new)
+    variance = oracle.variance(KERNEL, noise, X, X_new, noise_new=own)
     values = {
         "variance": variance,
         "score": -best,
@@ -94,6 +95,19 @@ def test_left_out_values_are_those_of_refits(method, classes):
         [naive(method, 0.05, X[rest[i]], y[rest[i]], X[i : i + 1])[0] for i in range(len(X))]
     )
     assert abs(found.left_out - want).max() <= bound(0.05, X, want)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_count(method):
+    X, y, queries = clusters()
+    weights = np.random.default_rng(2).uniform(0.2, 5, size=len(X))
+    found = novelty(GPClassifier(KERNEL, 0.05).fit(X, y, sample_weight=weights), queries, method)
+    want = naive(method, 0.05, X, y, queries, weights)
+    error = bound(0.05 / weights.max(), X, want)
+    assert abs(found.values - want).max() <= error
+    rest = ~np.eye(len(X), dtype=bool)
+    left_out = [naive(method, 0.05, X[r], y[r], X[[i]], weights[r])[0] for i, r in enumerate(rest)]
+    assert abs(found.left_out - left_out).max() <= error
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -224,7 +238,7 @@ def test_the_answer_reads_as_a_table():
          r"'score', 'probability', 'null_space'.$"),
         (np.zeros((0, 3)), "score", r"^X is empty. Give at least one row to ask about.$"),
         (np.zeros((1, 2)), "score", r"X has 2 features, but GPClassifier is expecting 3"),
-        ([[np.inf, 0, 0]], "score", r"contains infinity"),
+        ([[np.inf, 0, 0]], "score", r"contains NaN or infinity"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_told_is_explained(X, method, text):
@@ -247,5 +261,8 @@ def test_only_a_fitted_process_that_holds_examples_is_asked():
         novelty(clf, queries)
     with pytest.raises(NoExamples, match="all were removed"):
         novelty(clf.fit(X, y).remove(clf.ids_), queries)
-    with pytest.raises(InvalidType, match=r"which is no Gaussian process of knowmore"):
-        novelty(LogisticRegression().fit(X, y), queries)
+    for other in (LogisticRegression().fit(X, y), LSSVMClassifier().fit(X, y)):
+        with pytest.raises(
+            InvalidType, match=r"^This question is for a fitted GPClassifier or GPR"
+        ):
+            novelty(other, queries)

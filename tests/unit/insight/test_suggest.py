@@ -17,10 +17,11 @@ from knowmore.insight import SuggestQuery, suggest
 CRITERIA = ("variance", "uncertainty", "margin", "weight", "impact", "emoc")
 
 
-def make(classes=3, kernel=None, noise=0.1, n=25, u=30, **settings):
+def make(classes=3, kernel=None, noise=0.1, n=25, u=30, weights=None, **settings):
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(n, 3)), np.arange(n) % classes
-    clf = GPClassifier(RBF(1.5) if kernel is None else kernel, noise, **settings).fit(X, y)
+    clf = GPClassifier(RBF(1.5) if kernel is None else kernel, noise, **settings)
+    clf.fit(X, y, sample_weight=weights)
     return clf, X, y, rng.normal(size=(u, 3)) * 1.5
 
 
@@ -45,17 +46,21 @@ def value(criterion, mean, variance, C, influence):
     }[criterion]()
 
 
-def brute_force(kernel, noise, X, y, pool, n, criterion):
-    """Indices and values (n,); the joint covariance of all is conditioned anew for every pick."""
+def brute_force(kernel, noise, X, y, pool, n, criterion, weights=1.0):
+    """Indices and values (n,); the joint covariance of all is conditioned anew for every pick.
+
+    A pick is of weight one, and its label the class of the largest score then.
+    """
     _, T = oracle.one_vs_all(y.tolist())
-    mean = oracle.scores(kernel, noise, X, T, pool)
     joint = kernel(np.vstack([X, pool]))
+    noises = np.append(noise / (weights * np.ones(len(X))), np.full(len(pool), noise))
     chosen, values = [], []
     for _ in range(n):
         held = [*range(len(X)), *(len(X) + p for p in chosen)]
         rest = np.arange(len(X), len(joint))
         cross = joint[np.ix_(held, rest)]
-        B = oracle.solve(joint[np.ix_(held, held)] + noise * np.eye(len(held)), cross)
+        B = oracle.solve(joint[np.ix_(held, held)] + np.diag(noises[held]), cross)
+        mean = B.T @ T
         C = joint[np.ix_(rest, rest)] - cross.T @ B
         each = {
             j: value(criterion, mean[j], C[j, j] + noise, C[j], abs(B[:, j]).sum())
@@ -65,6 +70,7 @@ def brute_force(kernel, noise, X, y, pool, n, criterion):
         best = max(each, key=each.__getitem__)
         chosen.append(best)
         values.append(each[best])
+        T = np.vstack([T, [1.0 if m == max(mean[best]) else -1.0 for m in mean[best]]])
     return chosen, values
 
 
@@ -116,13 +122,45 @@ def test_a_model_that_was_edited_suggests_what_a_fresh_one_does(criterion):
     assert_rounded(mine.values, theirs.values, 1e4)
 
 
-def test_a_batch_by_variance_has_no_twins():
-    clf, _, _, pool = make(noise=0.01)
-    found = suggest(clf, np.vstack([pool[:10], pool[:10]]), 5, "variance").indices % 10
-    assert len(set(found.tolist())) == 5
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_weights_count(criterion):
+    weights = np.random.default_rng(3).uniform(0.2, 5, size=25)
+    clf, X, y, pool = make(weights=weights)
+    found = suggest(clf, pool, 6, criterion)
+    chosen, values = brute_force(RBF(1.5), 0.1, X, y, pool, 6, criterion, weights)
+    assert found.indices.tolist() == chosen
+    assert_rounded(found.values, values, 1e4)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("noise", [0.01, 0.1, 0.5])
+def test_twins_are_picked_after_all_else(criterion, noise):
+    """Four places far from each other that are equally wanted, each of them twice in the pool."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(6, 2)), np.arange(6) % 3
+    far = 100 * np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    held, labels = np.vstack([X + away for away in far]), np.tile(y, 4)
+    clf = GPClassifier(RBF(1.0), noise).fit(held, labels)
+    pool = np.repeat(far + np.array([0.3, 0.4]), 2, axis=0)
+    places = suggest(clf, pool, 8, criterion).indices // 2
+    assert sorted(places[:4].tolist()) == sorted(places[4:].tolist()) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin", "emoc"])
+def test_a_batch_has_no_twins(criterion):
+    clf, _, _, pool = make(noise=0.01)
+    found = suggest(clf, np.vstack([pool[:10], pool[:10]]), 5, criterion).indices % 10
+    assert len(set(found.tolist())) == 5
+
+
+def test_a_score_of_zero_wants_no_twin():
+    """Where two classes meet the margin is zero, however small the variance."""
+    clf = GPClassifier(RBF(1.0)).fit([[-1.0], [1.0], [8.0], [10.0]], ["a", "b", "a", "c"])
+    found = suggest(clf, [[0.0], [0.0], [9.1]], 2, "margin")
+    assert found.indices.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
 def test_a_twin_of_a_pick_is_wanted_less(criterion):
     clf, _, _, pool = make()
     alone = suggest(clf, pool, 1, criterion)
@@ -212,9 +250,9 @@ def test_the_answer_reads_as_a_table():
          r"'uncertainty', 'margin', 'weight', 'impact', 'emoc', 'random'.$"),
         (4, np.zeros((3, 3)), "margin", r"^n=4, but the pool has 3 rows. Ask for fewer, or give "
          r"more rows.$"),
-        (0, np.zeros((3, 3)), "margin", r"^n=0, but it is the number of rows to suggest"),
-        (1.5, np.zeros((3, 3)), "margin", r"^n=1.5, but it is"),
-        (True, np.zeros((3, 3)), "margin", r"^n=True, but it is"),
+        (0, np.zeros((3, 3)), "margin", r"^n=0. Give a whole number of at least 1.$"),
+        (1.5, np.zeros((3, 3)), "margin", r"^n=1.5. Give a whole"),
+        (True, np.zeros((3, 3)), "margin", r"^n=True. Give a whole"),
         (1, np.zeros((0, 3)), "margin", r"^X_pool is empty. Give at least one row to ask about.$"),
         (1, [], "margin", r"^X_pool is empty"),
         (1, np.zeros((3, 2)), "margin", r"X has 2 features, but GPClassifier is expecting 3"),
@@ -234,7 +272,9 @@ def test_only_a_fitted_process_that_holds_examples_is_asked():
     with pytest.raises(NoExamples, match="all were removed"):
         suggest(clf.remove(clf.ids_), pool)
     for other in (LogisticRegression().fit(X, y), EigenspaceLDA().fit(X, y)):
-        with pytest.raises(InvalidType, match=r"which is no Gaussian process of knowmore"):
+        with pytest.raises(
+            InvalidType, match=r"^This question is for a fitted GPClassifier or GPR"
+        ):
             suggest(other, pool)
 
 

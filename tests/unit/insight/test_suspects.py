@@ -12,7 +12,14 @@ from sklearn.datasets import load_digits
 from sklearn.gaussian_process.kernels import RBF
 from tolerance import assert_rounded, assert_solves, tolerance
 
-from knowmore import GPClassifier, GPRegressor, KnowmoreError
+from knowmore import (
+    GPClassifier,
+    GPRegressor,
+    KnowmoreError,
+    LSSVMClassifier,
+    NPlusOneClassifier,
+    Scores,
+)
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import suspects
 from knowmore.insight.suspects import to_margin
@@ -71,6 +78,65 @@ def test_the_margin_is_the_sum_of_what_the_others_contribute(solver):
         )
         strongest = sorted((rest[y[rest] == found.preferred[j]]), key=lambda i: -want[i, 0])
         assert found.contradicting[j] == tuple(strongest[:3])
+
+
+def known_scores(X):
+    """What a classifier of ash and oak says."""
+    return np.column_stack([X[:, 0] - X[:, 1], X[:, 1] - X[:, 0]])
+
+
+MODELS = {
+    "GP": lambda: GPClassifier(KERNEL, NOISE),
+    "LSSVM": lambda: LSSVMClassifier(KERNEL, 1 / NOISE),
+    "without bias": lambda: LSSVMClassifier(KERNEL, 1 / NOISE, bias=False),
+    "balanced": lambda: LSSVMClassifier(KERNEL, 1 / NOISE, class_weight="balanced"),
+    "N + 1": lambda: NPlusOneClassifier(
+        Scores(["ash", "oak"], known_scores), KERNEL, 1 / NOISE, positive=False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_of_all_kinds_are_audited_by_refits(name):
+    X, y = clouds(7)
+    y[:6] = "ash"
+    clf = MODELS[name]().fit(X, y, sample_weight=np.random.default_rng(1).uniform(0.2, 5, size=60))
+    found, bias = suspects(clf), name in ("LSSVM", "balanced", "N + 1")
+    noise = clf.model_.covariance.noise / clf.model_.covariance.weights
+    classes, T = oracle.one_vs_all(y)
+    shift = np.zeros_like(T)
+    if name == "N + 1":
+        assert abs(clf.beta_).max() > 0.1
+        S = known_scores(X)
+        shift = np.column_stack([S, S @ clf.beta_])
+    K, rest = oracle.covariance(KERNEL, X, noise), ~np.eye(60, dtype=bool)
+    want, _ = oracle.left_out(KERNEL, noise, X, T - shift, np.arange(60), bias)
+    assert_solves(found.scores, want + shift, K, T - shift, left=K, bias=bias)
+    margin = (want + shift).max(axis=1) - (want + shift)[T == 1]
+    ranked = [i for i in np.argsort(-margin) if margin[i] > 0]
+    assert found.rows.tolist() == ranked
+    assert len(ranked) > 5
+    C = to_margin(found.model, found.rows, found.preferred)
+    for j, s in enumerate(ranked):
+        r, p, own = rest[s], classes.index(found.preferred[j]), classes.index(found.labels[j])
+        d = ((T - shift)[:, [p]] - (T - shift)[:, [own]])[r]
+        A = oracle.bordered(K[np.ix_(r, r)]) if bias else K[np.ix_(r, r)]
+        a = np.linalg.solve(A, np.vstack([d, [[0.0]]]) if bias else d)[:59]
+        k = KERNEL(X[r], X[[s]])
+        assert C[s, j] == 0
+        assert_solves(C[r, j][:, None], a * k, K[np.ix_(r, r)], d, left=k, bias=bias)
+
+
+def test_probabilities_of_weighted_examples_are_those_of_new_rows():
+    X, y = clouds(8, 30)
+    weights = np.random.default_rng(2).uniform(0.2, 5, size=30)
+    found = suspects(GPClassifier(KERNEL, NOISE).fit(X, y, sample_weight=weights))
+    K = oracle.covariance(KERNEL, X, NOISE / weights)
+    for i, r in enumerate(~np.eye(30, dtype=bool)):
+        clf = GPClassifier(KERNEL, NOISE).fit(X[r], y[r], sample_weight=weights[r])
+        scale = np.linalg.norm(K, 2) / NOISE
+        roundings = tolerance(K) / np.finfo(float).eps
+        assert_rounded(found.probabilities[[i]], clf.predict_proba(X[[i]]), roundings, scale)
 
 
 def test_it_follows_every_edit():
@@ -204,8 +270,8 @@ MISTAKES = {
     "no model": (
         lambda: suspects(None),
         InvalidType,
-        "A question was put to a NoneType, which is no Gaussian process of knowmore. "
-        "Give a fitted GPClassifier or GPRegressor.",
+        "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier or "
+        "NPlusOneClassifier, but it was put to an object of type NoneType.",
     ),
 }
 

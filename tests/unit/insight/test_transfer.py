@@ -40,7 +40,7 @@ def test_the_bars_are_the_table():
 
 
 def test_mistakes():
-    with pytest.raises(KnowmoreError, match="Give a fitted NPlusOneClassifier"):
+    with pytest.raises(KnowmoreError, match="for a fitted NPlusOneClassifier"):
         transfer(GPClassifier().fit(X, y))
-    with pytest.raises(KnowmoreError, match="at least one class is drawn"):
+    with pytest.raises(KnowmoreError, match=r"^shown=0. Give a whole number of at least 1.$"):
         TransferDisplay.from_estimator(CLF, shown=0)

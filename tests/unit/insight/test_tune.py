@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import (
 )
 from tolerance import assert_rounded, tolerance
 
-from knowmore import GPClassifier, GPRegressor
+from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.insight import due, tune
 from knowmore.insight.gradients import prepared
@@ -120,15 +120,18 @@ def test_no_matrix_is_made_for_each_length_scale(monkeypatch):
     assert pull(np.ones((25, 25))).shape == (7,)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize(
+    ("name", "bias"), [(name, False) for name in OBJECTIVES] + [("loo", True), ("hedged", True)]
+)
 @pytest.mark.parametrize("kernel", [KERNELS[1], KERNELS[16], KERNELS[19]], ids=repr)
-def test_slopes_are_those_of_finite_differences(name, kernel):
-    X = inputs()
-    T = np.random.default_rng(2).choice([-1.0, 1.0], size=(len(X), 3))
+def test_slopes_are_those_of_finite_differences(name, kernel, bias):
+    X, rng = inputs(), np.random.default_rng(2)
+    T = rng.choice([-1.0, 1.0], size=(len(X), 3))
+    weights = rng.uniform(0.2, 5, size=len(X))
     space = Space(kernel, 0.2, (1e-3, 1e3))
-    slope = Slope.of(space, OBJECTIVES[name], X, T)
+    slope = Slope.of(space, OBJECTIVES[name], X, T, weights=weights, bias=bias)
     value, gradient = slope(space.theta)
-    cond = np.linalg.cond(oracle.covariance(kernel, X, 0.2))
+    cond = np.linalg.cond(oracle.covariance(kernel, X, 0.2 / weights))
     for i in range(len(gradient)):
 
         def difference(h, i=i):
@@ -178,6 +181,23 @@ def test_values_are_those_of_refits(name):
     assert abs(OBJECTIVES[name].slope(solved)[0] - want) <= bound
 
 
+def classifier(model, kernel, noise):
+    return GPClassifier(kernel, noise) if model == "GP" else LSSVMClassifier(kernel, 1 / noise)
+
+
+@pytest.mark.parametrize("model", ["GP", "LSSVM"])
+@pytest.mark.parametrize("score", [log_density, squared_error, hedged])
+def test_values_of_weighted_models_are_those_of_refits(model, score):
+    X, y = clouds(20)
+    weights = np.random.default_rng(4).uniform(0.2, 5, size=20)
+    clf = classifier(model, RBF(1.0), 0.3).fit(X, y, sample_weight=weights)
+    _, T = oracle.one_vs_all(y.tolist())
+    left_out = oracle.left_out(RBF(1.0), 0.3 / weights, X, T, np.arange(20), model == "LSSVM")
+    want = score(T, *left_out)[0]
+    K = oracle.covariance(RBF(1.0), X, 0.3 / weights)
+    assert abs(tune(clf, score).before - want) <= 10 * tolerance(K) * (abs(want) + T.size)
+
+
 # -- what is found -------------------------------------------------------------------------------
 
 
@@ -203,6 +223,45 @@ def test_the_result_is_a_fresh_fit_with_these_parameters(objective):
     for name, (before, after) in found.changed.items():
         assert_rounded(now[name], after)
         assert_rounded(clf.get_params()[name], before)
+
+
+@pytest.mark.parametrize("model", ["GP", "LSSVM"])
+def test_weights_and_settings_of_the_examples_stay(model):
+    X, y = clouds()
+    weights = np.random.default_rng(6).uniform(0.2, 5, size=60)
+    clf = classifier(model, RBF(0.3), 0.2).fit(X, y, sample_weight=weights).remove([3, 59])
+    found = tune(clf, subset=40)
+    tuned, held = found.estimator, clf.model_.examples
+    name = "noise" if model == "GP" else "C"
+    assert set(found.changed) == {"kernel__length_scale", name}
+    assert found.after > found.before
+    assert_rounded(tuned.get_params()[name], found.changed[name][1])
+    fresh = classifier(model, tuned.kernel, 1 / tuned.model_.C if model == "LSSVM" else tuned.noise)
+    fresh.fit(held.X, held.labels, sample_weight=held.weights)
+    K = oracle.covariance(tuned.kernel_, held.X, tuned.model_.covariance.noise / held.weights)
+    got, want = tuned.decision_function(X), fresh.decision_function(X)
+    assert abs(got - want).max() <= tolerance(K) * abs(want).max() * len(X)
+    assert tune(tuned).changed == {}
+
+
+def test_a_least_squares_svm_keeps_its_settings():
+    X, y = clouds()
+    y[y == 2] = np.where(np.arange(20) < 12, 0, 2)
+    clf = LSSVMClassifier(RBF(0.3), C="loo", bias=False, class_weight="balanced").fit(X, y)
+    tuned = tune(clf).estimator
+    assert (tuned.bias, tuned.class_weight) == (False, "balanced")
+    np.testing.assert_array_equal(tuned.model_.covariance.weights, clf.model_.covariance.weights)
+    assert_rounded(tuned.C, tuned.C_)
+
+
+def test_no_id_is_given_twice():
+    X, y = clouds()
+    clf = GPClassifier(RBF(1.0)).fit(X, y).remove([58, 59])
+    tuned = tune(clf).estimator
+    assert tuned.add(X[:1], y[:1]).tolist() == [60]
+    assert clf.add(X[:1], y[:1]).tolist() == [60]
+    assert tuned.remove([0]).ids_.tolist()[0] == 1
+    assert clf.ids_.tolist()[0] == 0
 
 
 def test_the_values_are_those_of_both_models():
@@ -368,6 +427,14 @@ def test_it_is_due_after_so_many_edits():
     assert due(tuned, other, every=60)
 
 
+def test_the_model_that_was_tuned_can_be_asked_too():
+    clf = GPClassifier(RBF(1.0)).fit(*clouds())
+    tuned = tune(clf)
+    assert not due(tuned, clf, every=1)
+    assert due(tuned, clf.remove([0]), every=1)
+    assert not due(tuned, every=1)
+
+
 @pytest.mark.parametrize("objective", ["loo", "marginal_likelihood"])
 def test_it_is_due_when_the_objective_is_worse(objective):
     X, y = clouds()
@@ -431,8 +498,20 @@ def test_what_cannot_be_tuned_is_said():
         refused("Give the least and the largest noise", clf, noise_bounds=bounds)
     for option in {"restarts": -1}, {"restarts": 1.5}, {"subset": 0}, {"subset": True}:
         refused("Give a whole number of at least", clf, **option)
-    refused("no Gaussian process", GaussianProcessRegressor(), error=InvalidType)
+    refused("is for a fitted GPClassifier, GP", GaussianProcessRegressor(), error=InvalidType)
     refused("holds no examples", GPClassifier().fit([[0.0]], [1]).remove([0]), error=NoExamples)
+
+
+def test_what_a_least_squares_svm_has_no_answer_to_is_said():
+    X, y = clouds()
+    clf = LSSVMClassifier(RBF(1.0)).fit(X, y)
+    words = "that of a Gaussian process, which a least-squares SVM is not"
+    refused(words, clf, "marginal_likelihood")
+    refused("no bias follows from none", LSSVMClassifier(RBF(1.0)).fit(X[:1], y[:1]))
+    refused("subset=1. Give a whole number of at least 2", clf, subset=1)
+    known = LSSVMClassifier(RBF(1.0)).fit(X[y < 2], y[y < 2])
+    transferred = NPlusOneClassifier(known, RBF(1.0)).fit(X, y)
+    refused("put to an object of type NPlusOneClassifier", transferred, error=InvalidType)
 
 
 def test_slopes_that_are_not_finite_leave_the_model_alone():

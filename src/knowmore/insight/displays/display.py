@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from knowmore.extras import optional
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-# Okabe and Ito's colours, which stay apart for the colour-blind; in the order of use.
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#666666"
 _OF_CLASSES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY)
 
 
@@ -52,10 +50,3 @@ def colours_of(classes: int) -> Array:
         return np.array([colors.to_rgb(name) for name in _OF_CLASSES[:classes]])
     turbo = optional("matplotlib", "plots").colormaps["turbo"]
     return np.asarray(turbo(np.linspace(0, 1, classes))[:, :3])
-
-
-def quiet_axes(ax: Axes) -> None:
-    """Leave out ink that carries nothing: the upper and right frame, strong grid lines."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)

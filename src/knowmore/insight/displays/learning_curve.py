@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.arguments import whole_number
+from knowmore.drawing import BLUE, quiet_axes
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import asked, inputs, of_classes
-from knowmore.insight.displays.display import BLUE, Display, quiet_axes
-from knowmore.models import GP
+from knowmore.insight.displays.display import Display
+from knowmore.models import GP, LSSVM, Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,24 +46,23 @@ class LearningCurveDisplay(Display):
         points: int = 20,
         ax: Axes | None = None,
     ) -> Self:
-        """The curve of a fitted GPClassifier at about so many points, drawn.
+        """The curve of a fitted GPClassifier or LSSVMClassifier at about so many points, drawn.
 
         X (m, d), y (m,): test data; default: leave-one-out. Examples come in the order of `ids_`.
         Nothing is fitted: the factor of the first examples is the beginning of the factor of all.
         """
-        gp = asked(estimator)
+        model: GP | LSSVM = asked(estimator, GP, LSSVM)
         of_classes(estimator, "LearningCurveDisplay", "leave_one_out()")
-        n = len(gp.examples)
+        n = len(model.examples)
         if n < 2:
             raise InvalidInput("The model holds one example, which makes no curve. Add some more.")
-        if points < 2:
-            raise InvalidInput(f"points={points!r}, but a curve has at least two points.")
+        points = whole_number("points", points, 2)
         if (X is None) != (y is None):
             raise InvalidInput("Of the test data X and y only one was given. Give both, or none.")
         share = _left_out if X is None else _on(inputs(estimator, X), np.asarray(y))
         measure = "leave-one-out" if X is None else f"{len(y)} test examples"
         sizes = np.unique(np.linspace(max(n // points, 2), n, points).astype(int))
-        accuracy = np.array([share(_beginning(gp, int(m))) for m in sizes])
+        accuracy = np.array([share(_beginning(model, int(m))) for m in sizes])
         return cls(sizes, accuracy, measure).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
@@ -75,21 +76,21 @@ class LearningCurveDisplay(Display):
         quiet_axes(ax)
 
 
-def _beginning(gp: GP, m: int) -> GP:
+def _beginning(model: Model, m: int) -> Model:
     """The model of the first m examples."""
-    examples = gp.examples
-    return gp.follow(examples.apply(Remove(examples.names[m:])))
+    examples = model.examples
+    return model.follow(examples.apply(Remove(examples.names[m:])))
 
 
-def _right(gp: GP, scores: Array, labels: Array) -> float:
-    return float((gp.targets.names[scores.argmax(axis=1)] == labels).mean())
+def _right(model: Model, scores: Array, labels: Array) -> float:
+    return float((model.targets.names[scores.argmax(axis=1)] == labels).mean())
 
 
-def _left_out(gp: GP) -> float:
-    return _right(gp, gp.leave_one_out()[0], gp.examples.labels)
+def _left_out(model: Model) -> float:
+    return _right(model, model.leave_one_out()[0], model.examples.labels)
 
 
-def _on(X: Array, y: Array) -> Callable[[GP], float]:
+def _on(X: Array, y: Array) -> Callable[[Model], float]:
     if y.shape != (len(X),):
         raise InvalidInput(f"X has {len(X)} rows, but y has shape {y.shape}. Give one label each.")
-    return lambda gp: _right(gp, gp.mean(X), y)
+    return lambda model: _right(model, model.mean(X), y)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from knowmore.insight.displays.display import BLUE, VERMILION, Display, quiet_axes
+from knowmore.drawing import BLUE, VERMILION, quiet_axes
+from knowmore.insight.displays.display import Display
 from knowmore.insight.novelty import Novelty, novelty
 
 if TYPE_CHECKING:

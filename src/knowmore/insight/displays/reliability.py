@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
+from knowmore.drawing import BLUE, GREY, quiet_axes
 from knowmore.insight.calibration import Reliability, reliability
-from knowmore.insight.displays.display import BLUE, GREY, Display, quiet_axes
+from knowmore.insight.displays.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

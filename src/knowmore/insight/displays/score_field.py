@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.arguments import whole_number
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import asked, of_classes
 from knowmore.insight.displays.display import Display, colours_of
+from knowmore.models import GP, LSSVM
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,26 +51,23 @@ class ScoreFieldDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, grid_resolution: int = 150, ax: Axes | None = None
     ) -> Self:
-        """Ask a fitted GPClassifier of two features on a grid over its examples, and draw."""
-        gp = asked(estimator)
+        """Ask a GPClassifier or LSSVMClassifier of two features on a grid, and draw."""
+        model: GP | LSSVM = asked(estimator, GP, LSSVM)
         of_classes(estimator, "ScoreFieldDisplay", "predict() on a grid")
-        X, g = gp.examples.X, grid_resolution
+        X, g = model.examples.X, whole_number("grid_resolution", grid_resolution, 2)
         if X.shape[1] != 2:
             raise InvalidInput(
                 f"The model learnt from {X.shape[1]} feature(s), but a field is drawn over two. "
                 f"Fit one to two features, such as the first two of a PCA."
             )
-        if g < 2:
-            raise InvalidInput(f"grid_resolution={g!r}, but a grid has at least two lines.")
         low, high = X.min(axis=0), X.max(axis=0)
         beyond = np.where(high > low, _BEYOND * (high - low), 1.0)
         across, down = np.linspace(low - beyond, high + beyond, g).T
         points = np.stack(np.meshgrid(across, down), axis=-1)
-        scores = gp.mean(points.reshape(-1, 2)).reshape(g, g, -1)
+        scores = model.mean(points.reshape(-1, 2)).reshape(g, g, -1)
         first, second = getattr(estimator, "feature_names_in_", ("$x_1$", "$x_2$"))
-        names = gp.targets.names
-        features = str(first), str(second)
-        return cls(across, down, scores, X, gp.examples.labels, names, features).plot(ax)
+        names, labels = model.targets.names, model.examples.labels
+        return cls(across, down, scores, X, labels, names, (str(first), str(second))).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         colours, best = colours_of(len(self.classes)), self.scores.max(axis=-1)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from knowmore.errors import InvalidInput
-from knowmore.insight.displays.display import VERMILION, Display, quiet_axes
+from knowmore.arguments import whole_number
+from knowmore.drawing import VERMILION, quiet_axes
+from knowmore.insight.displays.display import Display
 from knowmore.insight.suspects import Suspects, suspects
 
 if TYPE_CHECKING:
@@ -25,10 +26,8 @@ class SuspectsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, shown: int = 15, ax: Axes | None = None) -> Self:
-        """Audit the labels of a fitted GPClassifier, and draw."""
-        if shown < 1:
-            raise InvalidInput(f"shown={shown!r}, but at least one suspect is drawn.")
-        return cls(suspects(estimator), shown).plot(ax)
+        """Audit the labels of a fitted living classifier, and draw."""
+        return cls(suspects(estimator), whole_number("shown", shown, 1)).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         found, k = self.found, min(self.shown, len(self.found.ids))

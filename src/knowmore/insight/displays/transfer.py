@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from knowmore.errors import InvalidInput
-from knowmore.insight.displays.display import BLUE, Display, quiet_axes
+from knowmore.arguments import whole_number
+from knowmore.drawing import BLUE, quiet_axes
+from knowmore.insight.displays.display import Display
 from knowmore.insight.transfer import Transfer, transfer
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ class TransferDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, shown: int = 15, ax: Axes | None = None) -> Self:
         """Ask a fitted NPlusOneClassifier, and draw."""
-        if shown < 1:
-            raise InvalidInput(f"shown={shown!r}, but at least one class is drawn.")
-        return cls(transfer(estimator), shown).plot(ax)
+        return cls(transfer(estimator), whole_number("shown", shown, 1)).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         k = min(self.shown, len(self.found.classes))
