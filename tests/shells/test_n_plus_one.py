@@ -37,6 +37,7 @@ from knowmore.experiments.n_plus_one_outcomes import (
     Plan,
 )
 from knowmore.experiments.n_plus_one_report import verdicts
+from knowmore.models.adapted import Adapted
 from knowmore.models.hinges import interior
 
 KERNEL, C = RBF(1.5), 4.0
@@ -135,34 +136,34 @@ def test_scores_are_one_more_feature():
 
 def adapted(name=NEW):
     """The machine of one class."""
-    return baselines.Adapted(KERNEL(X), C, S, np.where(np.equal(Y, name), 1.0, -1.0))
+    return Adapted.of(KERNEL(X), np.where(np.equal(Y, name), 1.0, -1.0), C, S)
 
 
 def test_both_sides_of_an_adapted_machine_count_the_same():
     one = adapted()
-    assert_rounded([one.weights[one.t == side].sum() for side in (-1, 1)], [len(Y) / 2] * 2)
+    assert_rounded([one.weights[one.y == side].sum() for side in (-1, 1)], [len(Y) / 2] * 2)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_adapted_machine_leaves_out_as_refits_do(seed):
     one, rng = adapted(), np.random.default_rng(seed)
     beta, noise = rng.normal(size=3), 1 / (C * one.weights)
-    T = (one.t - S @ beta)[:, None]
+    T = (one.y - S @ beta)[:, None]
     want = oracle.left_out(KERNEL, noise, X, T, np.arange(len(X)), bias=True)[0]
     K = oracle.covariance(KERNEL, X, noise)
     # A_i / P_ii, each solved for, of targets that S beta is taken from and added to.
     reach = 1 / np.diagonal(linalg.inv(oracle.bordered(K)))[:-1]
     got = one.left_out(beta) - S @ beta
     assert_solves(got[:, None], want, K, T, left=np.diag(reach), bias=True)
-    loss = (one.weights * np.maximum(1 - one.t * (want[:, 0] + S @ beta), 0)).sum()
+    loss = (one.weights * np.maximum(1 - one.y * (want[:, 0] + S @ beta), 0)).sum()
     assert_rounded(one.hinges.value(beta), loss, tolerance(K) / np.finfo(float).eps * len(X))
 
 
 def test_beta_is_the_best_in_the_ball():
     one, rng = adapted(), np.random.default_rng(0)
     found = interior(one.hinges, False)
-    np.testing.assert_array_equal(one.beta, found.beta)
-    assert np.linalg.norm(one.beta) <= 1
+    np.testing.assert_array_equal(one.mixture, found.beta)
+    assert np.linalg.norm(one.mixture) <= 1
     others = rng.normal(size=(500, 3))
     others *= rng.random((500, 1)) / np.linalg.norm(others, axis=1, keepdims=True)
     assert min(map(one.hinges.value, others)) >= found.value - found.gap
@@ -172,16 +173,16 @@ def test_multi_kt_is_an_adapted_machine_for_each_class():
     got, known = fitted("MultiKT").decision_function(Z), SOURCE_OF_THREE.decision_function(Z)
     for column, name in zip(got.T, NAMES, strict=True):
         one = adapted(name)
-        T = (one.t - S @ one.beta)[:, None]
-        shifted = (column - known @ one.beta)[:, None]
+        T = (one.y - S @ one.mixture)[:, None]
+        shifted = (column - known @ one.mixture)[:, None]
         assert_machine(shifted, X, T, 1 / (C * one.weights))
 
 
 def test_without_a_source_an_adapted_machine_is_a_balanced_one():
-    one = baselines.Adapted(KERNEL(X), C, np.zeros((len(X), 1)), np.where(Y == NEW, 1.0, -1.0))
+    one = Adapted.of(KERNEL(X), np.where(Y == NEW, 1.0, -1.0), C, np.zeros((len(X), 1)))
     plain = LSSVMClassifier(KERNEL, C, class_weight="balanced").fit(X, Y == NEW)
-    got = (KERNEL(Z, X) @ one.coefficients + one.offset)[:, None]
-    assert_machine(got, X, one.t[:, None], 1 / (C * one.weights))
+    got = one.mean(KERNEL(X, Z), np.zeros((len(Z), 1)), one.mixture)[:, None]
+    assert_machine(got, X, one.y[:, None], 1 / (C * one.weights))
     np.testing.assert_array_equal(got[:, 0] > 0, plain.predict(Z))
 
 

@@ -13,19 +13,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
 from sklearn.svm import SVC
 
 from knowmore import LSSVMClassifier
 from knowmore.kernels import AnyKernel, corner, cross, diagonal
-from knowmore.linalg import Border
-from knowmore.models.hinges import Hinges, interior
+from knowmore.models.adapted import Adapted
 
 Array = npt.NDArray[Any]
 # From X (m, d) to scores (m, N + 1).
@@ -156,75 +152,14 @@ class AddedKernel(Baseline):
 
 @final
 class MultiKT(Baseline):
-    """Tommasi, Orabona and Caputo (2010), one class against all others, for all N+1: `Adapted`."""
+    """Tommasi, Orabona and Caputo (2010), one class against all others: see `models.adapted`."""
 
     def _learn(self, X: Array, y: Array) -> Scores:
         K, S = corner(self.kernel, X), self.source.decision_function(X)
-        adapted = [Adapted(K, self.C, S, np.where(y == c, 1.0, -1.0)) for c in self.classes_]
-        A, b, beta = (
-            np.column_stack([getattr(one, part) for one in adapted])
-            for part in ("coefficients", "offset", "beta")
-        )
-        return lambda Z: cross(self.kernel, Z, X) @ A + b + self.source.decision_function(Z) @ beta
+        machines = [Adapted.of(K, np.where(y == c, 1.0, -1.0), self.C, S) for c in self.classes_]
 
+        def scores(Z: Array) -> Array:
+            k, known = cross(self.kernel, X, Z), self.source.decision_function(Z)
+            return np.column_stack([one.mean(k, known, one.mixture) for one in machines])
 
-@final
-@dataclass(frozen=True, eq=False)
-class Adapted:
-    """A binary machine near a mixture of known ones: K (n, n), their scores S (n, N), t = -1, 1.
-
-    The least 1/2 |w - W' beta|^2 + C/2 sum_i z_i (w'x_i + b - t_i)^2 solves
-
-        [[K + diag(1 / (C z)), 1], [1', 0]] [a; b] = [t - S beta; 0]
-
-    with weights z under which both sides count the same. beta is in the unit ball, and best for
-    sum_i z_i |1 - t_i t^_i(beta)|_+, where t^_i(beta) = t_i - a_i(beta) / P_ii is left out.
-    """
-
-    K: Array
-    C: float
-    S: Array
-    t: Array
-
-    @cached_property
-    def weights(self) -> Array:
-        """z, (n,)."""
-        above = self.t > 0
-        return np.asarray(len(self.t) / (2 * np.where(above, above.sum(), (~above).sum())))
-
-    @cached_property
-    def _solved(self) -> tuple[Array, Array, Array]:
-        """The coefficients (n, 1 + N) and offsets (1 + N,) of t and S, and P_ii (n,)."""
-        K = self.K + np.diag(1 / (self.C * self.weights))
-        P = linalg.cho_solve(linalg.cho_factor(K, lower=True), np.eye(len(K)))
-        border, B = Border(np.ones(len(K)), P.sum(axis=1)), np.column_stack([self.t, self.S])
-        return *border.eliminated(B, P @ B), border.inverse_diagonal(np.diagonal(P))
-
-    def left_out(self, beta: Array) -> Array:
-        """t^(beta), (n,)."""
-        A, _, P = self._solved
-        return np.asarray(self.t - (A[:, 0] - A[:, 1:] @ beta) / P)
-
-    @cached_property
-    def hinges(self) -> Hinges:
-        """The loss of beta."""
-        A, _, P = self._solved
-        offsets = self.weights * (1 - self.t * self.left_out(np.zeros(self.S.shape[1])))
-        return Hinges(offsets, -(self.weights * self.t / P)[:, None] * A[:, 1:])
-
-    @cached_property
-    def beta(self) -> Array:
-        """How much of each known class goes in, (N,); below zero: how much is taken away."""
-        return interior(self.hinges, False).beta
-
-    @property
-    def coefficients(self) -> Array:
-        """a, (n,)."""
-        A = self._solved[0]
-        return np.asarray(A[:, 0] - A[:, 1:] @ self.beta)
-
-    @property
-    def offset(self) -> float:
-        """b."""
-        b = self._solved[1]
-        return float(b[0] - b[1:] @ self.beta)
+        return scores

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.experiments.one_shot_pictures import Seen
+from knowmore.models.adapted import Adapted, Prior
 from knowmore.models.oneshot import Pair, Side, sound_noise
-from knowmore.models.oneshot_adapted import Adapted, Prior
 from knowmore.models.oneshot_criteria import CRITERIA, average_precision
 from knowmore.models.oneshot_search import Best, Search, grid
 
@@ -130,7 +130,7 @@ class Stage:
         y = np.concatenate([self.ground.y, np.ones(len(rows))])
         K, nothing = self.seen.block(learnt, learnt), np.zeros((len(learnt), 1))
         machines = [Adapted.of(K, y, C, nothing) for C in COSTS]
-        fitted = [machine.coefficients(Prior(0, 0.0, 0.0)) for machine in machines]
+        fitted = [machine.coefficients(np.zeros(1)) for machine in machines]
         A, b = (np.stack(parts) for parts in zip(*fitted, strict=True))
         scores = np.stack([A @ self.seen.gram[learnt] + b[:, None]] * 2)
         scores[1, :, learnt] = np.array(
@@ -220,7 +220,8 @@ class Target:
             machine = Adapted.of(K, self.side.y, C, t[self.rows])
             tried.append((machine.best(BETAS), machine, t[self.asked]))
         best, machine, t = max(tried, key=lambda one: one[0].value)
-        return names[others[best.which]], best, machine.mean(self._k, t[:, best.which], best)
+        scores = machine.mean(self._k, t, best.along(len(others)))
+        return names[others[best.which]], best, scores
 
     def judged(self, scores: Array) -> Score:
         """How good such scores are."""

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from tolerance import assert_rounded, tolerance
 
-from knowmore.models.oneshot_adapted import BETAS, Adapted, Prior
+from knowmore.models.adapted import BETAS, Adapted, Prior
 from knowmore.models.oneshot_criteria import balanced, squashed
 
 C = 5.0
@@ -46,12 +46,12 @@ def test_coefficients_and_scores_are_those_of_the_bordered_system(which, beta):
     X, y, W = made()
     K, Z = X @ X.T, np.random.default_rng(1).normal(size=(5, 4))
     adapted = Adapted.of(K, y, C, X @ W)
-    prior = Prior(which, beta, 0.0)
+    along = Prior(which, beta, 0.0).along(4)
     a, b = solved(K, y, X @ W[:, which], beta, balanced(y))
-    got_a, got_b = adapted.coefficients(prior)
+    got_a, got_b = adapted.coefficients(along)
     assert_close(got_a, a, K, y)
     assert_close(got_b, np.asarray(b), K, y)
-    got = adapted.mean(X @ Z.T, Z @ W[:, which], prior)
+    got = adapted.mean(X @ Z.T, Z @ W, along)
     assert_close(got, beta * Z @ W[:, which] + Z @ X.T @ a + b, K, y)
 
 
@@ -66,7 +66,7 @@ def test_it_is_the_minimum_of_the_objective():
         gradient = np.append(w - beta * prior - C * X.T @ (zeta * r), -C * (zeta * r).sum())
         return value, gradient
 
-    a, b = Adapted.of(X @ X.T, y, C, X @ W).coefficients(Prior(1, beta, 0.0))
+    a, b = Adapted.of(X @ X.T, y, C, X @ W).coefficients(Prior(1, beta, 0.0).along(4))
     w = beta * prior + X.T @ a
     value, gradient = objective(np.append(w, b))
     # The gradient vanishes as far as its terms cancel.
