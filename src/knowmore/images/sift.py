@@ -209,7 +209,9 @@ def _gradient(channel: Array) -> tuple[Array, Array]:
 def _directions(gx: Array, gy: Array) -> Array:
     """The gradient split over eight directions, (h, w, 8), float32."""
     length = np.sqrt(gx * gx + gy * gy)
-    scale = 1 / np.maximum(length, np.finfo(np.float32).tiny)
+    # Shorter ones are rounding, and their squares may be lost: what is divided by nearly nothing
+    # must not leave the range of float32.
+    scale = 1 / np.maximum(length, np.float32(1e-15))
     ux, uy = gx * scale, gy * scale
     split = np.empty((*gx.shape, DIRECTIONS), dtype=np.float32)
     half = DIRECTIONS // 2

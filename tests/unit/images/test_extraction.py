@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingExtra, NotFitted
+from knowmore.files import user_folder
 from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook
 from knowmore.images import SpatialPyramid as Pyramid
 from knowmore.images.extraction import BLOCK, extract, learn_codebook, steps_of
-from knowmore.images.extraction_cache import FILE, Cache, user_folder
+from knowmore.images.extraction_cache import FILE, Cache
 from knowmore.images.extraction_settings import settings_of
 from knowmore.images.reading import small
 
@@ -172,7 +173,7 @@ def test_other_content_or_settings_are_computed_anew(cache, monkeypatch):
     np.testing.assert_array_equal(found.features, Counting().transform(list(map(pixels, changed))))
     assert extract(PICTURES[:3], [Counting(2)], cache=cache).computed == 3
     assert extract(PICTURES[:3], [step], cache=cache, longest=50).computed == 3
-    monkeypatch.setattr("knowmore.images.extraction_settings.VERSION", 2)
+    monkeypatch.setattr("knowmore.images.extraction_settings.VERSION", 99)
     assert extract(PICTURES[:3], [step], cache=cache).computed == 3
 
 

@@ -11,6 +11,7 @@ from sklearn.datasets import load_sample_images
 
 from knowmore import KnowmoreError
 from knowmore.images import DenseSIFT
+from knowmore.images.sift import _directions
 
 cv2 = pytest.importorskip("cv2", reason="needs the extra images")
 
@@ -159,6 +160,13 @@ def test_grey_pictures_have_no_colour_in_opponent_colours():
     assert not found.vectors[:, :256].any()
     (plain,) = DenseSIFT(contrast=1 / np.sqrt(3)).transform([NOISE])
     assert within_rounding(found.vectors[:, 256:], plain.vectors)
+
+
+def test_slopes_that_are_rounding_have_no_direction():
+    for tiny in np.float32([1e-45, 1e-30, 1e-20, 1e-10]):
+        split = _directions(np.full((2, 3), tiny), np.full((2, 3), -tiny))
+        assert np.isfinite(split).all()
+        assert split.max() <= 2 * tiny
 
 
 def test_scales_are_pictures_of_that_size():
