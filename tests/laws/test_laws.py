@@ -37,6 +37,7 @@ TWINS = SUPPORTS | {"twins": SUPPORTS["task 0"][[0, 1, 2, 1]]}
 ONE_SHOT = {
     "adaptive": {},
     "adaptive-twins": {"supports": TWINS, "kernel": RBF(0.7)},
+    "adaptive-smooth": {"kernel": RBF(4.0)},
     "adaptive-dot": {"supports": TWINS, "kernel": DotProduct(1.0) + RBF(0.7)},
     "fixed": {"noise": 0.1},
     "at-once": {"noise": 1e-9, "kernel": RBF(0.7)},

@@ -18,6 +18,7 @@ from knowmore.cli.console import watched
 from knowmore.datasets import Listing, Picture, listing
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional, require
+from knowmore.files import user_folder
 from knowmore.images import ForestCodebook, KMeansCodebook
 from knowmore.images.codebooks import Codebook
 from knowmore.images.extraction import (
@@ -28,7 +29,7 @@ from knowmore.images.extraction import (
     learn_codebook,
     steps_of,
 )
-from knowmore.images.extraction_cache import Cache, user_folder
+from knowmore.images.extraction_cache import Cache
 from knowmore.images.extraction_settings import settings_of
 
 

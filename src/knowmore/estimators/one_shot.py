@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Real
-from operator import index
+from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Protocol, Self, final
 
 import numpy as np
@@ -46,7 +46,8 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     any history of edits it equals a fresh fit of the examples and supports it holds: all that is
     chosen is chosen again when next asked for.
 
-    Labels are of two classes; the second in sorted order is the positive one.
+    Labels are of two classes; `name` is the positive one if it is one of them, else the second in
+    sorted order is. Parameters count as they were at the last fit.
 
     Parameters
     ----------
@@ -57,13 +58,14 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         predictive probability; "squashed" or "weighted", a smooth count of errors; or "likelihood",
         that of the examples' labels given the support's
     search : "grid", 101 values of rho; "golden", golden section, as in the paper; or rho itself:
-        0.0 is independent learning, 1.0 pools the examples
+        0.0 is independent learning, as without supports; 1.0 pools the examples
     preselect : K, the number of supports, by their names the most similar ones, to choose from
     semantics : what knows names: a `knowmore.semantics.WordNet`, or any object with its
         `most_similar`
     noise : sigma^2, or "adaptive": the smallest of 0, 1e-8, 1e-7, ... times the mean variance of
-        the examples with which every support's covariance matrix can be factorised; see `noise_`
-    name : what the positive class is called among the supports' names
+        the examples with which none is explained by the others and a support but for a part of
+        1e-10 of its variance; see `noise_`
+    name : what the positive class is called, among the labels and beside the supports' names
     unknown : "raise" an error if `semantics` does not know a name, or "keep" such supports
 
     Examples
@@ -114,28 +116,32 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     def add_support(self, name: str, X: Any) -> Self:
         """Let it learn from one more class too, X (n_S, d). This costs what that task costs."""
         self._check_fitted()
-        support = self._support(self.kernel_, name, X)
 
-        def with_it(held: tuple[Support, ...]) -> tuple[Support, ...]:
-            if name in (one.name for one in held):
+        def with_it(model: OneShot) -> tuple[Support, ...]:
+            support = self._support(model.covariance.kernel, model.rule, name, X)
+            if name in (one.name for one in model.supports):
                 raise RepeatedId(
                     f"There is a support {name!r} already. Give the new one another name, or "
                     f"remove_support({name!r}) first."
                 )
-            return (*held, support)
+            return (*model.supports, support)
 
         return self._regrouped(with_it)
 
     def remove_support(self, name: str) -> Self:
-        """Forget a class to learn from."""
+        """Forget a class to learn from.
+
+        A pickle never holds it. The dict that was given as `supports` is yours and stays as it is:
+        another fit would learn from it again.
+        """
         self._check_fitted()
 
-        def without_it(held: tuple[Support, ...]) -> tuple[Support, ...]:
-            if name not in (one.name for one in held):
+        def without_it(model: OneShot) -> tuple[Support, ...]:
+            if name not in (one.name for one in model.supports):
                 raise UnknownId(
                     f"There is no support {name!r}. supports_ has those that are there."
                 )
-            return tuple(one for one in held if one.name != name)
+            return tuple(one for one in model.supports if one.name != name)
 
         return self._regrouped(without_it)
 
@@ -183,6 +189,13 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             z = model.mean(X) / np.sqrt(model.variance(X))[:, None]
         return np.asarray(ndtr(np.nan_to_num(z, nan=0.0)))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the supports held, in place of those given at first: some may be forgotten."""
+        state = super().__getstate__()
+        if "_state" not in state:
+            return state
+        return state | {"supports": {one.name: one.X for one in state["_state"].model.supports}}
+
     # -- inside ------------------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Any:
@@ -208,13 +221,17 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> OneShot:
         choice("criterion", self.criterion, CRITERIA)
-        rule = Rule(self.criterion, _search(self.search), _noise(self.noise))
+        choice("unknown", self.unknown, ("raise", "keep"))
+        if not isinstance(self.name, str | None):
+            raise InvalidType(f"name={self.name!r}, but a name is text. Give one, or None.")
+        rule = Rule(self.criterion, _search(self.search), _noise(self.noise), self.name)
         if not isinstance(self.supports, Mapping):
             raise InvalidType(
                 f"supports is a {type(self.supports).__name__}. Give a dict of names and arrays."
             )
-        supports = tuple(self._support(kernel, *item) for item in self.supports.items())
-        return OneShot.of(kernel, examples, supports, self._kept(supports), rule)
+        supports = tuple(self._support(kernel, rule, *item) for item in self.supports.items())
+        kept = _Preselection(self.preselect, self.semantics, self.name, self.unknown)
+        return OneShot.of(kernel, examples, supports, kept, rule)
 
     def _settings(self, model: OneShot) -> dict[str, Any]:
         return {
@@ -227,36 +244,55 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     def _certain(self, model: OneShot, examples: Examples, peak: float) -> bool:
         return model.is_certain(examples, peak)
 
-    def _support(self, kernel: AnyKernel, name: Any, X: Any) -> Support:
+    def _support(self, kernel: AnyKernel, rule: Rule, name: Any, X: Any) -> Support:
         if not isinstance(name, str):
             raise InvalidType(f"A support is named {name!r}, but a name is text.")
-        if name == self.name:
+        if name == rule.name:
             raise RepeatedId(
                 f"{name!r} is the name of the class to be learnt and that of a support. Add what "
                 f"is known of it as positive examples."
             )
         try:
-            X = self._inputs(X, reset=False)
+            bare = isinstance(X, np.ndarray | list | tuple)
+            X = (self._nameless() if bare else self)._inputs(X, reset=False)
         except (InvalidInput, InvalidType) as error:
             raise type(error)(f"The support {name!r} cannot be used: {error}") from error
         return Support.of(kernel, name, X)
 
-    def _regrouped(self, change: Callable[[tuple[Support, ...]], tuple[Support, ...]]) -> Self:
-        """Exchange the supports held by what `change` makes of them."""
+    def _nameless(self) -> Self:
+        """One for arrays, which have no names of features, whatever the examples have."""
+        other = type(self)(None, {})
+        other.n_features_in_ = self.n_features_in_
+        return other
+
+    def _regrouped(self, change: Callable[[OneShot], tuple[Support, ...]]) -> Self:
+        """Exchange the supports held by what `change` makes of the model.
+
+        All of it is done anew on a model that another thread put there meanwhile.
+        """
 
         def changed(state: Any) -> Any:
-            supports = change(state.model.supports)
-            kept = self._kept(supports)
+            supports = change(state.model)
             current = state.model.examples is state.examples
             model = state.model if current else state.model.follow(state.examples)
-            return state._replace(model=model.holding(supports, kept))
+            return state._replace(model=model.holding(supports))
 
         exchange(self, "_state", changed)
         return self
 
-    def _kept(self, supports: tuple[Support, ...]) -> tuple[str, ...]:
-        """The names of the supports that may be chosen."""
-        names = tuple(one.name for one in supports)
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Preselection:
+    """Which supports may be chosen, by their names: see `OneShotClassifier`."""
+
+    preselect: int | None
+    semantics: Semantics | None
+    name: str | None
+    unknown: str
+
+    def __call__(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the names."""
         if self.preselect is None:
             return names
         K = _whole(self.preselect)
@@ -275,12 +311,16 @@ class OneShotClassifier(LivingClassifier[OneShot]):
                 f"preselect={K} needs to know what the positive class is, but name={self.name!r}. "
                 f"Give name, such as 'okapi'."
             )
-        choice("unknown", self.unknown, ("raise", "keep"))
         kept = tuple(self.semantics.most_similar(self.name, names, K, unknown=self.unknown))
         if strange := [one for one in kept if one not in names]:
             raise InvalidInput(
                 f"semantics was asked for the {K} of {len(names)} names most similar to "
                 f"{self.name!r}, and gave {strange[0]!r}, which is not one of them."
+            )
+        if not kept:
+            raise InvalidInput(
+                f"semantics was asked for the {K} of {len(names)} names most similar to "
+                f"{self.name!r}, and gave none. Leave preselect out if it does not know them."
             )
         return kept
 
@@ -322,7 +362,6 @@ def _noise(noise: Any) -> float | None:
 
 
 def _whole(preselect: Any) -> int:
-    try:
-        return index(preselect)
-    except TypeError as error:
-        raise InvalidType(f"preselect={preselect!r} must be a whole number, or None.") from error
+    if isinstance(preselect, Integral) and not isinstance(preselect, bool):
+        return int(preselect)
+    raise InvalidType(f"preselect={preselect!r} must be a whole number, or None.")

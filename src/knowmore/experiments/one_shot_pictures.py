@@ -27,8 +27,9 @@ from knowmore.experiments.picture_features import (
     sift,
 )
 from knowmore.experiments.put_aside import in_order
+from knowmore.files import user_folder
 from knowmore.images.extraction import learn_codebook
-from knowmore.images.extraction_cache import Cache, user_folder
+from knowmore.images.extraction_cache import Cache
 from knowmore.kernels import ChiSquared, HistogramIntersection
 
 Array = npt.NDArray[Any]

@@ -26,9 +26,10 @@ import numpy.typing as npt
 from knowmore.errors import InvalidInput, MissingExtra
 from knowmore.experiments.findings import Progress, silent
 from knowmore.extras import require
+from knowmore.files import user_folder
 from knowmore.images import PHOG, DenseSIFT, Embedding, KMeansCodebook, SpatialPyramid, Words
 from knowmore.images.extraction import extract
-from knowmore.images.extraction_cache import Cache, user_folder
+from knowmore.images.extraction_cache import Cache
 
 Array = npt.NDArray[Any]
 

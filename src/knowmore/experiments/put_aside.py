@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.experiments.picture_features import LEVELS, WORDS, bag, sift
+from knowmore.files import user_folder
 from knowmore.images.extraction import learn_codebook
-from knowmore.images.extraction_cache import Cache, user_folder
+from knowmore.images.extraction_cache import Cache
 
 Array = npt.NDArray[Any]
 

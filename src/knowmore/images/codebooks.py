@@ -21,7 +21,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.utils import Tags
 
 from knowmore.errors import InvalidInput, NotFitted
-from knowmore.images import saving
+from knowmore.files import load, save
 from knowmore.images.local import Descriptors, Words, values
 from knowmore.images.settings import whole
 from knowmore.images.vocabulary import Centres, Leaves, Vocabulary
@@ -65,12 +65,12 @@ class Codebook(TransformerMixin, BaseEstimator, ABC):
         """Write the codebook to an .npz file. No pickle is in it."""
         held: Any = self._held()
         arrays = {field.name: getattr(held, field.name) for field in fields(held)}
-        saving.save(path, type(self).__name__, self.get_params(), arrays)
+        save(path, type(self).__name__, self.get_params(), arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The codebook that `save` wrote: it gives the same words, bit for bit."""
-        return saving.load(path, cls.__name__, cls._built)
+        return load(path, cls.__name__, cls._built)
 
     @classmethod
     def _built(cls, settings: dict[str, Any], arrays: dict[str, Array]) -> Self:

@@ -33,12 +33,6 @@ create table if not exists features (
 )"""
 
 
-def user_folder() -> Path:
-    """Where caches belong: $XDG_CACHE_HOME/knowmore, or else ~/.cache/knowmore."""
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (named if named.is_absolute() else Path.home() / ".cache") / "knowmore"
-
-
 @final
 class Cache:
     """Vectors by settings and picture, in a folder that is made if it is missing.

@@ -18,11 +18,11 @@ of the support task are the same with the roles exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,13 @@ from knowmore.linalg.threads import threads_for
 from knowmore.models.loo import inverse_block
 
 Array = npt.NDArray[Any]
+_T = TypeVar("_T")
 
 # What the noise may be, in units of the mean variance of the target's examples.
 LEVELS = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# The least pivot with which the noise is taken as enough, in units of the matrix's diagonal. What
+# can only just be factorised is lost in rounding: another order of the rows would answer otherwise.
+_PIVOT = 1e-10
 
 
 @final
@@ -70,6 +74,20 @@ class Side:
     def inverse_diagonal(self) -> Array:
         """The diagonal of A^-1, (n,)."""
         return self.factor.inverse_diagonal()
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """The diagonal of A, (n,)."""
+        return _squared_norms(self.factor.lower().T)
+
+    @property
+    def pivots(self) -> Array:
+        """1 / (A_ii (A^-1)_ii), (n,): the part of each variance that the others do not explain.
+
+        That is the pivot of row i if it comes last, in units of the diagonal: the smallest that it
+        has in any order.
+        """
+        return np.asarray(1 / (self.diagonal * self.inverse_diagonal))
 
     @cached_property
     def logdet(self) -> float:
@@ -108,24 +126,26 @@ class Pair:
     S: Array
 
     @classmethod
-    def of(cls, target: Side, support: Side, C: Array) -> Pair:
+    def of(cls, target: Side, support: Side, C: Array, rho: float = 1.0) -> Pair:
         """The pair of two tasks with kernel values C (n_T, n_S) between them.
 
-        Raises NotPositiveDefinite if K~(1) is singular, with the row counted in it.
+        rho: the largest that will be asked for. Raises NotPositiveDefinite if K~(rho) is singular,
+        with the row counted in it.
         """
         with threads_for(target.factor.size**2, support.factor.size):
             M = support.factor.forward(target.factor.forward(C).T).T
             U, s, Vt = np.linalg.svd(M, full_matrices=False)
             pair = cls(target, support, s, target.factor.backward(U), support.factor.backward(Vt.T))
         # A pivot lost in the rounding of one counts as none, as it does in a factor.
-        if not (1 - s[0]) * (1 + s[0]) > sum(C.shape) * np.finfo(float).eps:
+        r = rho * s[0]
+        if not (1 - r) * (1 + r) > sum(C.shape) * np.finfo(float).eps:
             one = int(abs(pair.S[:, 0]).argmax())
             raise NotPositiveDefinite(
                 f"Example {one} of the support task adds nothing to the target's examples: at "
-                f"rho = 1 their covariance matrix is not positive definite. Either (a) the same "
-                f"example is in both tasks: leave it out of one, or set noise above zero; or (b) "
-                f"the noise is too small for so smooth a kernel: raise it; or (c) the kernel is "
-                f"not positive definite.",
+                f"rho = {rho:g} their covariance matrix is not positive definite. Either (a) the "
+                f"same example is in both tasks: leave it out of one, or set noise above zero; or "
+                f"(b) the noise is too small for so smooth a kernel: raise it; or (c) the kernel "
+                f"is not positive definite.",
                 len(C) + one,
             )
         return pair
@@ -166,6 +186,13 @@ class Pair:
         """The target's part of the diagonal of K~^-1, (..., n_T)."""
         r, delta = self._correlation(rho)
         return np.asarray(self.target.inverse_diagonal + (r**2 * delta) @ self._squares)
+
+    def pivots(self, rho: float) -> Array:
+        """Those of K~, the target's first, (n_T + n_S,): see `Side.pivots`."""
+        sides = (self.target, self), (self.support, self.exchanged)
+        return np.concatenate(
+            [1 / (one.diagonal * pair.inverse_diagonal(rho)) for one, pair in sides]
+        )
 
     def inverse_block(self, rows: Array, rho: float) -> Array:
         """Rows and columns `rows` (k,) of K~^-1, all of the target, (k, k)."""
@@ -239,36 +266,64 @@ class Pair:
         return np.asarray(np.maximum(prior - explained - scale**2 * of_support, 0))
 
 
+def check_sound(pivots: Array) -> None:
+    """Complain if one of the pivots (n,) is too small to be more than rounding.
+
+    Other examples explain that one but for a part of 1e-10. Every pivot grows with the noise.
+    """
+    row = int(pivots.argmin())
+    if not pivots[row] > _PIVOT:
+        raise NotPositiveDefinite(f"The pivot of row {row} nearly vanishes.", row)
+
+
+def with_least_noise(attempt: Callable[[float], _T], variance: float) -> _T:
+    """What `attempt` makes of the smallest noise of `LEVELS` with which it succeeds.
+
+    variance: the mean of the examples', the unit of the levels. Section 5 of Rodner and Denzler;
+    they raise the noise for each matrix on its own, which would make values of rho and of supports
+    incomparable.
+    """
+    if not variance > 0:
+        raise NotPositiveDefinite(
+            f"The kernel gives the examples a variance of {variance:g} in the mean, but that must "
+            f"be above zero. Use another kernel, or other features. Nothing was changed.",
+            0,
+        )
+    for level in LEVELS:
+        try:
+            return attempt(level * variance)
+        except NotPositiveDefinite as error:
+            failure = error
+    raise NotPositiveDefinite(
+        f"The covariance matrix is not positive definite at row {failure.row}, even with a noise "
+        f"as large as the examples' mean variance, {variance:g}. The kernel is not positive "
+        f"definite: use another one. Nothing was changed.",
+        failure.row,
+    ) from failure
+
+
 def sound_noise(K: Array, supports: Iterable[tuple[Array, Array]]) -> float:
     """The smallest noise of `LEVELS` with which one target can be paired with all supports.
 
     K (n_T, n_T) of the target; C (n_T, n_S) and K_S (n_S, n_S) of each support. The levels are in
-    units of the mean of K's diagonal. A support is tried at rho = 1 only: K(rho) is a mean of K(1)
-    and of its diagonal blocks, whose eigenvalues lie between K(1)'s, so that what can be factorised
-    there can be for every rho. One that was sound at a level is so at the next. Section 5 of Rodner
-    and Denzler; they raise the noise for each matrix on its own, which would make values of rho and
-    of supports incomparable.
+    units of the mean of K's diagonal; `check_sound` says what is enough. A support is tried at
+    rho = 1 only: K(rho) is a mean of K(1) and of its diagonal blocks, whose eigenvalues lie between
+    K(1)'s, so that what can be factorised there can be for every rho. One that was sound at a level
+    is so at the next.
     """
     waiting = list(supports)
-    scale = float(np.diagonal(K).mean())
-    for noise in (level * scale for level in LEVELS):
-        try:
-            target = Side.of(K, np.zeros(len(K)), noise)
-            while waiting:
-                C, B = waiting[-1]
-                target.factor.append(C, _noisy(B, noise))
-                Pair.of(target, Side.of(B, np.zeros(len(B)), noise), C)
-                waiting.pop()
-        except NotPositiveDefinite as error:
-            row = error.row
-        else:
-            return noise
-    raise NotPositiveDefinite(
-        f"The covariance matrix is not positive definite at row {row}, even with a noise as large "
-        f"as the examples' mean variance, {scale:g}. The kernel is not positive definite: use "
-        f"another one.",
-        row,
-    )
+
+    def attempt(noise: float) -> float:
+        target = Side.of(K, np.zeros(len(K)), noise)
+        check_sound(target.pivots)
+        while waiting:
+            C, B = waiting[-1]
+            target.factor.append(C, _noisy(B, noise))
+            check_sound(Pair.of(target, Side.of(B, np.zeros(len(B)), noise), C).pivots(1.0))
+            waiting.pop()
+        return noise
+
+    return with_least_noise(attempt, float(np.diagonal(K).mean()))
 
 
 def _noisy(K: Array, noise: float) -> Array:

@@ -47,16 +47,28 @@ class Support:
 @final
 @dataclass(frozen=True)
 class Rule:
-    """How rho and the support task are chosen.
+    """How rho and the support task are chosen, and for which class.
 
     criterion : one of `CRITERIA`
     search : one of `SEARCHES`, or the only rho that is looked at
     noise : sigma^2; None for the smallest that will do
+    name : what the positive class is called
     """
 
     criterion: str = "ap"
     search: str | float = "grid"
     noise: float | None = None
+    name: str | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest rho that is looked at."""
+        return 1.0 if isinstance(self.search, str) else self.search
+
+    def positive(self, classes: Array) -> int:
+        """Which of the two classes is positive: the one of that name, or else the second."""
+        labels = classes.tolist()
+        return labels.index(self.name) if self.name in labels else 1
 
     def best(self, pair: Pair) -> Best:
         """The best rho of a pair of tasks."""
@@ -124,10 +136,15 @@ class Ranking:
 
     def __repr__(self) -> str:
         shown = self.rows[:_SHOWN]
-        width = max([len("support"), *(len(one.support) for one in shown)])
-        lines = [f"{'support':{width}}   rho {self.criterion:>6}     lpp"]
-        for name, rho, value, lpp in shown:
-            lines.append(f"{name:{width}}  {rho:.2f} {value:6.3f} {lpp:7.2f}")
+        table = [("support", "rho", f"{self.criterion:>6}", f"{'lpp':>7}")]
+        table += [
+            (name, f"{rho:.2f}", f"{value:.3f}", f"{lpp:.2f}") for name, rho, value, lpp in shown
+        ]
+        wide = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            f"{name:{wide[0]}}  {rho:>4} {value:>{wide[2]}} {lpp:>{wide[3]}}"
+            for name, rho, value, lpp in table
+        ]
         more = [f"... and {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
         return "\n".join(lines + more)
 

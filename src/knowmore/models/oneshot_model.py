@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, cast, final
@@ -16,11 +16,13 @@ from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
-from knowmore.models.oneshot import LEVELS, Pair, Side
+from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_noise
 from knowmore.models.oneshot_candidates import Candidate, Ranking, Rule, Support, finite
 from knowmore.models.targets import Targets, one_vs_all
 
 Array = npt.NDArray[Any]
+# Of the names of all supports, those that may be chosen.
+Kept = Callable[[tuple[str, ...]], Collection[str]]
 
 _EPS = float(np.finfo(float).eps)
 
@@ -31,9 +33,9 @@ class OneShot:
     """An immutable model of one class against the background; `follow` is that of other examples.
 
     covariance : of the target's n_T examples, with the noise in use
-    target : the same with the labels, 1 for the second class, -1 for the first
+    target : the same with the labels, 1 for the positive class, -1 for the other
     supports : all support tasks held
-    candidates : those that may be chosen
+    candidates : those that may be chosen; none if the only rho is zero
 
     Whatever an edit leaves as it was is shared: a support's factor while the noise stays, a pair
     while the target's factor stays, a best rho while the target stays.
@@ -41,7 +43,7 @@ class OneShot:
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> some = Examples.of(np.array([[0.0], [2.0], [3.0]]), np.array(["no", "yes", "no"]))
     >>> alike = Support.of(RBF(), "alike", np.array([[1.5], [1.8]]))
-    >>> model = OneShot.of(RBF(), some, (alike,), ["alike"], Rule(noise=0.1))
+    >>> model = OneShot.of(RBF(), some, (alike,), rule=Rule(noise=0.1))
     >>> model.ranking
     support   rho     ap     lpp
     alike    1.00  1.000   -4.19
@@ -54,6 +56,7 @@ class OneShot:
     supports: tuple[Support, ...]
     candidates: tuple[Candidate, ...]
     rule: Rule
+    kept: Kept
 
     @classmethod
     def of(
@@ -61,14 +64,15 @@ class OneShot:
         kernel: AnyKernel,
         examples: Examples,
         supports: tuple[Support, ...] = (),
-        kept: Collection[str] = (),
+        kept: Kept = tuple,
         rule: Rule | None = None,
     ) -> OneShot:
         """The batch fit; the supports that are `kept`, by name, are the candidates."""
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
         side = Side(Cholesky(), np.empty(0))
-        begin = cls(Covariance(kernel, 0.0, nothing, side.factor), side, (), (), rule or Rule())
-        return begin._learnt(examples, supports, kept)
+        covariance = Covariance(kernel, 0.0, nothing, side.factor)
+        begin = cls(covariance, side, (), (), rule or Rule(), kept)
+        return begin._learnt(examples, supports, kept(_names(supports)))
 
     @property
     def examples(self) -> Examples:
@@ -80,43 +84,37 @@ class OneShot:
         """Labels of 1 and -1 for each of the two classes, (n_T, 2)."""
         return one_vs_all(self.examples)
 
+    @property
+    def signs(self) -> Array:
+        """The label of the positive class in each of the two columns of scores, (2,)."""
+        return np.where(np.arange(2) == self.rule.positive(self.targets.names), 1.0, -1.0)
+
     def follow(self, examples: Examples) -> OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen anew."""
         return self._learnt(examples, self.supports, [one.support.name for one in self.candidates])
 
-    def holding(self, supports: tuple[Support, ...], kept: Collection[str]) -> OneShot:
+    def holding(self, supports: tuple[Support, ...]) -> OneShot:
         """The batch fit with these support tasks; those held already cost nothing."""
-        return self._learnt(self.examples, supports, kept)
+        return self._learnt(self.examples, supports, self.kept(_names(supports)))
 
     # -- learning ----------------------------------------------------------------------------
 
     def _learnt(
         self, examples: Examples, supports: tuple[Support, ...], kept: Collection[str]
     ) -> OneShot:
-        chosen = tuple(one for one in supports if one.name in kept)
+        chosen = tuple(one for one in supports if self.rule.largest and one.name in kept)
         blocks = self._blocks(examples, chosen)
-        for noise in self._noises(examples):
-            try:
-                return self._at(noise, examples, supports, blocks)
-            except NotPositiveDefinite as error:
-                failure = error
+        attempt = partial(self._at, examples=examples, supports=supports, blocks=blocks)
         if self.rule.noise is not None:
-            raise failure
-        raise NotPositiveDefinite(
-            f"The covariance matrix is not positive definite, even with a noise as large as the "
-            f"examples' mean variance, {noise:g}. The kernel {self.covariance.kernel!r} is not "
-            f"positive definite: use another one. Nothing was changed.",
-            failure.row,
-        ) from failure
-
-    def _noises(self, examples: Examples) -> list[float]:
-        """What the noise may be. Section 5 of Rodner and Denzler; see `sound_noise`."""
-        if self.rule.noise is not None:
-            return [self.rule.noise]
-        with np.errstate(over="ignore"):
-            scale = float(diagonal(self.covariance.kernel, examples.X).mean())
+            return attempt(self.rule.noise)
+        variance = self._variance(examples)
         # What is not finite is complained of by those who evaluate the kernel.
-        return [level * scale for level in LEVELS] if np.isfinite(scale) else [0.0]
+        return with_least_noise(attempt, variance) if np.isfinite(variance) else attempt(0.0)
+
+    def _variance(self, examples: Examples) -> float:
+        """The mean kappa(x, x) of these examples."""
+        with np.errstate(over="ignore"):
+            return float(diagonal(self.covariance.kernel, examples.X).mean())
 
     def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
         """Kernel values C (n_T, n_S); those that are known are not evaluated again."""
@@ -138,29 +136,39 @@ class OneShot:
         supports: tuple[Support, ...],
         blocks: dict[Support, Array],
     ) -> OneShot:
-        """The batch fit with this noise, if all pairs of tasks can be factorised with it."""
+        """The batch fit with this noise, if all pairs of tasks can be factorised with it.
+
+        If the noise is ours to choose, no pivot may be near to vanish either.
+        """
         covariance = (
             self.covariance.follow(examples)
             if noise == self.covariance.noise
             else Covariance.of(self.covariance.kernel, noise, examples, Cholesky())
         )
-        y, target = np.ascontiguousarray(one_vs_all(examples).T[:, 1]), self.target
+        told, target = one_vs_all(examples), self.target
+        y = np.ascontiguousarray(told.T[:, self.rule.positive(told.names)])
         if covariance.factor is not target.factor or not np.array_equal(y, target.y):
             target = Side(cast("Cholesky", covariance.factor), y)
         known = {one.support: one for one in self.candidates}
         positive = is_positive(covariance.kernel)
         certain = positive and _outweighs(covariance, examples, covariance.peak, blocks)
-        made = {}
+        wary, rho, made = self.rule.noise is None and not certain, self.rule.largest, {}
+        if wary:
+            check_sound(target.pivots)
         # The nearest to the target first: if one fails, it is likely to be that.
         for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
             sound = one in known and known[one].pair.target.factor is target.factor
             if not (certain or sound):
-                _check(covariance, one, blocks[one])
+                _check(covariance, one, blocks[one], rho)
             pair = self._pair(target, one, known.get(one), blocks[one], noise)
+            if wary and not sound:
+                check_sound(pair.pivots(rho))
             stays = one in known and known[one].pair is pair
             made[one] = known[one] if stays else Candidate(one, blocks[one], pair, self.rule)
         candidates = tuple(made[one] for one in blocks)
-        return OneShot(covariance, target, supports, candidates, self.rule)
+        return replace(
+            self, covariance=covariance, target=target, supports=supports, candidates=candidates
+        )
 
     def _pair(
         self, target: Side, support: Support, known: Candidate | None, C: Array, noise: float
@@ -168,16 +176,18 @@ class OneShot:
         """The target and the support, by what is known of them already."""
         if known is None or noise != self.covariance.noise:
             side = Side.of(support.K, np.ones(len(support.K)), noise)
-            return Pair.of(target, side, C)
+            return Pair.of(target, side, C, self.rule.largest)
         if known.pair.target.factor is not target.factor:
-            return Pair.of(target, known.pair.support, C)
+            return Pair.of(target, known.pair.support, C, self.rule.largest)
         return known.pair if known.pair.target is target else replace(known.pair, target=target)
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Is there sure to be a model of these examples, of kappa(x, x) at most `peak`?"""
         if not is_positive(self.covariance.kernel):
             return False
-        largest = replace(self.covariance, noise=self._noises(examples)[-1])
+        given = self.rule.noise
+        noise = LEVELS[-1] * self._variance(examples) if given is None else given
+        largest = replace(self.covariance, noise=noise)
         return _outweighs(largest, examples, peak, [one.support for one in self.candidates])
 
     # -- choosing ----------------------------------------------------------------------------
@@ -198,14 +208,14 @@ class OneShot:
     # -- asking ------------------------------------------------------------------------------
 
     def mean(self, X: Array) -> Array:
-        """The scores of both classes, (m, 2): eq. (4), Rodner and Denzler, for the second."""
+        """The scores of both classes, (m, 2): eq. (4), Rodner and Denzler, for the positive one."""
         if self.chosen is None:
             score = self.covariance.weighted(X, self.target.coefficients[:, None])[:, 0]
         else:
             one, rho = self.chosen
             blocks = (self._values(part, one.support) for part in self.covariance.parts(X))
             score = np.concatenate([one.pair.mean(*block, rho) for block in blocks])
-        return np.column_stack([-score, score])
+        return np.outer(score, self.signs)
 
     def variance(self, X: Array) -> Array:
         """The predictive variance, (m,), the noise included."""
@@ -234,7 +244,7 @@ class OneShot:
             one, rho = self.chosen
             a, diagonal = one.pair.coefficients(rho), one.pair.inverse_diagonal(rho)
             block = partial(one.pair.inverse_block, rho=rho)
-        A, T = np.column_stack([-a, a]), self.targets.T
+        A, T = np.outer(a, self.signs), self.targets.T
         if groups is None:
             return leave_one_out(diagonal, A, T)
         return leave_group_out(block, A, T, groups)
@@ -274,27 +284,34 @@ def _outweighs(
     return bool(least > n * np.sqrt(n * _EPS) * (peak + most))
 
 
-def _check(covariance: Covariance, support: Support, C: Array) -> None:
-    """Complain unless the covariance matrix of both tasks at rho = 1 can be factorised.
+def _names(supports: tuple[Support, ...]) -> tuple[str, ...]:
+    return tuple(one.name for one in supports)
+
+
+def _check(covariance: Covariance, support: Support, C: Array, rho: float) -> None:
+    """Complain unless the covariance matrix of both tasks at the largest rho can be factorised.
 
     Pivots show that more surely than correlations do: their rounding does not grow with cond(K~).
     """
     noise, n = covariance.noise, len(C)
     try:
-        covariance.factor.append(C, support.K + noise * np.eye(len(support.K)))
+        covariance.factor.append(rho * C, support.K + noise * np.eye(len(support.K)))
     except NotPositiveDefinite as error:
         row = error.row - n
         with np.errstate(divide="ignore", invalid="ignore"):
-            prior = diagonal(covariance.kernel, covariance.X) * support.K[row, row]
-            similar = np.nan_to_num(C[:, row] / np.sqrt(prior), nan=-1.0, posinf=-1.0)
+            theirs = diagonal(covariance.kernel, covariance.X)
+            prior = np.append(theirs, np.diagonal(support.K)[:row]) * support.K[row, row]
+            values = np.append(rho * C[:, row], support.K[row, :row])
+            similar = np.nan_to_num(values / np.sqrt(prior), nan=-1.0, posinf=-1.0)
         twin = int(similar.argmax())
+        mine = covariance.examples.names
+        whose, one = ("the target's", mine[twin]) if twin < n else ("its own", twin - n)
         raise NotPositiveDefinite(
             f"With the support {support.name!r} the covariance matrix is not positive definite at "
-            f"rho = 1: its example {row} adds nothing. Of the target's, example "
-            f"{covariance.examples.names[twin]!r} is nearest to it (correlation "
-            f"{similar[twin]:.12g}). Either (a) one picture is there twice: leave it out once; or "
-            f"(b) noise={noise:g} is too small for so smooth a kernel: raise it, or leave it to "
-            f"noise='adaptive'; or (c) the kernel {covariance.kernel!r} is not positive definite. "
-            f"Nothing was changed.",
+            f"rho = {rho:g}: its example {row} adds nothing. Of {whose}, example {one!r} is "
+            f"nearest to it (correlation {similar[twin]:.12g}). Either (a) one picture is there "
+            f"twice: leave it out once; or (b) noise={noise:g} is too small for so smooth a "
+            f"kernel: raise it, or leave it to noise='adaptive'; or (c) the kernel "
+            f"{covariance.kernel!r} is not positive definite. Nothing was changed.",
             error.row,
         ) from error

@@ -9,19 +9,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.errors import InvalidInput, MissingData
+from knowmore.errors import InvalidInput, InvalidType, MissingData
 from knowmore.semantics.nouns import Nouns, frequencies
 
 Array = npt.NDArray[Any]
 
 INTRINSIC = "intrinsic"
-# Of the counts that come with WordNet 3.0 the ones in which no synset is without a count, so
-# that all of them can be compared. Resnik's way to count, too: the senses of a noun share it.
+# Used if they are there. Of the counts that come with WordNet 3.0 the ones in which no synset is
+# without a count, so that all of them can be compared. Resnik's way to count, too: the senses of a
+# noun share it.
 DEFAULT = "ic-brown-resnik-add1"
 
 
 def information_content(nouns: Nouns, information: str | os.PathLike[str]) -> Array:
     """By the name of counts that came with the nouns, by a file of counts, or intrinsic."""
+    if not isinstance(information, str | os.PathLike):
+        raise InvalidType(
+            f"information={information!r} is of type {type(information).__name__}. Give the name "
+            f"of counts, a file of counts, or {INTRINSIC!r}."
+        )
     if information == INTRINSIC:
         return intrinsic(nouns.hyponyms)
     name = os.fspath(information)

@@ -19,18 +19,32 @@ _ENDINGS = {
 _JOINTS = str.maketrans("", "", "-_.")
 
 
-def forms(noun: str, exceptions: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The noun as WordNet writes it, with underscores for blanks, and what it may be a plural of.
+def forms(
+    noun: str, exceptions: Mapping[str, tuple[str, ...]]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The noun as WordNet writes it, with underscores for blanks; then what rules make of it.
 
-    exceptions: the singulars of plurals that follow no rule.
+    exceptions: the singulars of plurals that follow no rule, by `key`. They come with the noun:
+    rules are for those of which nothing is written.
 
     >>> forms("Church mice", {"mice": ("mouse",)})
-    ('church_mice', 'church_mouse')
+    (('church_mice',), ('church_mouse',))
+    >>> forms("Men of war", {"men_of_war": ("man-of-war",)})
+    (('men_of_war', 'man-of-war'), ())
     >>> forms("boxes", {})
-    ('boxes', 'boxe', 'box')
+    (('boxes',), ('boxe', 'box'))
     """
     plain = re.sub(r"\s+", "_", noun.strip().lower())
-    return tuple(dict.fromkeys((plain, *_singulars(plain, exceptions))))
+    return (plain, *exceptions.get(key(plain), ())), tuple(_singulars(plain, exceptions))
+
+
+def key(noun: str) -> str:
+    """By which a plural is found among the exceptions, hyphens or not.
+
+    >>> key("men-of-war")
+    'men_of_war'
+    """
+    return noun.replace("-", "_")
 
 
 def joined(noun: str) -> str:
@@ -43,7 +57,6 @@ def joined(noun: str) -> str:
 
 
 def _singulars(noun: str, exceptions: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    yield from exceptions.get(noun, ())
     # Of several words the last one has the ending.
     last = re.split("[-_]", noun)[-1]
     head = noun.removesuffix(last)

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
-from knowmore.images.extraction_cache import user_folder
-from knowmore.images.saving import load, save
+from knowmore.files import load, save, user_folder
 from knowmore.semantics.nouns import Nouns
 from knowmore.semantics.sources import Source
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, eye_array
 
 from knowmore.errors import InvalidInput
-from knowmore.semantics.morphology import forms, joined
+from knowmore.semantics.morphology import forms, joined, key
 
 Array = npt.NDArray[Any]
 
@@ -108,14 +109,18 @@ class Nouns:
     def mean(self, noun: str) -> tuple[int, ...]:
         """The synsets that a noun means, plural or not; most frequent first, none if unknown.
 
-        If no lemma is spelt so, one that differs by blanks, hyphens or full stops will do.
+        Only if no lemma is spelt so, it is taken as a plural: gas is none of Ga. If no lemma is
+        spelt so either, one that differs by blanks, hyphens or full stops will do.
         """
-        candidates = forms(noun, self._exceptions)
-        found = [sense for form in candidates for sense in self.senses_of(form)]
-        if not found:
-            alike = (lemma for form in candidates for lemma in self._joined.get(joined(form), ()))
-            found = [sense for lemma in alike for sense in self.senses_of(lemma)]
-        return tuple(dict.fromkeys(found))
+        spelt = forms(noun, self._exceptions)
+        alike = ([lemma for form in some for lemma in self._alike(form)] for some in spelt)
+        for lemmas in chain(spelt, alike):
+            if found := [sense for lemma in lemmas for sense in self.senses_of(lemma)]:
+                return tuple(dict.fromkeys(found))
+        return ()
+
+    def _alike(self, form: str) -> tuple[str, ...]:
+        return self._joined.get(joined(form), ())
 
     def senses_of(self, lemma: str) -> tuple[int, ...]:
         """The synsets that a lemma means."""
@@ -163,16 +168,19 @@ class Nouns:
     def _joined(self) -> dict[str, tuple[str, ...]]:
         """The lemmas by what is left when their parts are joined."""
         found: dict[str, tuple[str, ...]] = {}
-        for lemma, key in zip(
+        for lemma, left in zip(
             self.lemmas.split("\n"), joined(self.lemmas).split("\n"), strict=True
         ):
-            found[key] = (*found.get(key, ()), lemma)
+            found[left] = (*found.get(left, ()), lemma)
         return found
 
     @cached_property
     def _exceptions(self) -> dict[str, tuple[str, ...]]:
-        lines = [line.split() for line in self.exceptions.splitlines()]
-        return {line[0]: tuple(line[1:]) for line in lines if line}
+        """The singulars of a plural, by its `key`."""
+        found: dict[str, tuple[str, ...]] = {}
+        for line in filter(None, map(str.split, self.exceptions.splitlines())):
+            found[key(line[0])] = (*found.get(key(line[0]), ()), *line[1:])
+        return found
 
 
 def frequencies(text: str, offsets: Array, name: str) -> Array:
@@ -200,10 +208,10 @@ def frequencies(text: str, offsets: Array, name: str) -> Array:
             raise _unreadable(name, number) from error
         if root == ["ROOT"]:
             whole += counts[row]
-    if not (whole > 0 and counts.min() >= 0 and counts.max() <= whole):
+    if not (0 < whole < np.inf and counts.min() >= 0 and counts.max() <= whole):
         raise InvalidInput(
             f"{name} holds no counts: they must be between zero and the count of the roots, which "
-            f"are marked as ROOT."
+            f"are marked as ROOT, and finite."
         )
     return counts / whole
 

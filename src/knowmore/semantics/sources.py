@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import final
 
 from knowmore.datasets import find
-from knowmore.errors import InvalidInput, MissingData
+from knowmore.errors import InvalidInput, InvalidType, MissingData
 
 ARCHIVE = "wordnet30_nouns.tar.xz"
 DEBIAN = Path("/usr/share/wordnet")
@@ -36,6 +36,10 @@ class Source:
     @classmethod
     def of(cls, path: str | os.PathLike[str] | None = None) -> Source:
         """What is at `path`: a folder or a tar archive, compressed or not. None: look around."""
+        if not isinstance(path, str | os.PathLike | None):
+            raise InvalidType(
+                f"path={path!r} is of type {type(path).__name__}. Name a folder or an archive."
+            )
         found = locate() if path is None else Path(path)
         try:
             if found.is_dir():

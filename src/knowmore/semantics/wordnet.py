@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from operator import index
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal, final, get_args
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.semantics.information import DEFAULT, information_content
+from knowmore.semantics.information import DEFAULT, INTRINSIC, information_content
 from knowmore.semantics.noun_cache import read
 from knowmore.semantics.nouns import Nouns
 from knowmore.semantics.sources import Source
@@ -71,21 +71,29 @@ class WordNet:
         cls,
         path: str | os.PathLike[str] | None = None,
         *,
-        information: str | os.PathLike[str] = DEFAULT,
+        information: str | os.PathLike[str] | None = None,
         meanings: Mapping[str, str] | None = None,
     ) -> WordNet:
         """Read the database in the folder or tar archive `path`.
 
         Without a path it is looked for among the data sets (KNOWMORE_DATA) and where Debian's
         package wordnet-base puts it. `information` names counts that came with it, such as
-        "ic-brown", a file of counts, or "intrinsic": by the hierarchy alone. `meanings` says which
-        synsets names stand for; see `CLASS_MEANINGS`. The second time is faster: there is a cache.
+        "ic-brown", a file of counts, or "intrinsic": by the hierarchy alone. None is Brown's,
+        "ic-brown-resnik-add1", if they came along, else intrinsic. `meanings` says which synsets
+        names stand for; see `CLASS_MEANINGS`. The second time is faster: there is a cache.
         """
+        if not isinstance(meanings, Mapping | None):
+            raise InvalidType(
+                f"meanings is a {type(meanings).__name__}. Give a dict of names and synsets."
+            )
         nouns = read(Source.of(path))
+        if information is None:
+            information = DEFAULT if DEFAULT in nouns.frequencies else INTRINSIC
         content = information_content(nouns, information)
         found = _frozen(nouns, os.fspath(information), content, meanings or {})
         for name, synset in found.meanings.items():
-            if not found._synset(synset):
+            _check_name(name)
+            if not isinstance(synset, str) or not found._synset(synset):
                 raise InvalidInput(
                     f"meanings says that {name!r} is {synset!r}, but WordNet has no such synset. "
                     f"Synsets are named as in 'dog.n.01'; synsets(noun) lists those of a noun."
@@ -295,10 +303,8 @@ def _listed(names: Iterable[str]) -> list[str]:
 def _count(k: int | None, most: int) -> int:
     if k is None:
         return most
-    try:
-        number = index(k)
-    except TypeError as error:
-        raise InvalidType(f"k={k!r} must be a whole number.") from error
-    if not 1 <= number <= most:
+    if not isinstance(k, Integral) or isinstance(k, bool):
+        raise InvalidType(f"k={k!r} must be a whole number.")
+    if not 1 <= k <= most:
         raise InvalidInput(f"k={k} must be between 1 and the number of names, {most}.")
-    return number
+    return int(k)

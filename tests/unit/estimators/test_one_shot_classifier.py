@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,7 @@ from tolerance import assert_rounded, assert_solves
 
 from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
 from knowmore.errors import NotPositiveDefinite
-from knowmore.kernels import On, Task
+from knowmore.kernels import On, Task, corner
 from knowmore.linalg import cholesky
 from knowmore.models.oneshot import LEVELS
 from knowmore.models.oneshot_criteria import CRITERIA, average_precision, log_predictive
@@ -94,6 +95,53 @@ def test_the_second_class_is_the_positive_one():
     )
 
 
+def assert_turned_round(one, other):
+    """Is `one` what `other` is, but that its positive class is the first of the two?"""
+    assert (one.support_, one.rho_, one.noise_) == (other.support_, other.rho_, other.noise_)
+    assert tuple(one.ranking_) == tuple(other.ranking_)
+    np.testing.assert_array_equal(one.decision_function(X), -other.decision_function(X))
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X)[:, ::-1])
+    for groups in None, np.arange(len(one.ids_)) // 2:
+        mine, theirs = one.leave_one_out(groups), other.leave_one_out(groups)
+        np.testing.assert_array_equal(mine.scores, theirs.scores[:, ::-1])
+        np.testing.assert_array_equal(mine.variance, theirs.variance)
+    hits = one.predict(X) == one.classes_[0]
+    np.testing.assert_array_equal(hits, other.predict(X) == other.classes_[1])
+    assert one.residual() == other.residual()
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_class_is_positive_if_it_is_named_though_it_sorts_first(criterion):
+    inputs, y, supports = scene(2)
+    words = {"criterion": criterion, "noise": 0.01}
+    labels = np.where(y == "okapi", "accordion", "background")
+    one = OneShotClassifier(KERNEL, supports, name="accordion", **words).fit(inputs, labels)
+    other = OneShotClassifier(KERNEL, supports, name="okapi", **words).fit(inputs, y)
+    assert one.classes_.tolist() == ["accordion", "background"]
+    assert_turned_round(one, other)
+    # The support's examples count as those of the class that is named.
+    pooled = OneShotClassifier(KERNEL, supports, search=1.0, noise=1e-6, name="accordion")
+    helped = pooled.fit(inputs, labels)
+    assert (helped.predict(supports[helped.support_]) == "accordion").all()
+    # So it stays after edits.
+    for clf, name in (one, "accordion"), (other, "okapi"):
+        clf.add(X[5:7] + 0.1, [name, "background"])
+        clf.relabel([1], ["background"]).remove([9])
+    assert_turned_round(one, other)
+
+
+def test_a_name_that_is_no_label_leaves_the_second_class_positive():
+    plain = OneShotClassifier(KERNEL, SUPPORTS).fit(X, Y)
+    for name in "okapi", "Okapia johnstoni":
+        named = OneShotClassifier(KERNEL, SUPPORTS, name=name).fit(X, Y)
+        np.testing.assert_array_equal(named.decision_function(X), plain.decision_function(X))
+    # A label that goes and comes with the edits, as for a fresh fit.
+    named = OneShotClassifier(KERNEL, SUPPORTS, name="ape").fit(X, Y)
+    want = OneShotClassifier(KERNEL, SUPPORTS, name="ape").fit(X, np.where(Y == "okapi", "ape", Y))
+    named.relabel([0], ["ape"])
+    np.testing.assert_array_equal(named.decision_function(X), want.decision_function(X))
+
+
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("search", ["grid", "golden"])
 def test_every_criterion_and_search_can_be_asked_for(criterion, search):
@@ -117,6 +165,38 @@ def test_without_transfer_it_is_independent_learning():
         assert_rounded(clf.predict_proba(X), plain.predict_proba(X), 100 * np.linalg.cond(K))
 
 
+@pytest.mark.parametrize("noise", ["adaptive", 0.0])
+def test_with_rho_zero_it_is_as_without_supports(noise):
+    """Even if they hold examples twice, or the target's."""
+    supports = SUPPORTS | {"twins": X[[3, 3, 5]]}
+    zero = OneShotClassifier(KERNEL, supports, search=0.0, noise=noise).fit(X, Y)
+    none = OneShotClassifier(KERNEL, {}, noise=noise).fit(X, Y)
+    for clf in zero, none:
+        clf.add(X[:2] + 0.1, ["okapi", "background"])
+    assert zero.noise_ == none.noise_ == 0
+    assert tuple(zero.ranking_) == tuple(none.ranking_) == ()
+    assert list(zero.supports_) == list(supports)
+    np.testing.assert_array_equal(zero.decision_function(X), none.decision_function(X))
+    np.testing.assert_array_equal(zero.leave_one_out().scores, none.leave_one_out().scores)
+
+
+def test_a_fixed_rho_is_judged_by_itself():
+    """An example of both tasks is no twin of itself if the tasks have but half in common."""
+    supports = {"both": X[[3, 5]]}
+    clf = OneShotClassifier(KERNEL, supports, search=0.5, noise=0.0).fit(X, Y)
+    kernel, inputs, y, K = both_tasks(clf)
+    q = np.insert(X + 0.1, 3, 0, axis=1)
+    want = oracle.scores(kernel, 0.0, inputs, y, q)
+    scores = clf.decision_function(X + 0.1)[:, None]
+    assert_solves(scores, want, K, y, left=kernel(inputs, q))
+    assert OneShotClassifier(KERNEL, supports, search=0.5).fit(X, Y).noise_ == 0
+    assert OneShotClassifier(KERNEL, supports).fit(X, Y).noise_ > 0
+    with pytest.raises(NotPositiveDefinite, match="not positive definite at rho = 1: its example"):
+        OneShotClassifier(KERNEL, supports, noise=0.0).fit(X, Y)
+    with pytest.raises(NotPositiveDefinite, match=r"at rho = 0\.5: its example 1 adds nothing"):
+        OneShotClassifier(KERNEL, {"x": X[[3, 3]] + 9}, search=0.5, noise=0.0).fit(X, Y)
+
+
 def test_with_rho_one_the_examples_are_pooled():
     clf = fitted(3, search=1.0, noise=0.1)
     assert clf.rho_ == 1.0
@@ -132,10 +212,13 @@ def test_with_rho_one_the_examples_are_pooled():
 def test_the_ranking_is_shown_and_is_a_table():
     ranking = fitted().ranking_
     assert len(ranking) == 3
-    assert repr(ranking).splitlines()[0] == "support      rho     ap     lpp"
-    assert (
-        repr(ranking).splitlines()[1].startswith(f"{ranking[0].support:10}  {ranking[0].rho:.2f}")
-    )
+    head, first, *_ = lines = repr(ranking).splitlines()
+    assert head.split() == ["support", "rho", "ap", "lpp"]
+    assert first.startswith(f"{ranking[0].support:10}  {ranking[0].rho:.2f}")
+    assert len({len(line) for line in lines}) == 1
+    lines = repr(fitted(criterion="likelihood").ranking_).splitlines()
+    assert lines[0].split()[2] == "likelihood"
+    assert len({len(line) for line in lines}) == 1
     table = ranking.to_pandas()
     assert isinstance(table, pd.DataFrame)
     assert table.to_numpy().tolist() == [list(one) for one in ranking]
@@ -173,6 +256,21 @@ def test_noise_comes_and_goes_with_twins(scale):
     assert clf.remove_support("twins").noise_ == 0
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_can_only_just_be_factorised_is_given_noise(seed):
+    """So smooth a kernel leaves rounding alone to say if zero will do, in any order of rows."""
+    rng = np.random.default_rng(seed)
+    inputs, supports = rng.normal(size=(16, 2)), {"one": rng.normal(size=(8, 2))}
+    make = partial(OneShotClassifier, None, supports)
+    clf = make().set_params(kernel=RBF(4.0)).fit(inputs, np.arange(16) < 2)
+    for _ in range(4):
+        added = clf.add(rng.normal(size=(2, 2)), [False, False])
+        clf.predict(inputs)
+        clf.remove(added[:1])
+        assert_equal_models(clf, batch(make, clf), inputs + 0.1)
+    assert_rounded(clf.noise_, LEVELS[1])
+
+
 def test_without_noise_twins_are_refused():
     clf = fitted(noise=0)
     before = clf.decision_function(X)
@@ -185,7 +283,8 @@ def test_without_noise_twins_are_refused():
     with pytest.raises(NotPositiveDefinite) as caught:
         clf.add(SUPPORTS["wrench"][3:4], ["background"])
     assert said in str(caught.value)
-    with pytest.raises(NotPositiveDefinite, match="its example 2 adds nothing"):
+    own = r"its example 2 adds nothing\. Of its own, example 0 is nearest to it \(correlation 1\)"
+    with pytest.raises(NotPositiveDefinite, match=own):
         clf.add_support("twins", SUPPORTS["wrench"][[0, 1, 0]] + 0.5)
     with pytest.raises(NotPositiveDefinite, match="Example 5 has the very same features"):
         clf.add(X[5:6], ["background"])
@@ -203,6 +302,13 @@ def test_a_kernel_that_no_noise_mends():
     clf = OneShotClassifier(kernel, {})
     with pytest.raises(NotPositiveDefinite, match="even with a noise as large as the examples'"):
         clf.fit([[0.0], [1.0]], [0, 1])
+    assert not clf.__sklearn_is_fitted__()
+
+
+def test_a_kernel_that_is_zero_on_all_examples():
+    clf = OneShotClassifier(DotProduct(0.0), {})
+    with pytest.raises(NotPositiveDefinite, match="a variance of 0 in the mean, but that must be"):
+        clf.fit([[0.0], [0.0]], [0, 1])
     assert not clf.__sklearn_is_fitted__()
 
 
@@ -351,6 +457,48 @@ def test_threads_lose_neither_examples_nor_supports():
     assert_equal_models(clf, batch(make, clf), X)
 
 
+def test_a_support_is_built_on_the_model_that_is_there():
+    """Another thread fits anew, with another kernel and width, while one is being added."""
+    refits = [(RBF(0.7), X[:, :2])]
+
+    def kernel(A, B):
+        if refits and len(B) == 4:
+            other, inputs = refits.pop()
+            clf.set_params(kernel=other, supports={}).fit(inputs, Y)
+        return KERNEL(A, B)
+
+    clf = OneShotClassifier(kernel, {}, noise=0.1).fit(X, Y)
+    with pytest.raises(KnowmoreError, match="X has 3 features, but OneShotClassifier is expecting"):
+        clf.add_support("late", X[:4] + 0.5)
+    assert clf.supports_ == {}
+    refits.append((RBF(0.7), X))
+    clf.set_params(kernel=kernel).fit(X, Y)
+    clf.add_support("late", X[:4] + 0.5)
+    assert refits == []
+    (late,) = clf.model_.supports
+    np.testing.assert_array_equal(late.K, corner(RBF(0.7), X[:4] + 0.5))
+
+
+def test_a_pickle_holds_nothing_of_a_support_that_was_removed():
+    clf = fitted()
+    secret = SUPPORTS["wrench"]
+    assert secret.tobytes() in pickle.dumps(clf)
+    clf.remove_support("wrench").add_support("crab", X[:3] - 2)
+    assert secret.tobytes() not in pickle.dumps(clf)
+    for copy in pickle.loads(pickle.dumps(clf)), deepcopy(clf):
+        assert list(copy.supports) == list(copy.supports_) == list(clf.supports_)
+        np.testing.assert_array_equal(copy.decision_function(X), clf.decision_function(X))
+        # What a pickle holds is what another fit begins with.
+        again = copy.fit(X, Y)
+        np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
+    # Under an old name, too, only what is held.
+    clf.add_support("wrench", secret + 1)
+    assert secret.tobytes() not in pickle.dumps(clf)
+    # What the user gave is the user's.
+    assert list(clf.supports) == list(SUPPORTS)
+    assert list(pickle.loads(pickle.dumps(clone(clf))).supports) == list(SUPPORTS)
+
+
 def test_it_is_cloned_pickled_and_cross_validated():
     clf = fitted(6).add_support("crab", X[:3] - 2)
     copy = pickle.loads(pickle.dumps(clf))
@@ -373,6 +521,18 @@ def test_tables_bring_their_names():
         clf.add_support("x", pd.DataFrame(X, columns=["a", "b", "d"]))
 
 
+def test_supports_in_arrays_beside_a_table():
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    clf = OneShotClassifier(KERNEL, SUPPORTS).fit(table, Y)
+    clf.add_support("x", (X[:4] + 0.3).tolist())
+    plain = fitted().add_support("x", X[:4] + 0.3)
+    assert clf.support_ == plain.support_
+    for name, S in plain.supports_.items():
+        np.testing.assert_array_equal(clf.supports_[name], S)
+    with pytest.raises(KnowmoreError, match="The support 'y' cannot be used: X has 2 features"):
+        clf.add_support("y", X[:, :2])
+
+
 # -- names ---------------------------------------------------------------------------------------
 
 
@@ -392,6 +552,21 @@ def test_names_leave_some_supports_to_choose_from():
     clf.add(X[:1] + 0.1, ["okapi"])
     assert len(clf.ranking_) == 2
     assert len(preselecting(3).ranking_) == 3
+
+
+def test_parameters_count_from_the_next_fit_on():
+    clf = preselecting(1)
+    clf.set_params(preselect=3, semantics=None, name="crab", unknown="raise", criterion="lpp")
+    clf.set_params(search=0.0, noise=7.0)
+    clf.add_support("crab", X[:4] + 2).remove_support("gerenuk")
+    clf.add(X[:1] + 0.1, ["okapi"])
+    want = preselecting(1).add_support("crab", X[:4] + 2).remove_support("gerenuk")
+    want.add(X[:1] + 0.1, ["okapi"])
+    assert tuple(clf.ranking_) == tuple(want.ranking_)
+    assert clf.ranking_.criterion == "ap"
+    assert clf.noise_ == want.noise_
+    with pytest.raises(KnowmoreError, match="preselect=3 needs to know which names are similar"):
+        clf.fit(X, Y)
 
 
 def test_names_that_are_not_known_are_an_error_if_asked_so():

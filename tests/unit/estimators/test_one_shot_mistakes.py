@@ -17,6 +17,13 @@ class Inventor:
         return ["unicorn"]
 
 
+class Silent:
+    """Gives no names at all."""
+
+    def most_similar(self, name, names, k=None, *, unknown="raise"):
+        return []
+
+
 def one_shot(supports=SUPPORTS, **words):
     return OneShotClassifier(KERNEL, supports, **words)
 
@@ -75,6 +82,22 @@ FIRST = {
     "half a name": (
         one_shot(preselect=1.5, semantics=ByLength(), name="okapi"),
         "preselect=1.5 must be a whole number, or None.",
+    ),
+    "a truth for a number": (
+        one_shot(preselect=True, semantics=ByLength(), name="okapi"),
+        "preselect=True must be a whole number, or None.",
+    ),
+    "a name of the target that is no text": (
+        one_shot(name=0),
+        "name=0, but a name is text. Give one, or None.",
+    ),
+    "an unknown way with names that are not asked for": (
+        one_shot(unknown="foo"),
+        "unknown='foo' is not known. Choose one of 'raise', 'keep'.",
+    ),
+    "semantics that has nothing to say": (
+        one_shot(preselect=2, semantics=Silent(), name="okapi"),
+        "semantics was asked for the 2 of 3 names most similar to 'okapi', and gave none.",
     ),
     "no semantics": (
         one_shot(preselect=1, name="okapi"),

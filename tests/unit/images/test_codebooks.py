@@ -259,7 +259,7 @@ def test_other_kinds_and_versions_are_told(tmp_path, monkeypatch):
     KMeansCodebook(12).fit(PICTURES).save(path)
     with pytest.raises(ValueError, match=r"a KMeansCodebook of version 1, but a ForestCodebook of"):
         ForestCodebook.load(path)
-    monkeypatch.setattr("knowmore.images.saving.VERSION", 2)
+    monkeypatch.setattr("knowmore.files.VERSION", 2)
     with pytest.raises(ValueError, match=r"of version 1, but a KMeansCodebook of version 2 is"):
         KMeansCodebook.load(path)
     with pytest.raises(ValueError, match=r"The file '.*none.npz' does not exist"):

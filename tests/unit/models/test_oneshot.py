@@ -42,10 +42,10 @@ class Tasks:
         same = task[:, None] == task
         return self.kernel(X) * np.where(same, 1.0, rho) + self.noise * np.eye(len(X))
 
-    def pair(self):
+    def pair(self, rho=1.0):
         target = Side.of(self.kernel(self.X_T), self.y_target, self.noise)
         support = Side.of(self.kernel(self.X_S), self.y_support, self.noise)
-        return Pair.of(target, support, self.kernel(self.X_T, self.X_S))
+        return Pair.of(target, support, self.kernel(self.X_T, self.X_S), rho)
 
     def swapped(self):
         return Tasks(self.kernel, self.noise, self.X_S, self.y_support, self.X_T, self.y_target)
@@ -319,6 +319,16 @@ def test_an_example_in_both_tasks_without_noise(shape):
     assert error.value.row == shape[0] + 4
 
 
+@pytest.mark.parametrize("shape", [(20, 6), (6, 20)])
+def test_an_example_in_both_tasks_is_one_only_at_rho_one(shape):
+    case = tasks(*shape, noise=0.0)
+    case.X_S[4] = case.X_T[3]
+    one = case.pair(0.9)
+    K, y = case.matrix(0.9), case.y[:, None]
+    got = both(Pair.coefficients, one, 0.9)[:, None]
+    assert_solves(got, np.linalg.solve(K, y), K, y)
+
+
 def blocks(case):
     return case.kernel(case.X_T), [(case.kernel(case.X_T, case.X_S), case.kernel(case.X_S))]
 
@@ -328,6 +338,46 @@ def factorise(K, supports, noise):
     for C, B in supports:
         target.factor.append(C, B + noise * np.eye(len(B)))
         Pair.of(target, Side.of(B, np.ones(len(B)), noise), C)
+
+
+@every_case
+def test_pivots_are_those_of_rows_that_come_last(case):
+    """Whatever the order, no row has a smaller one."""
+    pair = case.pair()
+    rng = np.random.default_rng(2)
+    for rho in (0.0, 0.77, 1.0):
+        K = case.matrix(rho)
+        variance = pair.pivots(rho) * np.diagonal(K)
+        last = np.empty(len(K))
+        for i in range(len(K)):
+            order = np.append(np.delete(np.arange(len(K)), i), i)
+            last[i] = np.linalg.cholesky(K[np.ix_(order, order)])[-1, -1] ** 2
+        assert_solves(np.diag(variance), np.diag(last), K, np.eye(len(K)), left=K)
+        order = rng.permutation(len(K))
+        L = np.linalg.cholesky(K[np.ix_(order, order)])
+        assert (np.diagonal(L) ** 2 > (1 - tolerance(K)) * variance[order]).all()
+    alone = Side.of(case.kernel(case.X_T), case.y_target, case.noise)
+    n = len(case.X_T)
+    assert_rounded(alone.pivots, pair.pivots(0.0)[:n], 4 * n)
+    assert_rounded(alone.diagonal, np.diagonal(case.matrix(0.0))[:n], 4 * n)
+
+
+def test_noise_is_added_where_zero_only_just_succeeds():
+    """A twin but for a hair: the pivot decides, in the target, in a support and between them."""
+    hair, near, apart = 1e-3, 1e-5, np.array([[3.0]])
+
+    def close(distance):
+        return np.array([[0.0], [distance]])
+
+    kernel = RBF(1.0)
+    for distance, want in (hair, 0.0), (near / 2, LEVELS[1]):
+        # 1 - exp(-d^2) of the variance is left.
+        X = close(distance)
+        for T, S in (X, apart), (apart, X), (X[:1], X[1:]):
+            K, B = kernel(T), kernel(S)
+            factorise(K, [(kernel(T, S), B)], 0.0)
+            assert sound_noise(K, [(kernel(T, S), B)]) == want
+        assert sound_noise(kernel(X), []) == want
 
 
 def test_no_noise_is_added_where_none_is_needed():
@@ -365,3 +415,5 @@ def test_one_noise_serves_the_most_difficult_support():
 def test_a_matrix_that_no_noise_mends():
     with pytest.raises(NotPositiveDefinite, match="at row 1, even with a noise as large as"):
         sound_noise(np.array([[1.0, 5.0], [5.0, 1.0]]), [])
+    with pytest.raises(NotPositiveDefinite, match="a variance of 0 in the mean, but that must be"):
+        sound_noise(np.zeros((2, 2)), [])

@@ -60,6 +60,20 @@ def test_published_values(a, b, value):
     assert f"{brown.resnik(f'{a}.n.01', f'{b}.n.01'):.4f}" == value
 
 
+@pytest.mark.parametrize(
+    ("name", "others"), [("gas", "ga"), ("species", "specie"), ("glasses", "glass")]
+)
+def test_a_noun_is_no_plural_of_another(wordnet, name, others):
+    meant = {synset.name for synset in wordnet.synsets(name)}
+    assert meant
+    assert not meant & {synset.name for synset in wordnet.synsets(others)}
+
+
+def test_exceptions_are_found_with_blanks_or_hyphens(wordnet):
+    for name in "men of war", "men-of-war", "man of war":
+        assert wordnet.synsets(name) == wordnet.synsets("man-of-war")
+
+
 def test_it_is_whole(wordnet):
     assert len(wordnet.nouns) == 82115
     assert wordnet.hypernyms("entity.n.01") == ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -210,3 +212,9 @@ def test_nobody_at_home_is_no_error(tmp_path, monkeypatch):
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert gloss(SMALL.write(tmp_path / "wordnet")) == "it barks"
+
+
+def test_pictures_are_none_of_its_business():
+    code = "import sys, knowmore.semantics; print([m for m in sys.modules if 'images' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -30,8 +30,13 @@ SMALL = Small(
         Entry(["mouse"], [ANIMAL]),
         Entry(["Snoopy"], instances=[DOG]),
         Entry(["left-handed_spanner"], [TOOL], met=0),
+        Entry(["gas", "gases"], [ENTITY], met=0),
+        Entry(["Ga"], [ENTITY], met=0),
+        Entry(["men"], [ENTITY], met=0),
+        Entry(["man"], [ENTITY], met=0),
+        Entry(["man-of-war"], [TOOL], met=0),
     ],
-    exceptions="mice mouse\n",
+    exceptions="mice mouse\nmen man\nmen-of-war man-of-war\n",
     senses={"crane": [HOIST, CRANE]},
 )
 
@@ -66,6 +71,13 @@ def wordnet(tmp_path):
         ("mice", ["mouse.n.01"]),
         ("hoisting machines", ["hoisting_machine.n.01"]),
         ("left handed spanner", ["left-handed_spanner.n.01"]),
+        # A noun as it is written is no plural of another, unless the exceptions say so too.
+        ("gas", ["gas.n.01"]),
+        ("gases", ["gas.n.01"]),
+        ("men", ["men.n.01", "man.n.01"]),
+        ("men of war", ["man-of-war.n.01"]),
+        ("Men-of-war", ["man-of-war.n.01"]),
+        ("hoisting-men", []),
         ("crane.n.00", []),
         ("crane.n.03", []),
         ("gnu", []),
@@ -260,6 +272,7 @@ def test_unknown_names_are_kept_if_asked(wordnet):
         (("dog", ["cat"], 2), InvalidInput, "k=2 must be between 1 and the number of names, 1."),
         (("dog", ["cat"], 0), InvalidInput, "k=0 must be between 1 and the number of names, 1."),
         (("dog", ["cat"], 1.0), InvalidType, "k=1.0 must be a whole number."),
+        (("dog", ["cat"], True), InvalidType, "k=True must be a whole number."),
         (("dog", "cat"), InvalidType, "names='cat' must be a list of names: ['cat']."),
         (
             ("dog", ["cat", "pet", "cat"]),
@@ -292,7 +305,7 @@ def test_it_is_a_value(tmp_path):
     meanings = {"Rex": "dog.n.01"}
     wordnet = loaded(tmp_path, meanings=meanings)
     assert deepcopy(wordnet) is wordnet
-    assert repr(wordnet) == "WordNet(11 synsets, information='ic-small', 1 meanings)"
+    assert repr(wordnet) == "WordNet(16 synsets, information='ic-small', 1 meanings)"
     meanings["Rex"] = "cat.n.01"
     assert wordnet.synsets("Rex")[0].name == "dog.n.01"
     with pytest.raises(ValueError, match="read-only"):
@@ -320,6 +333,32 @@ def test_meanings_must_exist(tmp_path):
         loaded(tmp_path, meanings={"Rex": "dog.n.02"})
 
 
+@pytest.mark.parametrize(
+    ("words", "error", "told"),
+    [
+        ({"meanings": {"a": 3}}, InvalidInput, "meanings says that 'a' is 3, but WordNet has no"),
+        ({"meanings": {3: "dog.n.01"}}, InvalidType, "3 is no name: it is of type int."),
+        ({"meanings": ["a"]}, InvalidType, "meanings is a list. Give a dict of names and synsets."),
+        ({"information": 3}, InvalidType, "information=3 is of type int. Give the name of counts,"),
+        ({"path": 3}, InvalidType, "path=3 is of type int. Name a folder or an archive."),
+    ],
+)
+def test_what_cannot_be_loaded_is_told(tmp_path, words, error, told):
+    with pytest.raises(error, match=f"^{re.escape(told)}"):
+        WordNet.load(**{"path": SMALL.write(tmp_path / "wordnet")} | words)
+
+
+def test_without_browns_counts_the_hierarchy_tells(tmp_path):
+    """As with Debian's package, which has no counts."""
+    folder = SMALL.write(tmp_path / "wordnet")
+    wordnet = WordNet.load(folder)
+    assert repr(wordnet) == "WordNet(16 synsets, information='intrinsic')"
+    (folder / "ic" / "ic-small.dat").rename(folder / "ic" / "ic-brown-resnik-add1.dat")
+    counted = WordNet.load(folder)
+    assert repr(counted) == "WordNet(16 synsets, information='ic-brown-resnik-add1')"
+    np.testing.assert_array_equal(counted.content, loaded(tmp_path).content)
+
+
 def test_absent_counts_are_told(tmp_path):
     words = (
         "information='ic-brown-resnik-add1' is neither among the counts that came with this "
@@ -327,7 +366,7 @@ def test_absent_counts_are_told(tmp_path):
         "needs the hierarchy alone."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
-        WordNet.load(SMALL.write(tmp_path / "wordnet"))
+        loaded(tmp_path, information="ic-brown-resnik-add1")
 
 
 # -- damaged files -------------------------------------------------------------------------------
@@ -344,6 +383,7 @@ def test_absent_counts_are_told(tmp_path):
         ("ic-small.dat", "1740n", "1741n", "Line 2 of ic-small.dat counts '1741n', but"),
         ("ic-small.dat", " ROOT", "", "ic-small.dat holds no counts: they must be between zero"),
         ("ic-small.dat", "1740n ", "1740n -", "ic-small.dat holds no counts: they must be between"),
+        ("ic-small.dat", "1740n 19", "1740n inf", "ic-small.dat holds no counts: they must be"),
         ("ic-small.dat", "1740n ", "1740n x", "Line 2 of ic-small.dat is not as WordNet writes"),
     ],
 )

@@ -1,4 +1,7 @@
-"""Arrays and settings in one .npz file: no pickle, so that reading a file runs no code."""
+"""Where caches belong; and arrays and settings in one .npz file.
+
+No pickle, so that reading a file runs no code.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,12 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
+
+
+def user_folder() -> Path:
+    """Where caches belong: $XDG_CACHE_HOME/knowmore, or else ~/.cache/knowmore."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (named if named.is_absolute() else Path.home() / ".cache") / "knowmore"
 
 
 def save(
