@@ -132,7 +132,10 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> O
     return OneShot(
         tuple(outcome for one in found for outcome in one.outcomes),
         sizes={plan.source: plan.sizes for plan in plans},
-        others={one.source: one.others for one in found},
+        others={
+            plan.source: min(one.others for one in found if one.source == plan.source)
+            for plan in plans
+        },
         noises={
             plan.source: tuple(sorted({one.noise for one in found if one.source == plan.source}))
             for plan in plans

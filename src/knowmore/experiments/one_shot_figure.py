@@ -109,10 +109,12 @@ def _draw_preselection(ax: Axes, result: OneShot) -> None:
     values = np.array([result.values(THINGS, 1, way) for way in ways])
     alone = result.values(THINGS, 1, INDEPENDENT)
     lost = values[-1].mean(axis=1) <= alone.mean(axis=1)
-    shown = np.array(result.tasks(THINGS)) == _SHOWN
+    tasks = np.array(result.tasks(THINGS))
+    shown = tasks == _SHOWN
+    losers = tasks[lost][0] if lost.sum() == 1 else f"{lost.sum()} tasks"
     lines = (
         (np.ones(len(lost), dtype=bool), f"all {len(lost)} tasks", BLUE, "o"),
-        (lost, f"the {lost.sum()} that lose without WordNet", VERMILION, "s"),
+        (lost, f"{losers}, loss without WordNet", VERMILION, "s"),
         (shown, _SHOWN, PURPLE, "^"),
     )
     places = np.arange(len(ways))
@@ -136,7 +138,7 @@ def _draw_preselection(ax: Axes, result: OneShot) -> None:
     ax.set_ylabel("mean average precision (%)")
     ax.set_title("One picture; dotted: independent")
     quiet_axes(ax)
-    ax.legend(frameon=False, loc="best", fontsize="small")
+    _legend_below(ax)
 
 
 def _draw_criteria(ax: Axes, result: OneShot) -> None:
@@ -162,9 +164,7 @@ def _draw_criteria(ax: Axes, result: OneShot) -> None:
     quiet_axes(ax)
     ax.grid(visible=False, axis="y")
     ax.margins(x=0.12)
-    ax.legend(
-        frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=3, fontsize="small"
-    )
+    _legend_below(ax)
 
 
 def _draw_tasks(ax: Axes, result: OneShot) -> None:
@@ -193,3 +193,9 @@ def _draw_tasks(ax: Axes, result: OneShot) -> None:
     ax.grid(visible=False, axis="x")
     ax.set_ylim(0, 110)
     ax.legend(frameon=False, loc="upper center", ncols=3)
+
+
+def _legend_below(ax: Axes) -> None:
+    ax.legend(
+        frameon=False, loc="upper center", bbox_to_anchor=(0.45, -0.12), ncols=3, fontsize="small"
+    )

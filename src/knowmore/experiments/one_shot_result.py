@@ -101,7 +101,7 @@ class OneShot:
     """All outcomes, and what they rest on, by source.
 
     sizes : how many pictures are learnt
-    others : how many of the background are tested
+    others : how many of the background are tested, at least
     noises : each that a split needed
     supports : how many there are to choose from in Caltech-101
     """
