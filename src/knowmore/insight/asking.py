@@ -22,12 +22,16 @@ _FACES: dict[type, tuple[str, ...]] = {
 }
 
 
-def asked(estimator: Any, *kinds: type[Any]) -> Any:
-    """The frozen model behind a fitted estimator, one of these kinds, ready for a question."""
+def asked(estimator: Any, *kinds: type[Any], classes: bool = False) -> Any:
+    """The frozen model behind a fitted estimator, one of these kinds, ready for a question.
+
+    classes : only classifiers can be asked; what to say to others of that kind is `of_classes`'s
+    """
     name = type(estimator).__name__
     model = getattr(type(estimator), "model_", None) and estimator.model_
     if not isinstance(model, kinds):
-        *most, last = (face for kind in kinds for face in _FACES[kind])
+        known = (face for kind in kinds for face in _FACES[kind])
+        *most, last = (face for face in known if not (classes and face.endswith("Regressor")))
         faces = f"{', '.join(most)} or {last}" if most else last
         raise InvalidType(
             f"This question is for a fitted {faces}, but it was put to an object of type {name}."
@@ -70,6 +74,17 @@ def inputs(estimator: Any, X: Any, name: str = "X") -> Array:
     if shape[:1] == (0,):
         raise InvalidInput(f"{name} is empty. Give at least one row to ask about.")
     return np.asarray(estimator._inputs(X, reset=False))
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Random numbers from a seed."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"random_state={random_state!r} is no seed. Give a whole number that is not below "
+            f"zero, or None."
+        ) from error
 
 
 def of_classes(estimator: Any, asking: str, instead: str) -> None:

@@ -8,6 +8,7 @@ aside for it: leave-one-out has a verdict on every example by a model that never
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -41,7 +42,8 @@ class Calibrated:
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
-        self._known = _of_now(estimator)
+        self._known: tuple[weakref.ref[GP], float] | None = None
+        self._now()
 
     @property
     def temperature(self) -> float:
@@ -64,19 +66,31 @@ class Calibrated:
         return class_probabilities(gp.mean(X), gp.variance(X), temperature)
 
     def _now(self) -> tuple[GP, float]:
+        """The model of now and its temperature. A model of before is not kept alive for it."""
+        gp: GP = asked(self.estimator, GP, classes=True)
+        of_classes(self.estimator, "Calibration", "predict_variance()")
         known = self._known
-        if known[0] is not asked(self.estimator, GP):
-            self._known = known = _of_now(self.estimator)
-        return known
+        if known is None or known[0]() is not gp:
+            classes = np.searchsorted(gp.targets.names, gp.examples.labels)
+            temperature = best_temperature(log_chances(*unseen(gp)), classes)
+            self._known = known = weakref.ref(gp), temperature
+        return gp, known[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies, which find the temperature anew."""
+        return {"estimator": self.estimator, "_known": None}
 
     def __repr__(self) -> str:
-        return f"Calibrated({self.estimator!r}): temperature {self.temperature:.4g}"
+        held = len(self.estimator.ids_)
+        state = f"temperature {self.temperature:.4g}" if held else "no examples are held"
+        return f"Calibrated({self.estimator!r}): {state}"
 
 
 def calibrate(model: Any) -> Calibrated:
     """Calibrated probabilities of a fitted GPClassifier, from leave-one-out.
 
     Each example is judged by the others as a new row would be, and counts once whatever its weight.
+    The answer is no frozen one: it asks the estimator, whatever that holds by then.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import GPClassifier
@@ -89,13 +103,6 @@ def calibrate(model: Any) -> Calibrated:
     array([[0.02, 0.98]])
     """
     return Calibrated(model)
-
-
-def _of_now(estimator: Any) -> tuple[GP, float]:
-    gp: GP = asked(estimator, GP)
-    of_classes(estimator, "Calibration", "predict_variance()")
-    classes = np.searchsorted(gp.targets.names, gp.examples.labels)
-    return gp, best_temperature(log_chances(*unseen(gp)), classes)
 
 
 def best_temperature(logs: Array, classes: Array) -> float:
@@ -186,7 +193,7 @@ def _left_out(model: Any) -> tuple[Array, Array, Array]:
     """What is said of each example by the others (n, M), the classes, and the labels."""
     calibrated = isinstance(model, Calibrated)
     estimator = model.estimator if calibrated else model
-    gp: GP = asked(estimator, GP)
+    gp: GP = asked(estimator, GP, classes=True)
     of_classes(estimator, "Reliability", "predict_variance()")
     temperature = model.temperature if calibrated else 1.0
     P = class_probabilities(*unseen(gp), temperature)

@@ -37,6 +37,7 @@ class Explanation(Answer):
     ids, labels, contributions and score_without are (n,). The contributions and `offset` sum to
     `score`; score_without is what it would be had the model never seen that example. They differ:
     where two examples are alike both contribute, and without one of them the other stands in.
+    Without the only example there is no bias, and score_without is NaN where there is one.
 
     offset : what no example contributes: the bias, and what a known source says; else zero
     """
@@ -68,7 +69,7 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
 
     Parameters
     ----------
-    model : any fitted living estimator
+    model : a fitted GPClassifier, GPRegressor, LSSVMClassifier or NPlusOneClassifier
     x : one row of features, (d,) or (1, d)
     label : the class whose score is explained; default: the one that is predicted. Of a regressor
         with several targets, the number of the target.
@@ -93,8 +94,11 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
     k, a = svm.covariance.cross(row), svm.coefficients[:, c]
     contributions = a * k[:, 0]
     order = np.argsort(-abs(contributions), kind="stable")
-    without = scores[c] - _felt(svm, k) * a * svm.leave_one_out()[1]
     examples = svm.examples
+    if svm.bias and len(examples) == 1:
+        without = np.full(1, np.nan)
+    else:
+        without = scores[c] - _felt(svm, k) * a * svm.leave_one_out()[1]
     labels = examples.labels if examples.labels.ndim == 1 else examples.labels[:, c]
     return Explanation(
         label=svm.targets.names[c].item(),
@@ -115,7 +119,7 @@ def _felt(svm: LSSVM, k: Array) -> Array:
 
 def _one_row(model: Any, x: Any) -> Array:
     """x as (1, d)."""
-    if hasattr(x, "to_frame"):
+    if hasattr(x, "to_frame") and hasattr(x, "index"):
         # A row of a pandas table, which knows its columns.
         x = x.to_frame().T
     elif np.ndim(x) == 1:
@@ -133,10 +137,10 @@ def _column(svm: LSSVM, label: Any, scores: Array | None) -> int:
         return 0
     if label is None and scores is not None:
         return int(scores.argmax())
-    found = [c for c, name in enumerate(names.tolist()) if name == label]
+    choices = f"Choose one of {', '.join(map(repr, names.tolist()))}."
+    if label is None:
+        raise InvalidInput(f"The model has {len(names)} targets: which is label? {choices}")
+    found = [c for c, name in enumerate(names.tolist()) if np.ndim(label) == 0 and name == label]
     if not found:
-        raise InvalidInput(
-            f"label={label!r} is none of those that the model scores. "
-            f"Choose one of {', '.join(map(repr, names.tolist()))}."
-        )
+        raise InvalidInput(f"label={label!r} is none of those that the model scores. {choices}")
     return found[0]

@@ -96,7 +96,9 @@ def _power(kernel: Exponentiation, X: Array) -> Gram:
     def gram(kernel: Exponentiation) -> tuple[Array, Pull]:
         K, pull = base(kernel.kernel)
         e = kernel.exponent
-        return K**e, lambda W: pull(e * W * K ** (e - 1))
+        # Where the base is zero so is its slope: a root's, which has a pole there, is not asked.
+        S = np.power(K, e - 1, out=np.zeros_like(K), where=(K != 0) | (e >= 1))
+        return K**e, lambda W: pull(e * W * S)
 
     return gram
 

@@ -20,9 +20,10 @@ from scipy.special import log_ndtr
 
 from knowmore.arguments import choice
 from knowmore.errors import InvalidInput
-from knowmore.insight.answers import Answer
+from knowmore.insight.answers import Answer, read_only
 from knowmore.insight.asking import asked, inputs, of_classes, unseen
 from knowmore.models import GP
+from knowmore.models.probabilities import standardised
 
 Array = npt.NDArray[Any]
 
@@ -50,7 +51,7 @@ class Novelty(Answer):
                 "The model holds one example: without it there is nothing left to be new to. "
                 "Add more examples before asking for a threshold."
             )
-        return _METHODS[self.method].left_out(self.model)
+        return read_only(_METHODS[self.method].left_out(self.model))
 
     def threshold(self, q: float = 0.95) -> float:
         """What this part q of the examples held stay below when left out: known things do."""
@@ -118,7 +119,8 @@ def _low(mean: Array) -> Array:
 
 def _improbable(mean: Array, variance: Array) -> Array:
     """log Phi(-max_c mu^(c) / sigma); as a logarithm it does not vanish where noise is small."""
-    return np.asarray(log_ndtr(_low(mean) / np.sqrt(variance)))
+    best = mean.max(axis=1, keepdims=True)
+    return np.asarray(log_ndtr(-standardised(best, variance))[:, 0])
 
 
 def _left_out(model: GP) -> tuple[Array, Array]:

@@ -111,8 +111,9 @@ class LeaveOneOut:
         try:
             value, g, w = self.score(T, mean, variance)
             value, g, w = float(value), np.asarray(g, dtype=float), np.asarray(w, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(_misshapen(T, f"it failed: {error}")) from error
+        except Exception as error:
+            reason = f"it failed: {type(error).__name__}: {error}"
+            raise InvalidInput(_misshapen(T, reason)) from error
         if g.shape != T.shape or w.shape != (len(T),):
             raise InvalidInput(_misshapen(T, f"the derivatives have {g.shape} and {w.shape}"))
         return value, g, w

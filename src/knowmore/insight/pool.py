@@ -54,7 +54,9 @@ class Candidates:
         covariance, u = self.model.covariance, len(self.X)
         with threads_for(len(self.K) * u, u):
             V = covariance.factor.half_solve(self.K)
-            return np.asarray(corner(covariance.kernel, self.X) - V.T @ V)
+            C = corner(covariance.kernel, self.X)
+            C -= V.T @ V
+            return C
 
     def column(self, p: int) -> Array:
         """A column of C, (u,), in O(n^2 + nu)."""

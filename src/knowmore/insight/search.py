@@ -55,13 +55,27 @@ class Space:
         ] + names
 
     @property
+    def values(self) -> Array:
+        """The parameters themselves, (p,), to the last digit."""
+        noise = [] if self.noise_bounds == "fixed" else [self.noise]
+        if not isinstance(self.kernel, Kernel):
+            return np.array(noise)
+        held = self.kernel.get_params()
+        free = [held[h.name] for h in self.kernel.hyperparameters if not h.fixed]
+        return np.hstack([*free, noise])
+
+    @property
     def theta(self) -> Array:
         """Where the search starts."""
-        own = self.kernel.theta if isinstance(self.kernel, Kernel) else np.empty(0)
         if self.noise_bounds == "fixed":
-            return np.asarray(own)
+            return self._own
         with np.errstate(divide="ignore"):
-            return np.append(own, np.log(self.noise))
+            return np.append(self._own, np.log(self.noise))
+
+    @property
+    def _own(self) -> Array:
+        """The part of theta that is the kernel's."""
+        return np.asarray(self.kernel.theta) if isinstance(self.kernel, Kernel) else np.empty(0)
 
     @property
     def bounds(self) -> Array:
@@ -72,12 +86,14 @@ class Space:
             return own
         return np.vstack([own, np.log(self.noise_bounds)])
 
-    def at(self, theta: Array) -> tuple[AnyKernel, float]:
-        """The kernel and the noise at theta."""
-        noise = self.noise if self.noise_bounds == "fixed" else float(np.exp(theta[-1]))
-        if not isinstance(self.kernel, Kernel):
-            return self.kernel, noise
-        return self.kernel.clone_with_theta(theta[: self.kernel.n_dims]), noise
+    def at(self, theta: Array) -> Space:
+        """The same with the kernel and the noise at theta; what stays is not rounded."""
+        own, kernel, noise = len(self._own), self.kernel, self.noise
+        if isinstance(kernel, Kernel) and not np.array_equal(theta[:own], self._own):
+            kernel = kernel.clone_with_theta(theta[:own])
+        if not np.array_equal(theta[own:], self.theta[own:]):
+            noise = float(np.exp(theta[-1]))
+        return replace(self, kernel=kernel, noise=noise)
 
     def check(self) -> None:
         """Complain if there is nothing to tune, or if the start is out of bounds."""
@@ -153,33 +169,49 @@ class Slope:
         return replace(self, T=self.T[rows], gram=gram, weights=self.weights[rows])
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """F and dF / d theta, (p,); -infinity and zeros where K~ is not positive definite."""
-        kernel, noise = self.space.at(theta)
-        with np.errstate(over="ignore", invalid="ignore"):
-            K, pull = self.gram(kernel)
-            diagonal = noise / self.weights
-            solved = _solved(K, diagonal, self.T, self.bias, self.eps)
-            if solved is None:
-                return -np.inf, np.zeros_like(theta)
-            value, W = self.objective.slope(solved)
-            gradient = pull(W)
-        if self.space.noise_bounds != "fixed":
-            # dK~ / d log sigma^2 is the part of the diagonal that the noise makes up.
-            gradient = np.append(gradient, np.diagonal(W) @ diagonal)
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            raise self._astray(kernel, noise, value, gradient)
-        return value, gradient
+        """F and dF / d theta, (p,); -infinity and zeros where one of them is not finite."""
+        found = self._evaluated(theta)
+        if found is None or not (np.isfinite(found[0]) and np.isfinite(found[1]).all()):
+            return -np.inf, np.zeros_like(theta)
+        return found
 
-    def _astray(self, kernel: Any, noise: float, value: float, gradient: Array) -> InvalidInput:
-        wrong = [
-            name for name, g in zip(self.space.names, gradient, strict=True) if not np.isfinite(g)
-        ]
+    def start(self) -> tuple[float, Array]:
+        """The same where the model stands, or an error that says what is wrong there."""
+        kernel, noise = self.space.kernel, self.space.noise
+        found = self._evaluated(self.space.theta)
+        if found is None:
+            raise InvalidInput(
+                f"The covariance matrix is not positive definite at noise={noise:g}, where the "
+                f"search would start. Fit the model with more noise."
+            )
+        value, gradient = found
+        wrong = [n for n, g in zip(self.space.names, gradient, strict=True) if not np.isfinite(g)]
+        if np.isfinite(value) and not wrong:
+            return found
         what = f"The slope in {', '.join(wrong)}" if wrong else f"The objective ({value})"
-        return InvalidInput(
-            f"{what} is not finite at the kernel {kernel!r} and noise={noise:g}. The features may "
-            f"be too large for the kernel: scale them; or set narrower bounds. "
+        raise InvalidInput(
+            f"{what} is not finite at the kernel {kernel!r} and noise={noise:g}, where the search "
+            f"would start. The features may be too large for the kernel: scale them. "
             f"Nothing was changed."
         )
+
+    def _evaluated(self, theta: Array) -> tuple[float, Array] | None:
+        """F and dF / d theta, (p,), finite or not; None where K~ is not positive definite."""
+        there = self.space.at(theta)
+        # Where the model stands it has a factor, however little is left of a pivot.
+        eps = 0.0 if np.array_equal(theta, self.space.theta) else self.eps
+        with np.errstate(over="ignore", invalid="ignore"):
+            K, pull = self.gram(there.kernel)
+            diagonal = there.noise / self.weights
+            solved = _solved(K, diagonal, self.T, self.bias, eps)
+            if solved is None:
+                return None
+            value, W = self.objective.slope(solved)
+            gradient = pull(W)
+            if self.space.noise_bounds != "fixed":
+                # dK~ / d log sigma^2 is the part of the diagonal that the noise makes up.
+                gradient = np.append(gradient, np.diagonal(W) @ diagonal)
+        return value, gradient
 
     def is_flat(self, theta: Array, gradient: Array) -> bool:
         """Does every way uphill end at a bound, or has none a slope worth the name?"""
@@ -188,7 +220,12 @@ class Slope:
         return bool(abs(step).max() <= _FLAT)
 
     def climb(self, theta: Array) -> tuple[float, Array]:
-        """The best value on the way uphill from theta, and where. L-BFGS-B, as scikit-learn's."""
+        """The best value on the way uphill from theta, and where. L-BFGS-B, as scikit-learn's.
+
+        First to as much noise as there should be, then in all parameters. Where there is too little
+        noise, slopes are so steep that the first step in all of them may leap over every hill, to
+        where the kernel is zero between any two examples: a plain that nothing leads back from.
+        """
         best, place = -np.inf, theta
 
         def downhill(theta: Array) -> tuple[float, Array]:
@@ -202,8 +239,13 @@ class Slope:
                 value = best - _WALL * (abs(best) + self.T.size) if np.isfinite(best) else 0.0
             return -value / self.T.size, -gradient / self.T.size
 
-        bounds, options = self.space.bounds, {"gtol": _FLAT}
-        minimize(downhill, theta, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+        boxes, options = [self.space.bounds], {"gtol": _FLAT}
+        if self.space.noise_bounds != "fixed" and len(theta) > 1:
+            up = np.column_stack([theta, theta])
+            up[-1, 1] = max(theta[-1], boxes[0][-1, 1])
+            boxes.insert(0, up)
+        for box in boxes:
+            minimize(downhill, place, method="L-BFGS-B", jac=True, bounds=box, options=options)
         return best, place
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from knowmore.arguments import choice, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.insight.answers import Answer
-from knowmore.insight.asking import asked, inputs, of_classes
+from knowmore.insight.asking import asked, generator, inputs, of_classes
 from knowmore.insight.pool import Pool
 from knowmore.models import GP, class_probabilities
 
@@ -55,8 +55,8 @@ def suggest(
 
     They are picked one after the other. Each pick counts as held from then on, under the label
     that is most plausible now: the variances around it fall, the means move towards that label,
-    and the more a row is like it the less it is wanted next. No label is asked for. A first pick
-    is by the criterion alone.
+    and the more a row is like it the less it is wanted next. One with the very same features waits
+    until no others are left. No label is asked for. A first pick is by the criterion alone.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def suggest(
         "impact": the same, times 1 + |K~^-1 k_*|_1: the change of all coefficients.
         "emoc": the expected change of the scores in the pool (Freytag, Rodner and Denzler): mean
         |t - mu| expected under the present probabilities, over sigma_*^2, times the mean absolute
-        covariance with the pool. It takes the memory of a matrix (u, u).
+        covariance with the pool. It takes the memory of a matrix (u, u), at first of two.
         "random": no reason.
     random_state : a seed for "random"
 
@@ -100,7 +100,10 @@ def suggest(
 
 
 class Pick(NamedTuple):
-    """A row of the pool, and the values (u,) that it was the best of; NaN where picked before."""
+    """A row of the pool, and the values (u,) that it was the best of.
+
+    NaN where picked before; and for twins of these, while there are others.
+    """
 
     row: int
     values: Array
@@ -110,17 +113,19 @@ class Pick(NamedTuple):
 def picks(gp: GP, X: Array, n: int, criterion: str, random_state: int | None) -> Iterator[Pick]:
     """The greedy choice, one row of X (u, d) after the other."""
     if criterion == "random":
-        values = np.random.default_rng(random_state).random(len(X))
+        values = generator(random_state).random(len(X))
         for row in np.argsort(-values)[:n].tolist():
             yield Pick(row, values.copy(), "drawn at random")
             values[row] = np.nan
         return
     value, reason = _VALUES[criterion]
-    pool = Pool.of(gp, X)
+    pool, twins = Pool.of(gp, X), np.zeros(len(X), dtype=bool)
     for count in range(n):
-        values = np.where(pool.picked, np.nan, value(pool))
+        out = pool.picked if twins.all() else twins
+        values = np.where(out, np.nan, value(pool))
         row = int(np.nanargmax(values))
         yield Pick(row, values, reason(pool, row))
+        twins |= (X[row] == X).all(axis=1)
         if count < n - 1:
             pool = pool.pick(row, None if criterion == "variance" else _plausible(pool, row))
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
-from knowmore.insight.answers import Answer
+from knowmore.insight.answers import Answer, read_only
 from knowmore.insight.asking import AnyModel, asked, machine, of_classes, unseen
 from knowmore.models import GP, LSSVM, NPlusOne, class_probabilities
 
@@ -42,8 +42,8 @@ class Suspects(Answer):
         new rows
     model : the frozen model that was asked; what happens to the estimator later is nothing to it
 
-    Only those that are not believed are listed. Who is alone in its class always is: no other
-    example speaks for that class.
+    Only those that are not believed are listed. Who is alone in its class is, as no other example
+    speaks for that class; unless it is so far from all that nothing is said of it.
     """
 
     ids: Array
@@ -87,7 +87,7 @@ class Suspects(Answer):
     @cached_property
     def probabilities(self) -> Array:
         """The probabilities that the other examples give the classes of each, (n, M)."""
-        return class_probabilities(self.scores, self.variance)
+        return read_only(class_probabilities(self.scores, self.variance))
 
     def for_cleanlab(self) -> dict[str, Array]:
         """The keywords `labels` (n,) and `pred_probs` (n, M) of cleanlab's functions.
@@ -115,7 +115,9 @@ class Suspects(Answer):
 
 
 def suspects(model: Any) -> Suspects:
-    """Examples of a fitted living classifier whose label leave-one-out does not believe, ranked.
+    """Examples of a classifier whose label leave-one-out does not believe, ranked.
+
+    model : a fitted GPClassifier, LSSVMClassifier or NPlusOneClassifier
 
     Nothing is fitted: it takes about as long as one factorisation of the covariance, and follows
     every edit. `relabel` or `remove` what turns out to be wrong, and ask again.
@@ -134,7 +136,7 @@ def suspects(model: Any) -> Suspects:
     >>> len(suspects(clf.relabel(found.ids, found.preferred)).ids)
     0
     """
-    frozen: AnyModel = asked(model, GP, LSSVM, NPlusOne)
+    frozen: AnyModel = asked(model, GP, LSSVM, NPlusOne, classes=True)
     of_classes(model, "suspects()", "leave_one_out()")
     names, labels = frozen.targets.names, frozen.examples.labels
     if len(names) < 2:

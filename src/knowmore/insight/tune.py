@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -10,44 +13,50 @@ import numpy.typing as npt
 
 from knowmore.arguments import whole_number
 from knowmore.edits import Id
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, InvalidType
 from knowmore.examples import Examples
 from knowmore.insight.answers import Answer
-from knowmore.insight.asking import asked
+from knowmore.insight.asking import asked, generator
 from knowmore.insight.objectives import Objective, Score, objective_of
 from knowmore.insight.search import Bounds, Slope, Space
 from knowmore.models import GP, LSSVM
 
 Array = npt.NDArray[Any]
 
-# A gain per target below this is none: parameters that hardly matter are left alone.
+# A gain or loss per target below this is none: parameters that hardly matter are left alone.
 _NOTHING = 1e-6
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuned(Answer):
-    """What `tune` found. `changed`: (before, after) of each parameter, by its name.
+    """What `tune` found: a new estimator, fitted with better parameters to the examples held then.
 
-    `estimator` is a new one, fitted with these parameters to the examples held then; `before` and
-    `after` are the values of the objective, larger is better; `targets` is the number of values
-    that it sums over, one for each example and column.
+    before, after : the values of the objective, larger is better
+    changes : the name of each parameter that changed, its value before and after
+    held : the serial and the label of each example then, by its id; no features
+    targets : the number of values that the objective sums over, one for each example and column
     """
 
     estimator: Any
     before: float
     after: float
-    changed: dict[str, tuple[float, float]]
+    changes: tuple[tuple[str, float, float], ...]
     objective: Objective
-    examples: Examples
+    held: dict[Id, tuple[int, Any]]
     targets: int
 
+    @property
+    def changed(self) -> Mapping[str, tuple[float, float]]:
+        """(before, after) of each parameter that changed, by its name."""
+        return MappingProxyType({name: (old, new) for name, old, new in self.changes})
+
     def _columns(self) -> dict[str, Array]:
-        before, after = np.reshape(list(self.changed.values()), (-1, 2)).T
-        return {"parameter": np.array(list(self.changed)), "before": before, "after": after}
+        names, before, after = zip(*self.changes, strict=True) if self.changes else ((), (), ())
+        return {"parameter": np.array(names), "before": np.array(before), "after": np.array(after)}
 
     def _summary(self) -> str:
-        if not self.changed:
+        if not self.changes:
             return f"nothing is to be gained at {self.before:.6g}"
         return f"objective from {self.before:.6g} to {self.after:.6g}"
 
@@ -63,7 +72,8 @@ def tune(
 ) -> Tuned:
     """Better parameters for a fitted estimator, which is left as it is.
 
-    The search is by gradient, in the logarithms of the parameters, from where the model stands.
+    The search is by gradient, in the logarithms of the parameters, from where the model stands; if
+    there is too little noise there, first to more of it.
     Where nothing is to be gained it ends at once, and `changed` is empty. Kernel parameters keep
     to scikit-learn's bounds; those it calls fixed stay. The weights of a sum such as
     `ConstantKernel() * k + ConstantKernel() * l` are parameters like others. A kernel that is a
@@ -104,17 +114,20 @@ def tune(
         goal.value(frozen)
     weights, dtype = covariance.weights, covariance.factor.dtype
     slope = Slope.of(space, goal, X, T, weights=weights, bias=bias, dtype=dtype)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     (before, start), (after, theta) = _search(slope, X, restarts, subset, rng)
-    changed = dict(
-        _named(frozen, name, float(np.exp(old)), float(np.exp(new)))
-        for name, old, new in zip(space.names, start, theta, strict=True)
-        if old != new
-    )
-    kernel, noise = space.at(theta) if changed else (space.kernel, space.noise)
-    level = {"C": 1 / noise} if isinstance(frozen, LSSVM) else {"noise": noise}
-    estimator = model._refitted(frozen.examples, kernel=kernel, **level)
-    return Tuned(estimator, before, after, changed, goal, frozen.examples, T.size)
+    there = space.at(theta)
+    level, was, is_ = _level(model, frozen, there.noise)
+    changes = [
+        (level, was, is_) if name == "noise" else (name, float(old), float(new))
+        for name, old, new, moved in zip(
+            space.names, space.values, there.values, start != theta, strict=True
+        )
+        if moved
+    ]
+    estimator = model._refitted(frozen.examples, kernel=there.kernel, **{level: is_})
+    held = _by_id(frozen.examples)
+    return Tuned(estimator, before, after, tuple(changes), goal, held, T.size)
 
 
 def due(
@@ -133,21 +146,26 @@ def due(
     >>> due(tuned, every=2), due(tuned, worse=0.5)
     (True, True)
     """
+    if not isinstance(tuned, Tuned):
+        raise InvalidType(
+            f"due() asks what tune() returned, but was given an object of type "
+            f"{type(tuned).__name__}. Give that first, and the model second."
+        )
     if every is None and worse is None:
         raise InvalidInput(
             "When is it due? Give every=r, a number of edits, or worse=x, a loss per target."
         )
     if every is not None:
         whole_number("every", every, 1)
-    if worse is not None and not worse >= 0:
+    if worse is not None and not (isinstance(worse, Real) and worse >= 0):
         raise InvalidInput(f"worse={worse!r}. Give a loss per target that is not below zero.")
     frozen: GP | LSSVM = asked(tuned.estimator if model is None else model, GP, LSSVM)
-    if every is not None and _edits(tuned.examples, frozen.examples) >= every:
+    if every is not None and _edits(tuned.held, _by_id(frozen.examples)) >= every:
         return True
     if worse is None:
         return False
     now = tuned.objective.value(frozen) / frozen.targets.T.size
-    return bool(tuned.after / tuned.targets - now > worse)
+    return bool(tuned.after / tuned.targets - now > max(worse, _NOTHING))
 
 
 def _search(
@@ -155,12 +173,7 @@ def _search(
 ) -> tuple[tuple[float, Array], tuple[float, Array]]:
     """The value at the start, and there; the best value found, and there."""
     start = slope.space.theta
-    before, gradient = slope(start)
-    if not np.isfinite(before):
-        raise InvalidInput(
-            f"The covariance matrix is not positive definite at noise={slope.space.noise:g}, where "
-            f"the search would start. Fit the model with more noise."
-        )
+    before, gradient = slope.start()
     if restarts == 0 and slope.is_flat(start, gradient):
         return (before, start), (before, start)
     starts = [start, *(slope.space.random(rng) for _ in range(restarts))]
@@ -182,24 +195,25 @@ def _suited(
     return max(starts[0], found, key=lambda one: slope(one)[0])
 
 
-def _named(
-    model: GP | LSSVM, name: str, before: float, after: float
-) -> tuple[str, tuple[float, float]]:
-    """A change as the estimator's own parameter: a least-squares SVM calls 1 / noise C."""
-    if name == "noise" and isinstance(model, LSSVM):
-        return "C", (1 / before, 1 / after)
-    return name, (before, after)
+def _level(estimator: Any, model: GP | LSSVM, noise: float) -> tuple[str, float, float]:
+    """The noise as the estimator's own parameter, its name, before and at this noise.
+
+    A least-squares SVM calls 1 / noise C; one that it was given is not rounded there and back.
+    """
+    if isinstance(model, GP):
+        return "noise", model.covariance.noise, noise
+    before = float(estimator.C) if isinstance(estimator.C, Real) else model.C
+    return "C", before, before if noise == model.covariance.noise else 1 / noise
 
 
-def _edits(before: Examples, now: Examples) -> int:
+def _by_id(some: Examples) -> dict[Id, tuple[int, Any]]:
+    rows = zip(some.names, some.serials.tolist(), some.labels.tolist(), strict=True)
+    return {name: (serial, label) for name, serial, label in rows}
+
+
+def _edits(then: dict[Id, tuple[int, Any]], now: dict[Id, tuple[int, Any]]) -> int:
     """How many examples were added, removed, replaced or relabelled."""
-
-    def by_id(some: Examples) -> dict[Id, tuple[int, Any]]:
-        rows = zip(some.names, some.serials.tolist(), some.labels.tolist(), strict=True)
-        return {name: (serial, label) for name, serial, label in rows}
-
-    then, current = by_id(before), by_id(now)
-    return sum(then.get(one) != current.get(one) for one in then.keys() | current.keys())
+    return sum(then.get(one) != now.get(one) for one in then.keys() | now.keys())
 
 
 def _bounds(noise_bounds: Any) -> Bounds:

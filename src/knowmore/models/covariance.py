@@ -114,8 +114,8 @@ class Covariance:
         """What to say of an example whose pivot vanishes."""
         X, ids = examples.X, examples.ids.tolist()
         x = X[row : row + 1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.sqrt(diagonal(self.kernel, X[:row]) * diagonal(self.kernel, x))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            scale = np.sqrt(diagonal(self.kernel, X[:row])) * np.sqrt(diagonal(self.kernel, x))
             similar = cross(self.kernel, X[:row], x)[:, 0] / scale if row else np.zeros(0)
         text = f"The covariance matrix is not positive definite at example {ids[row]!r}."
         if row and np.isfinite(similar).any():

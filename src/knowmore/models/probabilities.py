@@ -11,12 +11,23 @@ from scipy.special import log_ndtr, logsumexp
 Array = npt.NDArray[Any]
 
 
+def standardised(mean: Array, variance: Array) -> Array:
+    """mu^(c) / sigma, (m, M); mean (m, M), variance (m,) with noise.
+
+    A variance is a difference, and below a rounding of mu^2 nothing of it is left: none counts as
+    less. So an example that is held without noise is as good as certain, and no more.
+    """
+    eps, tiny = np.finfo(float).eps, np.finfo(float).tiny
+    least = eps * np.square(mean).max(axis=1) + tiny
+    return np.asarray(mean / np.sqrt(np.maximum(variance, least))[:, None])
+
+
 def log_chances(mean: Array, variance: Array) -> Array:
     """log Phi(mu^(c) / sigma), (m, M); mean (m, M), variance (m,) with noise.
 
     Phi is the chance that the noisy target is above zero.
     """
-    return np.asarray(log_ndtr(mean / np.sqrt(variance)[:, None]))
+    return np.asarray(log_ndtr(standardised(mean, variance)))
 
 
 def class_probabilities(mean: Array, variance: Array, temperature: float = 1.0) -> Array:

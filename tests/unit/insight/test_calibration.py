@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 
 import matplotlib
 import numpy as np
 import oracle
 import pytest
 from scipy.special import log_ndtr
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.linear_model import LogisticRegression
 from tolerance import assert_rounded, tolerance
 
@@ -173,6 +175,42 @@ def test_it_can_be_pickled():
     np.testing.assert_array_equal(again.predict_proba(X), calibrated.predict_proba(X))
 
 
+def test_nothing_of_an_example_that_was_removed_is_kept():
+    X, y = clouds()
+    clf = GPClassifier(KERNEL).fit(X, y)
+    (secret,) = clf.add([[123.456789, 9.0]], ["oak"])
+    calibrated = calibrate(clf)
+    before = weakref.ref(clf.model_)
+    clf.remove([secret])
+    assert np.float64(123.456789).tobytes() not in pickle.dumps(calibrated)
+    gc.collect()
+    assert before() is None
+    again = pickle.loads(pickle.dumps(calibrated))
+    assert again.temperature == calibrated.temperature
+
+
+def test_an_emptied_model_can_be_read():
+    X, y = clouds()
+    clf = GPClassifier(KERNEL).fit(X, y)
+    calibrated = calibrate(clf)
+    clf.remove(clf.ids_)
+    assert repr(calibrated).endswith("no examples are held")
+    pickle.loads(pickle.dumps(calibrated)).estimator.add(X, y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_without_noise_an_example_is_as_good_as_certain():
+    X, y = clouds(12)
+    clf = GPClassifier(KERNEL, noise=0.0).fit(X, y)
+    calibrated = calibrate(clf)
+    for P in clf.predict_proba(X), calibrated.predict_proba(X):
+        assert np.isfinite(P).all()
+        assert clf.classes_[P.argmax(axis=1)].tolist() == y.tolist()
+    # Neither mean nor variance: a kernel that vanishes at zero knows nothing there.
+    silent = GPClassifier(DotProduct(1e-200, "fixed"), noise=0.0).fit([[1.0]], ["a"])
+    assert silent.predict_proba([[0.0]]).tolist() == [[1.0]]
+
+
 # -- reliability ---------------------------------------------------------------------------------
 
 
@@ -272,7 +310,7 @@ def test_what_cannot_be_calibrated_is_said():
     with pytest.raises(InvalidType, match="LSSVMClassifier were asked for, but it has no predict_"):
         reliability(LSSVMClassifier().fit(X, y), X, y)
     for asking in calibrate, reliability:
-        with pytest.raises(InvalidType, match="for a fitted GPClassifier or GPRegressor"):
+        with pytest.raises(InvalidType, match="for a fitted GPClassifier, but it was put to"):
             asking(LSSVMClassifier().fit(X, y))
         with pytest.raises(InvalidType, match="put to an object of type NoneType"):
             asking(None)

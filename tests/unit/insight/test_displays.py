@@ -118,6 +118,30 @@ def test_many_classes_have_colours_of_their_own():
     assert len(set(faces)) == 12
 
 
+def legend(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("names", [["_x", "_y"], [r"$\frac$", "b"], ["$5", "$6"]])
+def test_a_name_is_no_formula_and_is_shown(names, tmp_path):
+    X, _ = clouds()
+    table = pd.DataFrame(X, columns=["price $US", "tax $US _^"])
+    clf = GPClassifier(KERNEL).fit(table, np.array(names)[np.arange(60) % 2])
+    display = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5)
+    display.figure_.savefig(tmp_path / "picture.png")
+    assert legend(display) == sorted(names)
+    assert display.ax_.get_xlabel() == "price $US"
+
+
+def test_a_legend_names_no_more_than_there_is_room_for(tmp_path):
+    X, _ = clouds()
+    clf = GPClassifier(KERNEL).fit(X, np.arange(60))
+    display = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5)
+    display.figure_.savefig(tmp_path / "picture.png")
+    assert legend(display) == [str(c) for c in range(20)]
+    assert display.ax_.get_legend().get_title().get_text() == "40 more not named"
+
+
 def test_the_axes_are_named_by_the_features():
     X, y = clouds()
     clf = GPClassifier(KERNEL).fit(pd.DataFrame(X, columns=["height", "girth"]), y)

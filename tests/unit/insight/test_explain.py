@@ -98,8 +98,10 @@ def test_models_of_all_kinds_are_explained_by_refits(name):
 
 
 def test_without_the_only_example_there_is_no_bias():
-    with pytest.raises(InvalidInput, match="no bias follows from none"):
-        explain(LSSVMClassifier(RBF(1.0)).fit([[1.0]], ["a"]), [1.5])
+    found = explain(LSSVMClassifier(RBF(1.0)).fit([[1.0]], ["a"]), [1.5])
+    assert np.isnan(found.score_without).all()
+    assert_rounded(found.contributions.sum() + found.offset, found.score)
+    assert found.score == 1
 
 
 def test_the_strongest_come_first_and_all_are_there():
@@ -158,7 +160,9 @@ def test_values_are_explained_as_scores_are():
     got, want = found.score_without[:, None], alone.score_without[:, None]
     assert_solves(got, want, K, values[:, 1:], left=k)
     np.testing.assert_array_equal(found.labels, values[found.ids, 1])
-    with pytest.raises(InvalidInput, match=r"label=None is none .* Choose one of 0, 1\."):
+    with pytest.raises(
+        InvalidInput, match=r"^The model has 2 targets: which is label\? Choose one"
+    ):
         explain(both, X[0])
 
 
@@ -171,6 +175,14 @@ def test_a_row_of_a_table_will_do():
         np.testing.assert_array_equal(one.score_without, rows[0].score_without)
     with pytest.raises(InvalidInput, match="feature names"):
         explain(clf, table[["age", "girth", "height"]].iloc[4])
+
+
+def test_a_row_of_a_table_of_polars_will_do():
+    polars = pytest.importorskip("polars")
+    X, y = scene(np.random.default_rng(5))
+    table = polars.DataFrame(X)
+    want = explain(GPClassifier().fit(table, y), table[4:5]).score
+    assert explain(GPClassifier().fit(X, y), polars.Series(X[4])).score == want
 
 
 def test_it_reads_as_a_table():
@@ -196,6 +208,12 @@ MISTAKES = {
         lambda: explain(fitted(), [0.0, 0.0], label="c"),
         InvalidInput,
         "label='c' is none of those that the model scores. Choose one of 'a', 'b'.",
+    ),
+    "several classes": (
+        lambda: explain(fitted(), [0.0, 0.0], label=np.array(["a", "b"])),
+        InvalidInput,
+        "label=array(['a', 'b'], dtype='<U1') is none of those that the model scores. "
+        "Choose one of 'a', 'b'.",
     ),
     "another width": (
         lambda: explain(fitted(), [0.0]),

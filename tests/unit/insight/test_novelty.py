@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import oracle
 import pytest
@@ -14,7 +16,7 @@ from tolerance import assert_rounded, tolerance
 
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
-from knowmore.insight import novelty
+from knowmore.insight import explain, novelty, reliability, suggest, suspects, tune
 
 METHODS = ("variance", "score", "probability", "null_space")
 KERNEL = RBF(1.5)
@@ -130,6 +132,16 @@ def test_without_noise_each_class_is_one_point_of_the_null_space():
     K = oracle.covariance(KERNEL, X, 0.0)
     assert found.values.max() <= bound(0.0, X, np.ones(1))
     assert found.left_out.min() > 1e3 * tolerance(K)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_example_held_without_noise_is_not_new(method):
+    X, y, queries = clusters()
+    found = novelty(GPClassifier(KERNEL, 0.0).fit(X, y), np.vstack([X, queries]), method)
+    assert np.isfinite(found.values).all()
+    assert np.isfinite(found.left_out).all()
+    if method != "score":
+        assert found.values[: len(X)].max() < found.values[len(X) :].min()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -266,3 +278,22 @@ def test_only_a_fitted_process_that_holds_examples_is_asked():
             InvalidType, match=r"^This question is for a fitted GPClassifier or GPR"
         ):
             novelty(other, queries)
+
+
+def test_what_is_answered_stays_as_it_is():
+    X, y, queries = clusters()
+    clf = GPClassifier(KERNEL).fit(X, y)
+    found, doubted = novelty(clf, queries), suspects(clf)
+    answers = [
+        *(found.values, found.left_out),
+        *(doubted.ids, doubted.labels, doubted.margin, doubted.scores, doubted.probabilities),
+        *(suggest(clf, queries).values, suggest(clf, queries).indices),
+        *(explain(clf, queries[0]).contributions, explain(clf, queries[0]).ids),
+        *(reliability(clf).count, reliability(clf).confidence),
+    ]
+    for values in answers:
+        with pytest.raises(ValueError, match="read-only"):
+            values[:] = values[::-1]
+    for answer in found, doubted, suggest(clf, queries), explain(clf, queries[0]), tune(clf):
+        assert repr(pickle.loads(pickle.dumps(answer))) == repr(answer)
+        assert (answer.to_pandas() == answer.to_pandas()).all(axis=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import oracle
+import pandas as pd
 import pytest
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -146,11 +147,12 @@ def test_twins_are_picked_after_all_else(criterion, noise):
     assert sorted(places[:4].tolist()) == sorted(places[4:].tolist()) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin", "emoc"])
-def test_a_batch_has_no_twins(criterion):
-    clf, _, _, pool = make(noise=0.01)
-    found = suggest(clf, np.vstack([pool[:10], pool[:10]]), 5, criterion).indices % 10
-    assert len(set(found.tolist())) == 5
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("noise", [0.01, 1.0])
+def test_a_batch_has_no_twins_while_there_are_others(criterion, noise):
+    clf, _, _, pool = make(noise=noise)
+    found = suggest(clf, np.vstack([pool[:10], pool[:10]]), 20, criterion).indices % 10
+    assert sorted(found[:10].tolist()) == sorted(found[10:].tolist()) == list(range(10))
 
 
 def test_a_score_of_zero_wants_no_twin():
@@ -331,3 +333,58 @@ def test_a_query_without_any_label_is_explained():
         SuggestQuery().query(X, np.full(20, np.nan), GPClassifier())
     with pytest.raises(InvalidInput, match=r"^batch_size=15, but the pool has 14 rows"):
         SuggestQuery().query(X, y, GPClassifier(), batch_size=15)
+
+
+def test_names_of_features_stay():
+    X, y = partly_labelled()
+    table = pd.DataFrame(X, columns=["long", "wide"])
+    want = SuggestQuery().query(X, y, GPClassifier(RBF(1.0)), batch_size=2).tolist()
+    clf = GPClassifier(RBF(1.0)).fit(table[:6], y[:6])
+    for fit in True, False:
+        found = SuggestQuery().query(table, pd.Series(y), clf, fit_clf=fit, batch_size=2)
+        assert found.tolist() == want
+    own = SuggestQuery().query(table, y, clf, fit_clf=False, candidates=table[6:])
+    assert (6 + own).tolist() == want[:1]
+
+
+@pytest.mark.parametrize("nothing", [np.nan, None, pd.NA])
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NA])
+def test_what_is_missing_is_nothing_of_any_kind(nothing, missing):
+    X, y = partly_labelled()
+    want = SuggestQuery().query(X, y, GPClassifier(RBF(1.0))).tolist()
+    labels = np.array(["no", "yes"])[y[:6].astype(int)].tolist()
+    held = np.array([*labels, *[nothing] * 14], dtype=object)
+    assert SuggestQuery(missing_label=missing).query(X, held, GPClassifier(RBF(1.0))) == want
+    told = np.array([*labels, *["?"] * 14])
+    assert SuggestQuery(missing_label="?").query(X, told, GPClassifier(RBF(1.0))) == want
+
+
+@pytest.mark.parametrize(
+    ("keywords", "text"),
+    [
+        ({"y": [0.0, 1.0]}, r"^X has 20 rows, but y has shape \(2,\)\. Give one label each"),
+        ({"candidates": []}, r"^The set of candidates is empty"),
+        ({"candidates": np.empty((0, 2))}, r"^The set of candidates is empty"),
+        ({"candidates": [50]}, r"^candidates are rows from 50 to 50, .* from 0 to 19\.$"),
+        ({"candidates": [-1]}, r"^candidates are rows from -1 to -1"),
+        ({"candidates": [5, 5, 6]}, r"^candidates are rows from 5 to 6, 2 different ones of 3"),
+        ({"candidates": [5.0]}, r"^candidates are float64 of shape \(1,\), but they are numbers"),
+        ({"candidates": np.arange(20) > 15}, r"Of a mask give np\.flatnonzero\(mask\)\.$"),
+        ({"candidates": 3}, r"^candidates are int64 of shape \(\)"),
+        ({"y": np.zeros(20)}, r"^The set of candidates is empty\..* whose y is the missing_label"),
+    ],
+)  # fmt: skip
+def test_a_query_that_makes_no_sense_is_explained(keywords, text):
+    X, y = partly_labelled()
+    with pytest.raises(InvalidInput, match=text):
+        SuggestQuery("variance").query(X, clf=GPClassifier(), **{"y": y} | keywords)
+
+
+def test_a_missing_label_is_a_value():
+    X, y = partly_labelled()
+    with pytest.raises(
+        InvalidInput, match=r"^missing_label=\[1\] is no value that a label can have"
+    ):
+        SuggestQuery(missing_label=[1]).query(X, y, GPClassifier())
+    with pytest.raises(InvalidInput, match=r"^random_state='x' is no seed\. Give a whole number"):
+        SuggestQuery("random", random_state="x").query(X, y, GPClassifier())

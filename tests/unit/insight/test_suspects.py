@@ -270,7 +270,7 @@ MISTAKES = {
     "no model": (
         lambda: suspects(None),
         InvalidType,
-        "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier or "
+        "This question is for a fitted GPClassifier, LSSVMClassifier or "
         "NPlusOneClassifier, but it was put to an object of type NoneType.",
     ),
 }
@@ -283,3 +283,10 @@ def test_a_mistake_is_explained(name):
         act()
     assert isinstance(caught.value, KnowmoreError)
     assert str(caught.value) == text
+
+
+def test_who_is_alone_and_far_from_all_is_not_spoken_of():
+    near = GPClassifier(RBF(1.0)).fit([[0.0], [3.0], [3.5]], ["a", "b", "b"])
+    assert suspects(near).ids.tolist() == [0]
+    far = GPClassifier(RBF(1.0)).fit([[0.0], [100.0], [100.5]], ["a", "b", "b"])
+    assert suspects(far).ids.tolist() == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import oracle
 import pandas as pd
@@ -18,7 +20,7 @@ from sklearn.gaussian_process.kernels import (
 from tolerance import assert_rounded, tolerance
 
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
-from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotPositiveDefinite
 from knowmore.insight import due, tune
 from knowmore.insight.gradients import prepared
 from knowmore.insight.objectives import Evidence, LeaveOneOut, Solved, log_density
@@ -407,6 +409,55 @@ def test_parameters_without_a_covariance_matrix_are_a_wall_and_no_end():
     assert not gradient.any()
 
 
+# -- too little noise to begin with --------------------------------------------------------------
+
+
+def halves(n, seed):
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    return X, X[:, 0] > 0
+
+
+@pytest.mark.parametrize("objective", ["loo", "marginal_likelihood"])
+@pytest.mark.parametrize("noise", [1e-4, 1e-3])
+@pytest.mark.parametrize("width", [0.5, 1.0, 2.0, 4.0])
+def test_a_steep_start_leads_to_the_same_hill(objective, noise, width):
+    """From too little noise the first step in all parameters leapt to where K vanishes."""
+    X, y = halves(100, 0)
+    good = tune(GPClassifier(RBF(1.0), noise=0.1).fit(X, y), objective)
+    clf = GPClassifier(RBF(width), noise).fit(X, y)
+    found = tune(clf, objective)
+    assert abs(found.after - good.after) <= NOTHING * max(abs(good.after), 200)
+    # A kernel that is zero between any two examples says of each target what its prior does.
+    nothing = max(
+        OBJECTIVES[{"marginal_likelihood": "evidence"}.get(objective, objective)].value(
+            GPClassifier(RBF(1e-5), level).fit(X, y).model_
+        )
+        for level in (1e-6, 1e-3, 1e-1)
+    )
+    assert found.after > nothing + 50
+    new, truth = halves(1000, 1)
+    # Two standard deviations of a part of so many.
+    assert found.estimator.score(new, truth) >= clf.score(new, truth) - 1 / np.sqrt(1000)
+
+
+def test_what_is_known_is_not_left_for_something_worse():
+    """The best place on the way counts, wherever the way ends."""
+    X, y = halves(60, 3)
+    for width in 0.1, 1.0, 10.0:
+        clf = GPClassifier(RBF(width, "fixed"), 1e-4).fit(X, y)
+        noise_alone = tune(clf).after
+        assert tune(GPClassifier(RBF(width), 1e-4).fit(X, y)).after >= noise_alone
+
+
+def test_single_precision_may_start_where_it_fitted():
+    """Half of the margin that other parameters are given is enough for those of the model."""
+    X, y = halves(500, 0)
+    clf = GPClassifier(RBF(2.0), 1e-4, dtype="float32").fit(X, y)
+    found = tune(clf, subset=100)
+    assert np.isfinite(found.before)
+    assert found.after > found.before
+
+
 # -- when to tune again --------------------------------------------------------------------------
 
 
@@ -463,6 +514,76 @@ def test_it_reads_as_a_table():
     assert repr(found).startswith(f"Tuned: objective from {found.before:.6g} to {found.after:.6g}")
 
 
+def test_a_place_without_a_value_is_a_wall_and_no_end():
+    """Of a restart, or on the way; only where the model stands must there be one."""
+
+    def walled(T, mean, variance):
+        room = 1.2 - variance.mean()
+        value = np.log(room) if room > 0 else -np.inf
+        return value, 0 * mean, np.full(len(T), -1 / max(room, 1e-9) / len(T))
+
+    clf = GPClassifier(RBF(1.0)).fit(*clouds())
+    found = tune(clf, walled, restarts=5)
+    assert np.isfinite(found.after)
+    assert found.after > found.before
+    refused(
+        r"The objective \(-inf\) is not finite .*, where the search would start",
+        GPClassifier(RBF(1.0), noise=2.0).fit(*clouds()),
+        walled,
+    )
+
+
+def test_a_root_of_a_kernel_that_vanishes_has_a_slope():
+    X, y = clouds()
+    clf = GPClassifier(RBF(1.0) ** 0.5).fit(60 * X, y)
+    found = tune(clf, restarts=2)
+    assert found.after > found.before
+    K, pull = prepared(clf.kernel_, 60 * X)(clf.kernel_)
+    assert (K == 0).any()
+    # The root of a Gaussian is one of another width, sqrt(2) times as large.
+    _, gradient = RBF(np.sqrt(2.0))(60 * X, eval_gradient=True)
+    W = np.ones(K.shape)
+    assert_rounded(pull(W), np.tensordot(W, gradient, 2), scale=len(K))
+
+
+# -- what is kept and what is left alone ---------------------------------------------------------
+
+
+def test_of_the_examples_no_features_are_kept():
+    X, y = clouds()
+    X[5] = 1.2345678
+    tuned = tune(GPClassifier(RBF(1.0)).fit(X, y))
+    tuned.estimator.remove([5])
+    assert X[5].tobytes() not in pickle.dumps(tuned)
+    assert due(pickle.loads(pickle.dumps(tuned)), every=1)
+
+
+def test_what_changed_can_be_read_alone():
+    found = tune(GPClassifier(RBF(0.2)).fit(*clouds()))
+    with pytest.raises(TypeError):
+        found.changed["noise"] = (0, 0)
+    assert "noise" in found.changed
+
+
+@pytest.mark.parametrize("C", [3.0, 49.0, 93.0, 1 / 3])
+def test_values_before_are_the_parameters_to_the_last_digit(C):
+    X, y = clouds()
+    svm = LSSVMClassifier(ConstantKernel(0.3) * RBF([0.7, 2.7]), C=C).fit(X, y)
+    found = tune(svm)
+    parameters = svm.get_params()
+    assert found.changed["C"][0] == C
+    assert found.changed["kernel__k1__constant_value"][0] == 0.3
+    for i in range(2):
+        name = f"kernel__k2__length_scale[{i}]"
+        assert found.changed[name][0] == parameters["kernel__k2__length_scale"][i]
+        assert found.changed[name][1] == found.estimator.kernel.k2.length_scale[i]
+    assert found.changed["C"][1] == found.estimator.C
+    nothing = tune(svm, lambda T, mean, variance: (0.0, 0 * mean, 0 * variance))
+    assert nothing.changed == {}
+    assert nothing.estimator.C == C
+    assert nothing.estimator.kernel == svm.kernel
+
+
 # -- bad input -----------------------------------------------------------------------------------
 
 
@@ -498,8 +619,17 @@ def test_what_cannot_be_tuned_is_said():
         refused("Give the least and the largest noise", clf, noise_bounds=bounds)
     for option in {"restarts": -1}, {"restarts": 1.5}, {"subset": 0}, {"subset": True}:
         refused("Give a whole number of at least", clf, **option)
+    for seed in "x", -1, 0.5:
+        refused("is no seed. Give a whole number", clf, restarts=1, random_state=seed)
     refused("is for a fitted GPClassifier, GP", GaussianProcessRegressor(), error=InvalidType)
     refused("holds no examples", GPClassifier().fit([[0.0]], [1]).remove([0]), error=NoExamples)
+
+
+@pytest.mark.filterwarnings("error")
+def test_features_far_too_large_are_refused_without_a_warning():
+    X, y = clouds()
+    with pytest.raises(NotPositiveDefinite, match="is nearest to it"):
+        GPClassifier(DotProduct()).fit(1e150 * X, y)
 
 
 def test_what_a_least_squares_svm_has_no_answer_to_is_said():
@@ -532,6 +662,8 @@ def test_an_objective_of_one_s_own_must_have_its_shapes():
     refused(message, clf, lambda T, mean, variance: 1.0)
     refused(message, clf, lambda T, mean, variance: (1.0, variance, variance))
     refused(message, clf, lambda T, mean: 1.0)
+    refused("Here it failed: ZeroDivisionError", clf, lambda T, mean, variance: 1 / 0)
+    refused("Here it failed: IndexError", clf, lambda T, mean, variance: mean[999])
 
 
 def test_when_it_is_due_must_be_said():
@@ -540,6 +672,10 @@ def test_when_it_is_due_must_be_said():
         due(tuned)
     with pytest.raises(InvalidInput, match="every=0"):
         due(tuned, every=0)
-    for loss in -1.0, np.nan:
+    with pytest.raises(
+        InvalidType, match=r"^due\(\) asks what tune\(\) returned, but was given an"
+    ):
+        due(tuned.estimator, every=1)
+    for loss in -1.0, np.nan, "much", np.ones(2):
         with pytest.raises(InvalidInput, match="worse="):
             due(tuned, worse=loss)

@@ -51,7 +51,7 @@ class LearningCurveDisplay(Display):
         X (m, d), y (m,): test data; default: leave-one-out. Examples come in the order of `ids_`.
         Nothing is fitted: the factor of the first examples is the beginning of the factor of all.
         """
-        model: GP | LSSVM = asked(estimator, GP, LSSVM)
+        model: GP | LSSVM = asked(estimator, GP, LSSVM, classes=True)
         of_classes(estimator, "LearningCurveDisplay", "leave_one_out()")
         n = len(model.examples)
         if n < 2:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 _MARKERS = "os^Dvp*"
+# Classes that the legend has room for.
+_NAMED = 20
 # How far the plane reaches beyond the examples, in parts of their spread.
 _BEYOND = 0.15
 
@@ -52,7 +54,7 @@ class ScoreFieldDisplay(Display):
         cls, estimator: Any, *, grid_resolution: int = 150, ax: Axes | None = None
     ) -> Self:
         """Ask a GPClassifier or LSSVMClassifier of two features on a grid, and draw."""
-        model: GP | LSSVM = asked(estimator, GP, LSSVM)
+        model: GP | LSSVM = asked(estimator, GP, LSSVM, classes=True)
         of_classes(estimator, "ScoreFieldDisplay", "predict() on a grid")
         X, g = model.examples.X, whole_number("grid_resolution", grid_resolution, 2)
         if X.shape[1] != 2:
@@ -65,7 +67,7 @@ class ScoreFieldDisplay(Display):
         across, down = np.linspace(low - beyond, high + beyond, g).T
         points = np.stack(np.meshgrid(across, down), axis=-1)
         scores = model.mean(points.reshape(-1, 2)).reshape(g, g, -1)
-        first, second = getattr(estimator, "feature_names_in_", ("$x_1$", "$x_2$"))
+        first, second = getattr(estimator, "feature_names_in_", ("x₁", "x₂"))
         names, labels = model.targets.names, model.examples.labels
         return cls(across, down, scores, X, labels, names, (str(first), str(second))).plot(ax)
 
@@ -83,9 +85,10 @@ class ScoreFieldDisplay(Display):
         levels = [level for level in (0.25, 0.5, 0.75) if best.min() < level < best.max()]
         if levels:
             ax.contour(self.across, self.down, best, levels, colors="0.25", linewidths=0.5)
+        marks = []
         for c, name in enumerate(self.classes):
             x, y = self.X[self.labels == name].T
-            ax.scatter(
+            one = ax.scatter(
                 x,
                 y,
                 s=26,
@@ -95,9 +98,22 @@ class ScoreFieldDisplay(Display):
                 linewidths=0.8,
                 label=str(name),
             )
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-        ax.set(
-            title="Class scores (contours at 0.25, 0.5, 0.75)",
-            xlabel=self.features[0],
-            ylabel=self.features[1],
+            marks.append(one)
+        self._name(ax, marks[:_NAMED])
+        ax.set_title("Class scores (contours at 0.25, 0.5, 0.75)")
+        ax.set_xlabel(self.features[0], parse_math=False)
+        ax.set_ylabel(self.features[1], parse_math=False)
+
+    def _name(self, ax: Axes, marks: list[Any]) -> None:
+        """A legend of these. A name is no formula, and may begin with an underscore."""
+        more = len(self.classes) - len(marks)
+        legend = ax.legend(
+            marks,
+            ["?"] * len(marks),
+            title=f"{more} more not named" if more else None,
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+            frameon=False,
         )
+        for text, name in zip(legend.get_texts(), self.classes, strict=False):
+            text.set(text=str(name), parse_math=False)
