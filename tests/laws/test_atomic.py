@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -47,6 +48,23 @@ class FaultAt:
                 raise Injected(frame.f_code.co_name)
 
 
+def assert_atomic(estimator, act, ask):
+    """Does a fault at any step of `act` leave the estimator, and what it answers, as they were?"""
+    before, state = ask(), vars(estimator).copy()
+    for step in range(1, 10_000):
+        try:
+            with FaultAt(step):
+                act()
+        except Injected:
+            assert vars(estimator) == state
+            for now, then in zip(ask(), before, strict=True):
+                np.testing.assert_array_equal(now, then)
+            continue
+        break
+    assert step > 10, "no step was hit"
+    assert vars(estimator) != state
+
+
 def make(solver, noise):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
@@ -69,21 +87,11 @@ OPERATIONS = {
 def test_a_fault_at_any_step_of_an_edit_changes_nothing(operation, solver):
     # With so little noise nothing is sure to succeed, so that edits are done at once.
     clf, X = make(solver, noise=1e-13)
-    before = clf.decision_function(X), clf.predict_variance(X), clf.ids_.tolist()
-    state = vars(clf).copy()
-    for step in range(1, 10_000):
-        try:
-            with FaultAt(step):
-                OPERATIONS[operation](clf, X)
-        except Injected:
-            assert vars(clf) == state
-            np.testing.assert_array_equal(clf.decision_function(X), before[0])
-            np.testing.assert_array_equal(clf.predict_variance(X), before[1])
-            assert clf.ids_.tolist() == before[2]
-            continue
-        break
-    assert step > 10, "no step was hit"
-    assert clf.ids_.tolist() != before[2] or operation in ("relabel",)
+    assert_atomic(
+        clf,
+        lambda: OPERATIONS[operation](clf, X),
+        lambda: (clf.decision_function(X), clf.predict_variance(X), clf.ids_),
+    )
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
@@ -122,18 +130,8 @@ def test_a_fault_at_any_step_of_a_transfer_changes_nothing(operation, C):
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 4
     source = LSSVMClassifier(RBF(0.5)).fit(X[y < 3], y[y < 3])
     clf = NPlusOneClassifier(source, RBF(0.5), C=C).fit(X, y)
-    before, state = clf.decision_function(X), vars(clf).copy()
-    for step in range(1, 10_000):
-        try:
-            with FaultAt(step):
-                TRANSFERS[operation](clf, X)
-        except Injected:
-            assert vars(clf) == state
-            np.testing.assert_array_equal(clf.decision_function(X), before)
-            continue
-        break
-    assert step > 10, "no step was hit"
-    assert vars(clf) != state
+    act, ask = partial(TRANSFERS[operation], clf, X), partial(clf.decision_function, X)
+    assert_atomic(clf, act, lambda: (ask(),))
 
 
 ONE_SHOTS = {
@@ -156,18 +154,8 @@ def test_a_fault_at_any_step_of_a_one_shot_edit_changes_nothing(operation, noise
     twins = [4, 4] if noise == "adaptive" else [4, 5]
     supports = {"first": rng.normal(size=(4, 3)) + 0.5, "second": X[twins] + 0.1}
     clf = OneShotClassifier(RBF(0.5), supports, noise=noise).fit(X, y)
-    before, state = clf.decision_function(X), vars(clf).copy()
-    for step in range(1, 10_000):
-        try:
-            with FaultAt(step):
-                ONE_SHOTS[operation](clf, X)
-        except Injected:
-            assert vars(clf) == state
-            np.testing.assert_array_equal(clf.decision_function(X), before)
-            continue
-        break
-    assert step > 10, "no step was hit"
-    assert vars(clf) != state
+    act, ask = partial(ONE_SHOTS[operation], clf, X), partial(clf.decision_function, X)
+    assert_atomic(clf, act, lambda: (ask(),))
 
 
 SUBSPACES = {
@@ -189,17 +177,7 @@ def test_a_fault_at_any_step_of_an_eigenspace_changes_nothing(operation):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
     estimator = kind().fit(X, y)
-    state = vars(estimator).copy()
-    for step in range(1, 10_000):
-        try:
-            with FaultAt(step):
-                act(estimator, X, y)
-        except Injected:
-            assert vars(estimator) == state
-            continue
-        break
-    assert step > 10, "no step was hit"
-    assert vars(estimator) != state
+    assert_atomic(estimator, lambda: act(estimator, X, y), lambda: (estimator.transform(X),))
 
 
 def test_the_threads_are_given_back_after_a_fault():
