@@ -164,8 +164,9 @@ def test_questions_are_measured_where_their_data_and_peers_are(
         assert missing == (row["measured"] is None), name
         assert missing or np.isfinite(row["measured"]), name
     assert {row["benchmark"] for row in questions.values()} == {
-        *(f"insight.{name}" for name in ("unknown_class", "labels_needed", "picking")),
-        *(f"audit.{name}" for name in ("digits", "times")),
+        *(f"insight.{name}" for name in ("unknown_class", "unknown_scene", "picking")),
+        *(f"insight.{name}" for name in ("labels_needed", "scenes_needed")),
+        *(f"audit.{name}" for name in ("digits", "scenes", "times")),
         *(f"parameters.{name}" for name in ("slopes", "optimiser", "gained", "calibrated")),
     }
 
@@ -195,10 +196,24 @@ def test_planted_labels_are_found_among_few(questions: dict[str, dict[str, Any]]
     assert len(row["raw"]["precision"]) == 2
 
 
+def test_scenes_that_are_not_there_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    names = ["insight.unknown_scene", "insight.scenes_needed", "audit.scenes"]
+    only = [word for name in names for word in ("--only", name)]
+    _, found = run("benchmarks", "--quick", *only, out=tmp_path / "found.json")
+    assert [row["benchmark"] for row in found["rows"]] == names
+    assert {row["note"] for row in found["rows"]} == {"15scenes.tar is not in KNOWMORE_DATA"}
+    assert all(row["measured"] is None for row in found["rows"])
+
+
 @pytest.mark.skipif(find_spec("cleanlab") is not None, reason="cleanlab is installed")
 def test_a_missing_cleanlab_says_how_to_get_it(questions: dict[str, dict[str, Any]]) -> None:
     rows = [
-        row for row in questions.values() if row["group"] == "audit" and row["measured"] is None
+        row
+        for name, row in questions.items()
+        if row["group"] == "audit" and row["measured"] is None and not name.startswith("scenes")
     ]
     assert {row["benchmark"] for row in rows} == {"audit.digits", "audit.times"}
     assert {row["note"] for row in rows} == {"not installed: pip install knowmore[bench]"}

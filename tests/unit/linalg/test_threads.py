@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -12,10 +13,12 @@ from knowmore.linalg.threads import FEW, threads_for
 
 
 def counts():
+    """Of the libraries that the work goes to; others, OpenCV's, may be loaded later on."""
     return {
         info["filepath"]: info["num_threads"]
         for info in threadpool_info()
         if info["user_api"] == "blas"
+        and {"numpy", "scipy"} & set(re.split(r"\W", info["filepath"]))
     }
 
 
