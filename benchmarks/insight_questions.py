@@ -1,34 +1,30 @@
-"""What is new, and what to label next: on digits, against others in the same run."""
+"""What is new, and what to label next: on digits and scenes, against others in the same run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache, partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
+from benchmarks import vectors
 from benchmarks.scene import Array, Scale, classifier, data
 from benchmarks.table import Benchmark, Row, Target
 from benchmarks.timing import REST, Samples, interleaved
 from knowmore import GPClassifier
-from knowmore.datasets import digits
 from knowmore.insight import novelty, suggest, tune
 from knowmore.kernels import median_rbf
 
 METHODS = ("variance", "score", "probability", "null_space")
 CRITERIA = ("margin", "uncertainty", "variance", "emoc", "weight", "impact", "random")
 NOISE = 0.01
-
-
-@cache
-def _digits() -> tuple[Array, Array]:
-    examples = digits()
-    return examples.X, examples.labels
 
 
 # -- novelty -------------------------------------------------------------------------------------
@@ -42,14 +38,37 @@ TREES = (100, 500)
 
 
 def unknown_class(scale: Scale) -> Iterator[Row]:
+    """Each digit in turn is left out."""
+    classes, settings = (10, None) if scale.name == "full" else (2, 2)
+    targets = Target(">=", 0.97), Target("<", 1)
+    yield from _left_out("digits", *vectors.digits(), classes, settings, targets)
+
+
+def unknown_scene(scale: Scale) -> Iterator[Row]:
+    """Each kind of scene in turn is left out."""
+    if missing := vectors.lacking():
+        yield Row("scenes: class left out", note=missing)
+        return
+    classes = 15 if scale.name == "full" else 2
+    yield from _left_out("scenes", *vectors.scenes(scale), classes, 2, (None, None))
+
+
+def _left_out(
+    of: str,
+    X: Array,
+    y: Array,
+    classes: int,
+    settings: int | None,
+    targets: tuple[Target | None, Target | None],
+) -> Iterator[Row]:
     """Each class in turn is left out: the area under the curve that tells it from the others.
 
     Nothing is chosen by that area. Our classifier has the parameters that `tune` finds on the
     labelled rows of the known classes, the others have scikit-learn's defaults. What the best
-    parameters would have been is said beside it, for all alike, and held to no target.
+    parameters would have been is said beside it, for all alike, and held to no target. The targets
+    are of our area, and of what it misses against the best of the others.
     """
-    (X, y), areas = _digits(), dict[str, list[list[float]]]()
-    classes, settings = (10, None) if scale.name == "full" else (2, 2)
+    areas = dict[str, list[list[float]]]()
     held = np.random.default_rng(0).permutation(len(X)) < len(X) // 2
     for c in range(classes):
         known, new = held & (y != c), y[~held] == c
@@ -64,25 +83,25 @@ def unknown_class(scale: Scale) -> Iterator[Row]:
             plain = f"tuned on the known classes; {np.mean(areas[name], axis=0)[1]:.4f} as it comes"
         hindsight = f"{best[name]:.4f} at the best of {len(areas[name][0])} settings, in hindsight"
         yield Row(
-            f"class left out: {name}",
+            f"{of}: class left out: {name}",
             mean,
             "AUROC",
-            target=Target(">=", 0.97) if name == OURS else None,
+            target=targets[0] if name == OURS else None,
             note=f"{plain}; {hindsight}",
             raw={"areas": areas[name]},
         )
     leader = max(METHODS, key=best.__getitem__)
-    yield _missing("no setting chosen by it", OURS, first, peers, Target("<", 1))
-    yield _missing("all in hindsight", leader, best, peers, None)
+    yield _missing(of, "no setting chosen by it", OURS, first, peers, targets[1])
+    yield _missing(of, "all in hindsight", leader, best, peers, None)
 
 
 def _missing(
-    words: str, mine: str, areas: dict[str, float], peers: list[str], target: Target | None
+    of: str, words: str, mine: str, areas: dict[str, float], peers: list[str], target: Target | None
 ) -> Row:
     """How much of the whole area ours misses, against the best of the others."""
     other = max(peers, key=areas.__getitem__)
     missed, theirs = 1 - areas[mine], 1 - areas[other]
-    name = f"class left out, 1 - AUROC, {words}: {mine}"
+    name = f"{of}: class left out, 1 - AUROC, {words}: {mine}"
     return Row(name, missed, "", other, theirs, missed / theirs, target=target)
 
 
@@ -108,16 +127,59 @@ def _novelties(X: Array, y: Array, queries: Array, settings: int | None) -> dict
 START, STEP, TEST = 10, 5, 600
 
 
+@dataclass(frozen=True)
+class _Task:
+    """What is learnt, (n, d) and (n,), by which classifier, and how many are tested."""
+
+    X: Array
+    y: Array
+    classifier: GPClassifier
+    test: int = TEST
+
+    def split(self, seed: int) -> tuple[Array, Array, Array]:
+        """Rows that are labelled at the start, that may be, and that are tested on."""
+        order = np.random.default_rng(seed).permutation(len(self.X))
+        test, start = self.test, self.test + START
+        return order[test:start], order[start:], order[:test]
+
+    def learnt(self, rows: Array) -> GPClassifier:
+        clf: GPClassifier = clone(self.classifier)
+        return clf.fit(self.X[rows], self.y[rows])
+
+    def accuracy(self, clf: GPClassifier, rows: Array) -> float:
+        return float((clf.predict(self.X[rows]) == self.y[rows]).mean())
+
+
 def labels_needed(scale: Scale) -> Iterator[Row]:
-    """How many labels until the accuracy is 95 % of that with all labels; mean of ten runs."""
+    """Labels of digits, by every criterion, in ten runs."""
     runs, most = (10, 300) if scale.name == "full" else (1, 25)
-    found: dict[str, list[list[float]]] = {name: [] for name in CRITERIA}
-    needed: dict[str, list[int]] = {name: [] for name in CRITERIA}
+    X, y = vectors.digits()
+    clf = GPClassifier(RBF(median_rbf(X).length_scale / 2), NOISE)
+    yield from _needed("digits", _Task(X, y, clf), CRITERIA, runs, most, Target("<=", 0.75))
+
+
+def scenes_needed(scale: Scale) -> Iterator[Row]:
+    """Labels of scenes, by margin and at random, with the noise that comes unasked."""
+    if missing := vectors.lacking():
+        yield Row("scenes: labels to 95 % of the final accuracy", note=missing)
+        return
+    runs, most, test = (3, 1000, TEST) if scale.name == "full" else (1, 25, 30)
+    X, y = vectors.scenes(scale)
+    task = _Task(X, y, GPClassifier(median_rbf(X)), test)
+    yield from _needed("scenes", task, ("margin", "random"), runs, most, None)
+
+
+def _needed(
+    of: str, task: _Task, criteria: Sequence[str], runs: int, most: int, target: Target | None
+) -> Iterator[Row]:
+    """How many labels until the accuracy is 95 % of that with all labels; mean of the runs."""
+    found: dict[str, list[list[float]]] = {name: [] for name in criteria}
+    needed: dict[str, list[int]] = {name: [] for name in criteria}
     for seed in range(runs):
-        start, pool, test = _split(seed)
-        goal = 0.95 * _accuracy(_learnt(np.concatenate([start, pool])), test)
-        for criterion in CRITERIA:
-            curve = list(_course(criterion, start, pool, test, most, seed))
+        start, pool, test = task.split(seed)
+        goal = 0.95 * task.accuracy(task.learnt(np.concatenate([start, pool])), test)
+        for criterion in criteria:
+            curve = list(_course(task, criterion, start, pool, test, most, seed))
             reached = [START + STEP * i for i, accuracy in enumerate(curve) if accuracy >= goal]
             found[criterion].append(curve)
             needed[criterion].append(reached[0] if reached else most)
@@ -125,51 +187,35 @@ def labels_needed(scale: Scale) -> Iterator[Row]:
     best = min(means, key=means.__getitem__)
     for name, mean in means.items():
         yield Row(
-            f"labels to 95 % of the final accuracy: {name}",
+            f"{of}: labels to 95 % of the final accuracy: {name}",
             mean,
             "labels",
             "" if name == "random" else "random",
             None if name == "random" else means["random"],
             None if name == "random" else mean / means["random"],
-            target=Target("<=", 0.75) if name == best else None,
+            target=target if name == best else None,
             note=_stopped(needed[name], most),
             raw={"needed": needed[name], "curves": found[name], "start": START, "step": STEP},
         )
 
 
 def _stopped(needed: list[int], most: int) -> str:
-    short = needed.count(most)
-    return f"{short} of {len(needed)} runs stopped short of it, at {most} labels" if short else ""
-
-
-def _split(seed: int) -> tuple[Array, Array, Array]:
-    """Rows of digits that are labelled at the start, that may be, and that are tested on."""
-    order = np.random.default_rng(seed).permutation(len(_digits()[0]))
-    return order[TEST : TEST + START], order[TEST + START :], order[:TEST]
-
-
-def _learnt(rows: Array) -> GPClassifier:
-    X, y = _digits()
-    return GPClassifier(RBF(median_rbf(X).length_scale / 2), NOISE).fit(X[rows], y[rows])
-
-
-def _accuracy(clf: GPClassifier, rows: Array) -> float:
-    X, y = _digits()
-    return float((clf.predict(X[rows]) == y[rows]).mean())
+    short, runs = needed.count(most), f"mean of {len(needed)} runs"
+    return f"{runs}; {short} stopped short of it, at {most} labels" if short else runs
 
 
 def _course(
-    criterion: str, start: Array, pool: Array, test: Array, most: int, seed: int
+    task: _Task, criterion: str, start: Array, pool: Array, test: Array, most: int, seed: int
 ) -> Iterator[float]:
     """The accuracy at the start and after each step."""
-    (X, y), clf = _digits(), _learnt(start)
-    yield _accuracy(clf, test)
+    clf = task.learnt(start)
+    yield task.accuracy(clf, test)
     for step in range((most - START) // STEP):
-        found = suggest(clf, X[pool], STEP, criterion, random_state=1000 * seed + step)
+        found = suggest(clf, task.X[pool], STEP, criterion, random_state=1000 * seed + step)
         rows = pool[found.indices]
-        clf.add(X[rows], y[rows])
+        clf.add(task.X[rows], task.y[rows])
         pool = np.delete(pool, found.indices)
-        yield _accuracy(clf, test)
+        yield task.accuracy(clf, test)
 
 
 def picking(scale: Scale) -> Iterator[Row]:
@@ -190,4 +236,10 @@ def picking(scale: Scale) -> Iterator[Row]:
         yield Row(f"each further pick by {criterion}, {of}", each.median, raw=facts)
 
 
-BENCHMARKS: list[Benchmark] = [unknown_class, labels_needed, picking]
+BENCHMARKS: list[Benchmark] = [
+    unknown_class,
+    unknown_scene,
+    labels_needed,
+    scenes_needed,
+    picking,
+]
