@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView, Set, Sized
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -59,8 +59,10 @@ class Relabel:
 Edit = Add | Remove | Replace | Relabel
 
 
-def as_ids(ids: Any) -> tuple[Id, ...]:
+def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     """One id or several, as a tuple of unique strings and integers.
+
+    ordered : whether their order says something, so that a set will not do
 
     >>> as_ids("left"), as_ids(np.array([3, 1]))
     (('left',), (3, 1))
@@ -68,15 +70,33 @@ def as_ids(ids: Any) -> tuple[Id, ...]:
     single = isinstance(ids, np.ndarray) and ids.ndim == 0
     if single or isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         ids = [ids]
-    found = tuple(_as_id(one) for one in ids)
-    if not found:
-        raise InvalidInput("No ids were given. Name at least one example.")
-    if len(set(found)) < len(found):
-        twice = next(one for i, one in enumerate(found) if one in found[:i])
-        raise RepeatedId(
-            f"The id {twice!r} is given twice in one call. Each example is named once."
+    if ordered and isinstance(ids, Set) and not isinstance(ids, KeysView):
+        raise InvalidInput(
+            f"The ids are a {type(ids).__name__}, which has no order: which of them belongs to "
+            f"which example? Give a list."
         )
+    found = tuple(_as_id(one) for one in ids)
+    seen: set[Id] = set()
+    for one in found:
+        if one in seen:
+            raise RepeatedId(
+                f"The id {one!r} is given twice in one call. Each example is named once."
+            )
+        seen.add(one)
     return found
+
+
+def is_mask(ids: Any) -> bool:
+    """Are these truth values rather than ids, which are never any?
+
+    >>> is_mask([True, False]), is_mask([1, 0]), is_mask([])
+    (True, False, False)
+    """
+    if isinstance(ids, np.ndarray):
+        return ids.dtype == bool and ids.ndim == 1
+    if isinstance(ids, str) or not isinstance(ids, Sized) or not isinstance(ids, Iterable):
+        return False
+    return len(ids) > 0 and all(isinstance(one, (bool, np.bool_)) for one in ids)
 
 
 def _as_id(one: Any) -> Id:

@@ -113,8 +113,9 @@ class Examples:
         ids = self._ids.view[len(self) - k :]
         if len(set(map(type, ids))) == 1:
             natural = np.array(ids.tolist())
-            # Integers beyond 64 bits and strings that end in NUL would not come out again.
-            if natural.tolist() == ids.tolist():
+            # Integers beyond 64 bits (of both signs: floats) and strings that end in NUL would not
+            # come out again.
+            if natural.dtype.kind in "iuU" and natural.tolist() == ids.tolist():
                 return natural
         return ids.copy()
 

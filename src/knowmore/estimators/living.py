@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from knowmore.arguments import choice
-from knowmore.edits import Add, Edit, Relabel, Remove, Replace, as_ids
+from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
 from knowmore.errors import InvalidInput, NoExamples, NotFitted
 from knowmore.estimators.checks import group_names, inputs, sample_weights
 from knowmore.estimators.shell import (
@@ -20,6 +20,14 @@ from knowmore.estimators.shell import (
     same_features,
     same_kind,
     unchanged_on_error,
+)
+from knowmore.estimators.tables import (
+    by_name,
+    from_index,
+    in_order,
+    labels_by_id,
+    masked,
+    names_of,
 )
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
@@ -73,54 +81,76 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def fit(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Self:
         """Learn X (n, d), y from scratch. `ids`: unique strings or integers; default 0, 1, ...
 
+        The index of a pandas table, or else of a Series y, is the default for ids unless it is 0,
+        1, ... itself or of dates.
         sample_weight (n,): an example of weight w counts like w examples at the same place.
         """
         with unchanged_on_error(self):
+            names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
             X = self._inputs(X, reset=True)
             labels, weights = self._labels(y, len(X), None), sample_weights(sample_weight, len(X))
-            examples = Examples.of(X, labels, None if ids is None else as_ids(ids), weights)
+            examples = Examples.of(X, labels, names, weights)
             self._admit(examples)
             model = self._batch(self._own_kernel(X), examples, self._empty_factor())
             self._state = _State(model, examples, model.covariance.peak)
         return self
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
-        """Learn more examples and return their ids, (k,). Unseen labels are new classes."""
+        """Learn more examples and return their ids, (k,). Unseen labels are new classes.
+
+        ids are as in `fit`; by default they go on from the largest integer used so far.
+        """
         if not self.__sklearn_is_fitted__():
             with beginning:
                 if not self.__sklearn_is_fitted__():
                     return self.fit(X, y, ids, sample_weight).ids_
+        names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         X = self._inputs(X, reset=False)
         labels = self._labels(y, len(X), self._state.examples.labels)
         weights = sample_weights(sample_weight, len(X))
-        return self._apply(Add(X, labels, None if ids is None else as_ids(ids), weights))
+        with from_index(unasked=ids is None):
+            return self._apply(Add(X, labels, names, weights))
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.
 
-        Their memory is given back with the next question; a pickle never holds them.
+        ids: one or several, or a Boolean mask in the order of `ids_`. Their memory is given back
+        with the next question; a pickle never holds them.
         """
         self._check_fitted()
-        self._apply(Remove(as_ids(ids)))
+        if chosen := self._chosen(ids, ordered=False):
+            self._apply(Remove(chosen))
         return self
 
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
-        """Give these examples other features X (k, d), and other labels unless y is None."""
+        """Give these examples other features X (k, d), and other labels unless y is None.
+
+        Tables and columns of pandas whose index is not 0, 1, ... are matched with ids by name. One
+        label is for all of them.
+        """
         self._check_fitted()
-        ids, X = as_ids(ids), self._inputs(X, reset=False)
+        ids = self._chosen(ids)
+        X = self._inputs(by_name("X", X, ids), reset=False)
         if len(ids) != len(X):
             raise InvalidInput(
                 f"{len(ids)} examples are to be replaced, but X has {len(X)} rows. Give one each."
             )
-        labels = None if y is None else self._labels(y, len(X), self._state.examples.labels)
-        self._apply(Replace(ids, X, labels))
+        self._apply(Replace(ids, X, None if y is None else self._new_labels(ids, y)))
         return self
 
-    def relabel(self, ids: Any, y: Any) -> Self:
-        """Give these examples other labels. No matrix is touched, unless weights go by class."""
+    def relabel(self, ids: Any, y: Any = None) -> Self:
+        """Give these examples other labels. No matrix is touched, unless weights go by class.
+
+        y: a label for each, or one for all; a Series of pandas whose index is not 0, 1, ... is
+        matched with ids by name. Alone, `relabel(series)`, its index is the ids.
+        """
         self._check_fitted()
-        ids = as_ids(ids)
-        self._apply(Relabel(ids, self._labels(y, len(ids), self._state.examples.labels)))
+        if y is None:
+            ids, y = labels_by_id(ids)
+        ids = self._chosen(ids)
+        labels = self._new_labels(ids, y)
+        if ids:
+            self._apply(Relabel(ids, labels))
         return self
 
     def merge(self, other: Self) -> Self:
@@ -150,13 +180,15 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """What the model would say of each example had it never seen it, in closed form.
 
-        `groups`: a name for each example in the order of `ids_`; whole groups are left out then.
+        `groups`: a name for each example in the order of `ids_`, or a Series of pandas whose index
+        is the ids; whole groups are left out then.
         The targets of the others stay as they are: a class whose only example is left out keeps
         its column.
         """
         model = self._asked()
         examples = model.examples
         if groups is not None:
+            groups = in_order("groups", groups, examples.names)
             groups = group_names(groups, len(examples))
         scores, variance = model.leave_one_out(groups)
         return LeftOut(
@@ -214,6 +246,21 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def _inputs(self, X: Any, *, reset: bool) -> Array:
         """X as the model has it, (k, d)."""
         return inputs(self, X, reset=reset)
+
+    def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
+        """The examples that these ids or this mask name."""
+        if is_mask(ids):
+            return masked(ids, self._state.examples.names)
+        return as_ids(ids, ordered=ordered)
+
+    def _new_labels(self, ids: tuple[Id, ...], y: Any) -> Array:
+        """y as other labels of these examples: one for each, or one for all."""
+        if np.ndim(y) == 0:
+            y = [y.item() if isinstance(y, np.ndarray) else y] * len(ids)
+        held = self._state.examples.labels
+        if not ids and len(y) == 0:
+            return held[:0]
+        return self._labels(by_name("y", y, ids), len(ids), held)
 
     def _admit(self, examples: Examples) -> None:
         """Complain of examples that there can be no model of."""

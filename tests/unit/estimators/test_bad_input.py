@@ -142,14 +142,20 @@ MISTAKES = {
         "a thing by: use int or str.",
     ),
     "a bool as id": (
-        lambda clf: clf.remove([True]),
+        lambda clf: clf.add(X[:1], ["a"], ids=[True]),
         ValueError,
         "An id is a string or an integer, but True is a bool.",
     ),
-    "no ids": (
-        lambda clf: clf.remove([]),
+    "a mask of another length": (
+        lambda clf: clf.remove([True]),
         ValueError,
-        "No ids were given. Name at least one example.",
+        "A mask of 1 truth values was given, but there are 3 examples. Give one for each, in the "
+        "order of ids_, or name the examples.",
+    ),
+    "no ids for some examples": (
+        lambda clf: clf.add(X, Y, ids=[]),
+        ValueError,
+        "0 ids were given for 3 examples. Give one each.",
     ),
     "replacing with another number of rows": (
         lambda clf: clf.replace([0, 1], X),

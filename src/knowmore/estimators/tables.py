@@ -1,0 +1,157 @@
+"""Tables of pandas: their index says which example a row is.
+
+An index that is not the default range 0, 1, ... becomes the ids, so that `remove(index)` forgets
+those very rows. Polars has no index, nor has an array: their rows get consecutive ids unless `ids`
+names them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from knowmore.edits import Id, as_ids
+from knowmore.errors import InvalidInput, RepeatedId
+
+_NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... names them otherwise."
+
+
+def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
+    """The ids of new examples: those given, else those of the first index; None if there is none.
+
+    `columns` are tables, columns and arrays by what they are called. Those that have an index must
+    have the same, row by row.
+    """
+    named = {name: index for name, value in columns.items() if (index := _index(value)) is not None}
+    for name, index in list(named.items())[1:]:
+        first = next(iter(named))
+        _in_step(first, named[first], name, index)
+    if ids is not None:
+        return as_ids(ids)
+    for name, index in named.items():
+        if not (_is_default(index) or _is_time(index)):
+            return _as_names(name, index)
+    return None
+
+
+@contextmanager
+def from_index(unasked: bool) -> Iterator[None]:
+    """Where ids come from an index `unasked`, say so of those that are held already."""
+    try:
+        yield
+    except RepeatedId as error:
+        if not unasked:
+            raise
+        raise RepeatedId(f"{error} These ids are the index of the table: {_NUMBERED}") from error
+
+
+def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:
+    """The ids that a Boolean mask names: by its index if it has one, else among those `held`."""
+    index = _index(mask)
+    if index is not None and not _is_default(index):
+        return _as_names("the mask", index[np.asarray(mask, dtype=bool)])
+    flags = np.asarray(in_order("the mask", mask, held), dtype=bool)
+    if flags.shape != (len(held),):
+        raise InvalidInput(
+            f"A mask of {len(flags)} truth values was given, but there are {len(held)} examples. "
+            f"Give one for each, in the order of ids_, or name the examples."
+        )
+    return tuple(held[row] for row in np.flatnonzero(flags))
+
+
+def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
+    """Values with an index, one for each example `held`, in that order; others as they are."""
+    index = _index(values)
+    if index is None:
+        return values
+    if not _is_default(index):
+        names = _as_names(name, index)
+        if missing := [one for one in held if one not in set(names)]:
+            raise InvalidInput(
+                f"The index of {name} lacks the example {missing[0]!r}, which is held. "
+                f"Give a value for each of ids_, or an array in that order."
+            )
+        return values.loc[list(held)]
+    if held != tuple(range(len(held))) and any(isinstance(one, int) for one in held):
+        raise InvalidInput(
+            f"The index 0, 1, ... of {name} may mean ids or places in ids_, which are not the same "
+            f"here. Give {name} with the ids as its index, or as an array in the order of ids_."
+        )
+    return values
+
+
+def by_name(name: str, values: Any, ids: tuple[Id, ...]) -> Any:
+    """Values for these ids in their order: by their index if they have one that is not 0, 1, ..."""
+    index = _index(values)
+    if index is None or _is_default(index) or _is_time(index):
+        return values
+    names = _as_names(name, index)
+    if set(names) != set(ids):
+        strange = next(iter(set(names) ^ set(ids)))
+        raise InvalidInput(
+            f"{name} goes by its index, which has not the {len(ids)} names that ids has: they "
+            f"differ in {strange!r}. Give {name}.to_numpy() if the rows are in the order of ids."
+        )
+    return values.loc[list(ids)]
+
+
+def labels_by_id(series: Any) -> tuple[tuple[Id, ...], Any]:
+    """The ids and the labels of a column of labels whose index is the ids."""
+    index = _index(series)
+    if index is None or np.ndim(series) != 1:
+        raise InvalidInput(
+            "Which labels? Give relabel(ids, labels), or a pandas Series of labels whose index is "
+            "the ids."
+        )
+    return _as_names("the labels", index), series
+
+
+def _index(values: Any) -> Any:
+    """The index of a table or column of pandas, None of anything else."""
+    # Nothing is pandas' own where pandas was never loaded.
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(values, (pandas.DataFrame, pandas.Series)):
+        return None
+    return values.index
+
+
+def _is_default(index: Any) -> bool:
+    """0, 1, ..., as pandas counts rows that were never named."""
+    # By value: versions of pandas differ in which selections of rows keep a RangeIndex.
+    return index.dtype.kind in "iu" and bool((index == np.arange(len(index))).all())
+
+
+def _is_time(index: Any) -> bool:
+    """Times are no ids, and are never mistaken for one: rows with these are numbered."""
+    pandas = sys.modules["pandas"]
+    return isinstance(index, (pandas.DatetimeIndex, pandas.TimedeltaIndex, pandas.PeriodIndex))
+
+
+def _as_names(name: str, index: Any) -> tuple[Id, ...]:
+    try:
+        return as_ids(index)
+    except InvalidInput as error:
+        raise type(error)(
+            f"The index of {name} cannot name the examples. {error} For its rows, {_NUMBERED}"
+        ) from error
+
+
+def _in_step(first: str, index: Any, name: str, other: Any) -> None:
+    """Complain of rows that belong to different examples by their index."""
+    if len(index) != len(other) or index.equals(other):
+        return
+    if set(index) == set(other):
+        raise InvalidInput(
+            f"{first} and {name} have the same index in different orders. If their rows belong "
+            f"together by name, give {name}.loc[{first}.index]; if as they stand, "
+            f"{name}.to_numpy()."
+        )
+    if not (_is_default(index) or _is_default(other)):
+        raise InvalidInput(
+            f"{first} and {name} have different indices: {index[0]!r} ... and {other[0]!r} ... If "
+            f"their rows belong together as they stand, give {name}.to_numpy()."
+        )
