@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from knowmore.arguments import is_missing
 from knowmore.errors import InvalidInput, InvalidType
 
 Array = npt.NDArray[Any]
@@ -27,6 +28,7 @@ def inputs(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
 
     Any table that scikit-learn reads will do: arrays, lists, pandas, polars.
     """
+    _unmasked("X", X)
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
     known = not reset and not hasattr(estimator, "feature_names_in_")
     if not (plain and known and X.shape[1] == estimator.n_features_in_):
@@ -50,7 +52,24 @@ def table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     return X
 
 
+def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
+    """X as `inputs` has it; of a sparse matrix all k d values are written out."""
+    X = table(estimator, X, reset=reset)
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def points(X: Any) -> Array:
+    """X as finite float64 values (m, d), of whatever these may be coordinates."""
+    _unmasked("X", X)
+    _is_table(X)
+    with _translated():
+        values = check_array(X, dtype=np.float64, ensure_all_finite=False, input_name="X")
+    _finite("X", values)
+    return np.asarray(values)
+
+
 def _validated(estimator: BaseEstimator, X: Any, reset: bool, **kinds: Any) -> Any:
+    _is_table(X)
     with _translated():
         return validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, **kinds
@@ -60,6 +79,7 @@ def _validated(estimator: BaseEstimator, X: Any, reset: bool, **kinds: Any) -> A
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
     """y as k class labels of one kind, (k,), and of the kind of those `held` already."""
     labels = _one_column(y)
+    _none_missing(labels)
     kinds = _kinds_of(labels)
     if len(kinds) > 1:
         raise InvalidInput(
@@ -100,12 +120,27 @@ def among(y: Any, classes: Any) -> None:
     """Complain if y has a label that is not one of the declared `classes`; None declares none."""
     if classes is None or y is None:
         return
-    strange = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes)).tolist()
+    labels = _one_column(y)
+    known = set(_declared(classes).tolist())
+    strange = sorted(set(class_labels(labels, len(labels), None).tolist()) - known)
     if strange:
         raise InvalidInput(
             f"y has the label {strange[0]!r}, which is not among classes. "
             f"Leave classes out: new classes are learnt as they come."
         )
+
+
+def _declared(classes: Any) -> Array:
+    """The classes that were declared, (C,), of one kind."""
+    if isinstance(classes, str) or np.ndim(classes) != 1:
+        raise InvalidInput(f"classes={classes!r} is no list of the names of classes.")
+    names = _one_column(classes)
+    if any(map(is_missing, names.tolist())):
+        raise InvalidInput(
+            f"classes={classes!r} has a class without a name. Leave it out: examples whose class "
+            f"is not known are not learnt."
+        )
+    return class_labels(names, len(names), None)
 
 
 def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array, Array]:
@@ -114,6 +149,7 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
     Y is a column of labels, or soft labels: a matrix of parts that sum to one in each row, whose
     columns are `classes`, or those held.
     """
+    _unmasked("y", Y)
     parts = np.asarray(Y) if not isinstance(Y, (list, tuple)) or np.ndim(Y) == 2 else None
     columns = held if classes is None else np.asarray(classes)
     if parts is None or not _is_soft(parts, columns):
@@ -125,7 +161,7 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
             f"y has shape {parts.shape}: soft labels, a column for each class. "
             f"Name the columns with classes=[...]."
         )
-    names = class_labels(columns, len(columns), held)
+    names = class_labels(_declared(columns), len(columns), held)
     if len(np.unique(names)) != len(names) or parts.shape[1] != len(names):
         raise InvalidInput(
             f"y has {parts.shape[1]} columns of soft labels, for the classes {names.tolist()}. "
@@ -150,24 +186,27 @@ def _is_soft(Y: Array, columns: Array | None) -> bool:
 
 def group_names(groups: Any, n: int) -> Array:
     """The group of each of n examples, (n,), of one kind."""
+    _unmasked("groups", groups)
     names = np.asarray(groups)
     if names.shape != (n,):
         raise InvalidInput(
             f"groups has shape {names.shape}, but there are {n} examples. "
             f"Give one group for each, in the order of ids_."
         )
-    kinds = _kinds_of(_one_column(groups))
+    column = _one_column(groups)
+    kinds = _kinds_of(column)
     if len(kinds) > 1 or not kinds <= set(_KINDS.values()) or (names != names).any():
         raise InvalidInput(
             "The groups are of mixed types, or some are missing. Name each group by a string or a "
             "number."
         )
-    return names
+    return np.array(column.tolist()) if names.dtype.kind == "T" else names
 
 
 def real_values(y: Any, k: int, held: Array | None) -> Array:
     """y as finite float64 values, (k,) or (k, q); q as in those `held` already."""
     _given(y)
+    _unmasked("y", y)
     with _translated():
         values = check_array(
             y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y"
@@ -186,6 +225,7 @@ def sample_weights(weights: Any, k: int) -> Array | None:
     """The weights of k examples, (k,), finite and above zero; None if none are given."""
     if weights is None:
         return None
+    _unmasked("sample_weight", weights)
     with _translated():
         values = check_array(
             weights,
@@ -246,6 +286,32 @@ def _given(y: Any) -> None:
         )
 
 
+def _is_table(X: Any) -> None:
+    if X is None:
+        raise InvalidInput("X is None. Give a table of numbers, a row for each example.")
+
+
+def _unmasked(name: str, values: Any) -> None:
+    """Complain of what is masked: made an array, the numbers behind the mask would count."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        first = tuple(map(int, np.argwhere(np.ma.getmaskarray(values))[0]))
+        raise InvalidInput(
+            f"{name} has {int(values.mask.sum())} masked value(s), the first at {first}. "
+            f"Fill them in with {name}.filled(...), or leave these examples out."
+        )
+
+
+def _none_missing(labels: Array) -> None:
+    if labels.dtype.kind != "O":
+        return
+    gaps = [i for i, one in enumerate(labels.tolist()) if is_missing(one)]
+    if gaps:
+        raise InvalidInput(
+            f"{len(gaps)} of {len(labels)} labels are missing, the first at position {gaps[0]} "
+            f"({labels[gaps[0]]!r}). Leave these examples out until their class is known."
+        )
+
+
 def _paired(labels: int, examples: int) -> None:
     if labels != examples:
         raise InvalidInput(
@@ -270,11 +336,13 @@ def _finite(name: str, values: Array) -> None:
 def _one_column(y: Any) -> Array:
     """y as an array (k,), numbers and strings in one list kept apart."""
     _given(y)
+    _unmasked("y", y)
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in _KINDS:
         return y
     dtype = getattr(y, "dtype", None)
-    if dtype is not None and not isinstance(dtype, np.dtype):
+    if dtype is not None and (not isinstance(dtype, np.dtype) or dtype.kind == "T"):
         # Columns of tables with types of their own: scikit-learn would make floats of integers.
+        # Strings of any length (kind T) know no way to those of a fixed one.
         y = np.asarray(y, dtype=object)
     if isinstance(y, (list, tuple)) and not all(isinstance(one, (list, tuple)) for one in y):
         values = np.empty(len(y), dtype=object)

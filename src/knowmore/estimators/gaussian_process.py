@@ -7,7 +7,7 @@ from typing import Any, Self, final
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from knowmore.estimators.checks import inputs, noise_level, real_values
+from knowmore.estimators.checks import noise_level, real_values
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.living import LivingEstimator
 from knowmore.examples import Examples
@@ -47,7 +47,7 @@ class GaussianProcess(LivingEstimator[GP]):
 
     def predict_variance(self, X: Any) -> Array:
         """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
-        return self._asked().variance(inputs(self, X, reset=False))
+        return self._asked().variance(self._inputs(X, reset=False))
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
@@ -91,7 +91,7 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
 
         Phi is the chance that the noisy target is above zero; the scaling is a convention.
         """
-        model, X = self._asked(), inputs(self, X, reset=False)
+        model, X = self._asked(), self._inputs(X, reset=False)
         return class_probabilities(model.mean(X), model.variance(X))
 
 
@@ -129,4 +129,4 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     def predict(self, X: Any) -> Array:
         """The posterior mean mu_*, (m,) or (m, q) as the targets are. Eq. (2)."""
         model = self._asked()
-        return self._prediction(model, model.mean(inputs(self, X, reset=False)))
+        return self._prediction(model, model.mean(self._inputs(X, reset=False)))

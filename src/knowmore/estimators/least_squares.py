@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from knowmore.arguments import flag
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import class_labels, positive
 from knowmore.estimators.classifier import LivingClassifier
@@ -93,8 +94,9 @@ class LSSVMClassifier(LivingClassifier[LSSVM]):
         if isinstance(weighting.classes, tuple):
             names = [name for name, _ in weighting.classes]
             class_labels(names, len(names), examples.labels)
-        C = penalty(self.C, kernel, examples, weighting, bias=self.bias)
-        return LSSVM.of(kernel, C, examples, one_vs_all, empty, weighting, bias=self.bias)
+        bias = flag("bias", self.bias)
+        C = penalty(self.C, kernel, examples, weighting, bias=bias)
+        return LSSVM.of(kernel, C, examples, one_vs_all, empty, weighting, bias=bias)
 
     def _settings(self, model: LSSVM) -> dict[str, Any]:
         covariance, by_class = model.covariance, model.covariance.weighting.classes

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import Tags
 
 from knowmore.arguments import choice
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
 from knowmore.errors import InvalidInput, NoExamples, NotFitted
-from knowmore.estimators.checks import group_names, inputs, sample_weights
+from knowmore.estimators.checks import dense, group_names, sample_weights
 from knowmore.estimators.shell import (
     beginning,
     publishing,
@@ -81,6 +82,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def fit(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Self:
         """Learn X (n, d), y from scratch. `ids`: unique strings or integers; default 0, 1, ...
 
+        A sparse X is written out: it takes the memory of n d numbers.
         The index of a pandas table, or else of a Series y, is the default for ids unless it is 0,
         1, ... itself or of dates.
         sample_weight (n,): an example of weight w counts like w examples at the same place.
@@ -230,6 +232,11 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies: up to date, so that nothing is in them that was removed."""
         if self.__sklearn_is_fitted__():
@@ -245,7 +252,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     def _inputs(self, X: Any, *, reset: bool) -> Array:
         """X as the model has it, (k, d)."""
-        return inputs(self, X, reset=reset)
+        return dense(self, X, reset=reset)
 
     def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
         """The examples that these ids or this mask name."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from knowmore.arguments import choice
+from knowmore.arguments import choice, flag
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NotFitted
-from knowmore.estimators.checks import class_labels, inputs
+from knowmore.estimators.checks import class_labels
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
 from knowmore.estimators.living import LivingEstimator
@@ -175,7 +175,7 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
     def _inputs(self, X: Any, *, reset: bool) -> Array:
         """The features of X, then the source's scores in the order of its sorted classes."""
         self._check_source()
-        features = inputs(self, X, reset=reset)
+        features = super()._inputs(X, reset=reset)
         if _gives_scores(self.source_):
             scores = self._scores(features, len(features))
             return np.hstack([features[:, : -scores.shape[1]], scores])
@@ -249,14 +249,15 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> NPlusOne:
         choice("optimiser", self.optimiser, _OPTIMISERS)
+        bias = flag("bias", self.bias)
         return NPlusOne.of(
             kernel,
-            penalty(self.C, kernel, examples, Weighting(), bias=self.bias),
+            penalty(self.C, kernel, examples, Weighting(), bias=bias),
             examples,
             Shifted(tuple(self._known.tolist())),
             empty,
-            bias=self.bias,
-            positive=self.positive,
+            bias=bias,
+            positive=flag("positive", self.positive),
             optimiser=_OPTIMISERS[self.optimiser],
         )
 

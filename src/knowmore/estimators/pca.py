@@ -10,8 +10,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
+from knowmore.arguments import flag
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import real_values, table
+from knowmore.estimators.checks import points, table
 from knowmore.estimators.shell import (
     beginning,
     exchange,
@@ -98,18 +99,22 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = table(self, X, reset=False)
         P = space.components
         Z = np.asarray(X @ P.T) - space.mean @ P.T
-        return np.asarray(Z / np.sqrt(_unbiased(space) * space.variances)) if self.whiten else Z
+        return (
+            np.asarray(Z / np.sqrt(_unbiased(space) * space.variances))
+            if flag("whiten", self.whiten)
+            else Z
+        )
 
     def inverse_transform(self, X: Any) -> Array:
         """The points (m, D) that have the coordinates X (m, d)."""
         space = self._held
-        Z = real_values(X, len(X), None)
-        if Z.ndim != 2 or Z.shape[1] != len(space.variances):
+        Z = points(X)
+        if Z.shape[1] != len(space.variances):
             raise InvalidInput(
                 f"X has shape {Z.shape}, but coordinates along {len(space.variances)} components "
                 f"are needed, as transform returns them."
             )
-        Z = Z * np.sqrt(_unbiased(space) * space.variances) if self.whiten else Z
+        Z = Z * np.sqrt(_unbiased(space) * space.variances) if flag("whiten", self.whiten) else Z
         return space.reconstruct(Z)
 
     def score_samples(self, X: Any) -> Array:
@@ -210,6 +215,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _rule(self) -> Truncation:
         """What is kept, in the words of `Truncation`."""
+        flag("whiten", self.whiten)
         wanted = self.n_components
         if wanted is None or isinstance(wanted, (Truncation, Integral)):
             return Truncation.by(wanted)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 
+from knowmore.arguments import is_missing
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import asked, inputs
 from knowmore.insight.suggest import askable, how_many, picks
@@ -134,16 +134,12 @@ def _rows(candidates: Any, n: int) -> Array:
 
 def _missing(labels: Array, label: Any) -> Array:
     """Where there is no label, (n,)."""
-    if _is_nothing(label):
-        return np.array([_is_nothing(one) for one in labels.tolist()], dtype=bool)
+    if is_missing(label):
+        return np.array([is_missing(one) for one in labels.tolist()], dtype=bool)
     if not isinstance(label, (str, Real)):
         raise InvalidInput(
             f"missing_label={label!r} is no value that a label can have. Give NaN, None, a string "
             f"or a number."
         )
-    equal = [not _is_nothing(one) and one == label for one in labels.tolist()]
+    equal = [not is_missing(one) and one == label for one in labels.tolist()]
     return np.array(equal, dtype=bool)
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or is_scalar_nan(value) or is_pandas_na(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,12 +11,23 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 
-from knowmore import GPClassifier, GPRegressor, KnowmoreError
+from knowmore import (
+    EigenspaceLDA,
+    EigenspacePCA,
+    GPClassifier,
+    GPRegressor,
+    KnowmoreError,
+    LSSVMClassifier,
+    NPlusOneClassifier,
+    Scores,
+    SubspaceMonitor,
+)
 
 X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
 Y = ["a", "b", "b"]
 NAN = np.array([[0.0, np.nan]])
 INF = np.array([[0.0, 0.0], [np.inf, 0.0]])
+KNOWN = Scores(["a"], lambda X: X[:, :1])
 
 
 def gibbs(A, B):
@@ -57,11 +70,40 @@ MISTAKES = {
         "Found array with 0 sample(s) (shape=(0, 2)) while a minimum of 1 is required by "
         "GPClassifier.",
     ),
-    "a sparse X": (
-        lambda clf: clf.add(sparse.csr_array(X), Y),
-        TypeError,
-        "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to "
-        "a dense numpy array.",
+    "NaN in a sparse X": (
+        lambda clf: clf.add(sparse.csr_array(NAN), ["a"]),
+        ValueError,
+        "Input X contains NaN or infinity, the first at row 0, column 1 (nan). Remove these "
+        "examples or fill in the values.",
+    ),
+    "no X": (
+        lambda clf: clf.predict(None),
+        ValueError,
+        "X is None. Give a table of numbers, a row for each example.",
+    ),
+    "a masked X": (
+        lambda clf: clf.add(np.ma.masked_equal(X, 1.0), Y),
+        ValueError,
+        "X has 2 masked value(s), the first at (1, 0). Fill them in with X.filled(...), or leave "
+        "these examples out.",
+    ),
+    "a masked X in a question": (
+        lambda clf: clf.predict_variance(np.ma.masked_equal(X, 1.0)),
+        ValueError,
+        "X has 2 masked value(s), the first at (1, 0). Fill them in with X.filled(...), or leave "
+        "these examples out.",
+    ),
+    "masked weights": (
+        lambda clf: clf.add(X, Y, sample_weight=np.ma.masked_equal([1.0, 2.0, 3.0], 2.0)),
+        ValueError,
+        "sample_weight has 1 masked value(s), the first at (1,). Fill them in with "
+        "sample_weight.filled(...), or leave these examples out.",
+    ),
+    "masked labels": (
+        lambda clf: clf.relabel([0, 1], np.ma.masked_equal(["a", "b"], "b")),
+        ValueError,
+        "y has 1 masked value(s), the first at (1,). Fill them in with y.filled(...), or leave "
+        "these examples out.",
     ),
     "more examples than labels": (
         lambda clf: clf.add(X, ["a"]),
@@ -94,8 +136,37 @@ MISTAKES = {
     "missing labels": (
         lambda clf: clf.relabel([0, 1], [None, None]),
         ValueError,
-        "Unknown label type: a label of type NoneType was given. A class label is a string, an "
-        "integer or a bool.",
+        "2 of 2 labels are missing, the first at position 0 (None). Leave these examples out until "
+        "their class is known.",
+    ),
+    "missing labels among others": (
+        lambda clf: clf.add(X, ["a", "b", np.nan]),
+        ValueError,
+        "1 of 3 labels are missing, the first at position 2 (nan). Leave these examples out until "
+        "their class is known.",
+    ),
+    "missing labels in a column of strings": (
+        lambda clf: clf.add(X, pd.Series(["a", None, "b"], dtype="string")),
+        ValueError,
+        "1 of 3 labels are missing, the first at position 1 (<NA>). Leave these examples out until "
+        "their class is known.",
+    ),
+    "a declared class without a name": (
+        lambda clf: clf.partial_fit(X, Y, classes=["a", "b", None]),
+        ValueError,
+        "classes=['a', 'b', None] has a class without a name. Leave it out: examples whose class "
+        "is not known are not learnt.",
+    ),
+    "a declared class of another type": (
+        lambda clf: clf.partial_fit(X, Y, classes=[0, 1, None]),
+        ValueError,
+        "classes=[0, 1, None] has a class without a name. Leave it out: examples whose class is "
+        "not known are not learnt.",
+    ),
+    "classes that are no list": (
+        lambda clf: clf.partial_fit(X, Y, classes="ab"),
+        ValueError,
+        "classes='ab' is no list of the names of classes.",
     ),
     "fractions as labels": (
         lambda clf: clf.relabel([0], [0.5]),
@@ -314,6 +385,53 @@ def test_a_wrong_setting_is_told(setting):
     assert str(caught.value) == text
     assert not clf.__sklearn_is_fitted__()
     assert not hasattr(clf, "n_features_in_")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "word"),
+    [
+        (LSSVMClassifier(bias="no"), "bias='no' is neither True nor False."),
+        (NPlusOneClassifier(KNOWN, bias=1), "bias=1 is neither True nor False."),
+        (NPlusOneClassifier(KNOWN, positive="no"), "positive='no' is neither True nor False."),
+        (EigenspacePCA(whiten="no"), "whiten='no' is neither True nor False."),
+    ],
+)
+def test_a_word_where_yes_or_no_is_asked_is_told(estimator, word):
+    with pytest.raises(KnowmoreError) as caught:
+        estimator.fit(X, Y)
+    assert str(caught.value) == word
+    assert not hasattr(estimator, "n_features_in_")
+
+
+@pytest.mark.parametrize(
+    "make", [EigenspacePCA, EigenspaceLDA, partial(SubspaceMonitor, 1, window=5)]
+)
+def test_a_masked_table_is_told_by_all(make):
+    table = np.ma.masked_equal(np.arange(40.0).reshape(20, 2), 7.0)
+    with pytest.raises(KnowmoreError, match=r"X has 1 masked value\(s\), the first at \(3, 1\)"):
+        make().fit(table, np.arange(20) % 2)
+    # A mask that hides nothing is none.
+    make().fit(np.ma.masked_array(table.data), np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("what", [None, 5, "abc", NAN])
+def test_what_has_no_coordinates_is_told(what):
+    with pytest.raises(KnowmoreError) as caught:
+        EigenspacePCA().fit(X).inverse_transform(what)
+    assert "y" not in str(caught.value).replace("array", "").split()
+
+
+def test_labels_of_strings_of_any_length_are_strings():
+    strings = np.array(Y, dtype=np.dtypes.StringDType())
+    for make in (GPClassifier, LSSVMClassifier, EigenspaceLDA):
+        clf = make().fit(X, strings)
+        np.testing.assert_array_equal(clf.predict(X), make().fit(X, Y).predict(X))
+        clf.partial_fit(X, strings, classes=strings[:2])
+    clf = GPClassifier(RBF(1.0)).fit(X, strings, ids=["a0", "b1", "b2"])
+    clf.relabel("b2", strings[0]).relabel(["b1"], strings[:1])
+    assert clf.classes_.tolist() == ["a"]
+    groups = clf.leave_one_out(strings)
+    np.testing.assert_array_equal(groups.scores, clf.leave_one_out(Y).scores)
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])

@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerance import assert_solves
 
@@ -157,6 +158,31 @@ def test_ids_may_come_from_an_index():
     clf = GPClassifier().fit(table.to_numpy(), y[:5], ids=table.index)
     assert clf.ids_.tolist() == table.index.tolist()
     assert clf.remove(table.index[1]).ids_.tolist() == [f"flower {i}" for i in (0, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_sparse_tables_are_learnt_as_if_they_were_dense(kind):
+    def scores(_):
+        return np.zeros((len(_), 2))
+
+    for make, labels in (
+        (lambda: GPClassifier(RBF(1.0)), NAMES[y]),
+        (lambda: GPRegressor(RBF(1.0)), X[:, 0]),
+        (lambda: LSSVMClassifier(RBF(1.0)), NAMES[y]),
+        (lambda: NPlusOneClassifier(Scores(NAMES[:2], scores), RBF(1.0)), NAMES[y]),
+        (lambda: OneShotClassifier(RBF(1.0), {"near": kind(X[:3] + 1)}), y > 1),
+    ):
+        one, other = make().fit(kind(X), labels), make().fit(X, labels)
+        for clf, each in ((one, kind), (other, np.asarray)):
+            clf.add(each(X[:5]), labels[:5])
+            clf.replace([3, 4], each(X[5:7]))
+        np.testing.assert_array_equal(one.predict(kind(X)), other.predict(X))
+
+
+def test_encoded_categories_are_learnt():
+    words = np.array([["red", "round"], ["red", "long"], ["blue", "long"], ["blue", "round"]])
+    clf = make_pipeline(OneHotEncoder(), GPClassifier()).fit(words, ["apple", "bean", "pen", "pen"])
+    assert clf.predict(words).tolist() == ["apple", "bean", "pen", "pen"]
 
 
 def test_the_regressor_is_scikit_learn_s_posterior():
