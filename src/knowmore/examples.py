@@ -99,6 +99,9 @@ class Examples:
     def __len__(self) -> int:
         return len(self._ids)
 
+    def __repr__(self) -> str:
+        return f"Examples({len(self)} rows of {self.X.shape[1]})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         rows = self._ids, self._X, self._labels, self._weights, self._serials
         return _restore, (*rows, self._next_id)

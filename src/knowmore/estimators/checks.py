@@ -116,6 +116,18 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
     return labels
 
 
+def label_like(unknown: Any, classes: Array) -> Array:
+    """The label for what is unknown, (1,), of the kind of the classes."""
+    label = class_labels([unknown], 1, None)
+    mine, theirs = _KINDS[label.dtype.kind], _KINDS[classes.dtype.kind]
+    if mine != theirs:
+        raise InvalidInput(
+            f"unknown={unknown!r} is of type {mine}, but the classes are of type {theirs}, such as "
+            f"{classes[0].item()!r}. Give a label of that type."
+        )
+    return label
+
+
 def among(y: Any, classes: Any) -> None:
     """Complain if y has a label that is not one of the declared `classes`; None declares none."""
     if classes is None or y is None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Self, final
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from knowmore.estimators.checks import noise_level, real_values
+from knowmore.estimators.checks import label_like, noise_level, real_values
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.living import LivingEstimator
 from knowmore.examples import Examples
+from knowmore.insight.novelty import unknown_rows
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import GP, class_probabilities, targets
@@ -85,6 +87,19 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
     """
 
     _coding = staticmethod(targets.one_vs_all)
+
+    def predict(self, X: Any, unknown: Any = None, rate: float = 0.05) -> Array:
+        """The class of the largest score, (m,). Eq. (5). `unknown`: a label for what is of none.
+
+        That is what is newer to the model than all but `rate` of its own examples are when left
+        out: see `knowmore.insight.novelty`, of which this is the method "probability".
+        """
+        model, X = self._asked(), self._inputs(X, reset=False)
+        predicted = self._prediction(model, model.mean(X))
+        if unknown is None:
+            return predicted
+        label = label_like(unknown, model.targets.names)
+        return np.where(unknown_rows(model, X, rate), label, predicted)
 
     def predict_proba(self, X: Any) -> Array:
         """Phi(mu_*^(c) / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`.

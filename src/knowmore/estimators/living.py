@@ -22,18 +22,11 @@ from knowmore.estimators.shell import (
     same_kind,
     unchanged_on_error,
 )
-from knowmore.estimators.tables import (
-    by_name,
-    from_index,
-    in_order,
-    labels_by_id,
-    masked,
-    names_of,
-)
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
+from knowmore.tables import by_name, from_index, in_order, labels_by_id, masked, names_of
 
 Array = npt.NDArray[Any]
 
@@ -193,9 +186,9 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             groups = in_order("groups", groups, examples.names)
             groups = group_names(groups, len(examples))
         scores, variance = model.leave_one_out(groups)
-        return LeftOut(
-            examples.ids, examples.labels, scores, variance, self._prediction(model, scores)
-        )
+        predicted = self._prediction(model, scores)
+        names = model.targets.names
+        return LeftOut(examples.ids, examples.labels, scores, variance, predicted, names)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples; a few roundings if not at all.

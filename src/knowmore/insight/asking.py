@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.models import GP, LSSVM, Model, NPlusOne
+from knowmore.tables import index_of
 
 Array = npt.NDArray[Any]
 AnyModel = GP | LSSVM | NPlusOne
@@ -74,6 +75,12 @@ def inputs(estimator: Any, X: Any, name: str = "X") -> Array:
     if shape[:1] == (0,):
         raise InvalidInput(f"{name} is empty. Give at least one row to ask about.")
     return np.asarray(estimator._inputs(X, reset=False))
+
+
+def row_names(X: Any, m: int) -> Array:
+    """What the m rows of X are called: by their index if it is a table of pandas, else 0, 1, ..."""
+    index = index_of(X)
+    return np.arange(m) if index is None else np.asarray(index.to_flat_index())
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import softmax
 
+from knowmore.answers import Answer
 from knowmore.arguments import whole_number
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.insight.answers import Answer
 from knowmore.insight.asking import asked, inputs, of_classes, unseen
 from knowmore.models import GP, class_probabilities
 from knowmore.models.probabilities import log_chances
@@ -58,6 +58,14 @@ class Calibrated:
     def predict(self, X: Any) -> Array:
         """As the estimator predicts: a temperature changes no order."""
         return np.asarray(self.estimator.predict(X))
+
+    def decision_function(self, X: Any) -> Array:
+        """The estimator's scores, which have no temperature."""
+        return np.asarray(self.estimator.decision_function(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """The part of X whose class y is predicted."""
+        return float(self.estimator.score(X, y))
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, (m, M), columns as in `classes_`."""

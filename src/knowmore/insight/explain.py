@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_classifier
 
+from knowmore.answers import Answer
 from knowmore.errors import InvalidInput
-from knowmore.insight.answers import Answer
 from knowmore.insight.asking import AnyModel, asked, inputs, machine
 from knowmore.models import GP, LSSVM, NPlusOne
 

@@ -18,10 +18,10 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
 
+from knowmore.answers import Answer, read_only
 from knowmore.arguments import choice
 from knowmore.errors import InvalidInput
-from knowmore.insight.answers import Answer, read_only
-from knowmore.insight.asking import asked, inputs, of_classes, unseen
+from knowmore.insight.asking import asked, inputs, of_classes, row_names, unseen
 from knowmore.models import GP
 from knowmore.models.probabilities import standardised
 
@@ -35,11 +35,13 @@ class Novelty(Answer):
 
     values : (m,), larger is newer
     method : how it was told
+    ids : (m,), the index of the table that was asked about, or 0, 1, ...
     model : the frozen model that was asked; what happens to the estimator later is nothing to it
     """
 
     values: Array
     method: str
+    ids: Array
     model: GP
 
     @cached_property
@@ -61,8 +63,22 @@ class Novelty(Answer):
             )
         return float(np.quantile(self.left_out, float(q)))
 
+    def unknown(self, q: float = 0.95) -> Array:
+        """Which rows are newer than this part q of the examples held is when left out, (m,)."""
+        return np.asarray(self.values > self.threshold(q))
+
+    def to_pandas(self, q: float = 0.95) -> Any:
+        """A pandas DataFrame, one row each, with `threshold(q)` and what it says: `unknown(q)`.
+
+        One example alone sets no threshold.
+        """
+        if len(self.model.examples) < 2:
+            return super().to_pandas()
+        told = {"threshold": self.threshold(q), "unknown": self.unknown(q)}
+        return super().to_pandas().assign(**told)
+
     def _columns(self) -> dict[str, Array]:
-        return {"value": self.values}
+        return {"id": self.ids, "value": self.values}
 
     def _summary(self) -> str:
         return f"{len(self.values)} rows by {self.method}, larger is newer"
@@ -91,15 +107,30 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
     >>> clf = GPClassifier().fit([[0.0], [0.5], [1.0], [4.0], [4.5], [5.0]], list("aaabbb"))
     >>> X = [[0.2], [4.8], [30.0]]
     >>> found = novelty(clf, X)
-    >>> np.where(found.values > found.threshold(0.95), "unknown", clf.predict(X))
-    array(['a', 'b', 'unknown'], dtype='<U7')
+    >>> found.unknown(0.95), clf.predict(X, unknown="?", rate=0.05)
+    (array([False, False,  True]), array(['a', 'b', '?'], dtype='<U1'))
     """
     gp: GP = asked(model, GP)
     choice("method", method, _METHODS)
     if method != "variance":
         of_classes(model, f"method={method!r}", "method='variance'")
-    X = inputs(model, X)
-    return Novelty(_METHODS[method].at(gp, X), method, gp)
+    rows = inputs(model, X)
+    return Novelty(_METHODS[method].at(gp, rows), method, row_names(X, len(rows)), gp)
+
+
+def unknown_rows(gp: GP, X: Array, rate: Any) -> Array:
+    """Which rows of X (m, d) belong to no class that is held, (m,).
+
+    `rate` of the examples held would be called so too were they left out.
+    """
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= float(rate) <= 1:
+        raise InvalidInput(
+            f"rate={rate!r}, but it is the part of known examples that may be called unknown: 0 "
+            f"to 1."
+        )
+    method = "probability"
+    found = Novelty(_METHODS[method].at(gp, X), method, np.arange(len(X)), gp)
+    return found.unknown(1 - float(rate))
 
 
 # -- the methods ---------------------------------------------------------------------------------

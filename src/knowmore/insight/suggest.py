@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.answers import Answer
 from knowmore.arguments import choice, whole_number
 from knowmore.errors import InvalidInput
-from knowmore.insight.answers import Answer
 from knowmore.insight.asking import asked, generator, inputs, of_classes
 from knowmore.insight.pool import Pool
 from knowmore.models import GP, class_probabilities

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.insight.answers import Answer
+from knowmore.answers import Answer
 from knowmore.insight.asking import asked
 from knowmore.models import NPlusOne
 

@@ -11,11 +11,11 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.answers import Answer
 from knowmore.arguments import whole_number
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.examples import Examples
-from knowmore.insight.answers import Answer
 from knowmore.insight.asking import asked, generator
 from knowmore.insight.objectives import Objective, Score, objective_of
 from knowmore.insight.search import Bounds, Slope, Space

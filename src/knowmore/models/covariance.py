@@ -54,6 +54,9 @@ class Covariance:
         batch = begin.follow(examples)
         return replace(batch, factor=batch.factor.with_update(empty.update))
 
+    def __repr__(self) -> str:
+        return f"Covariance({self.examples!r}, {self.kernel!r}, noise={self.noise:g})"
+
     @property
     def X(self) -> Array:
         """The inputs, (n, d)."""

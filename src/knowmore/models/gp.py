@@ -16,6 +16,7 @@ from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
+from knowmore.models.model import brief
 from knowmore.models.targets import Coding, Targets
 from knowmore.models.weights import Weighting
 
@@ -23,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GP:
     """An immutable Gaussian process; `follow` gives the process of other examples.
 
@@ -58,6 +59,8 @@ class GP:
         covariance = Covariance.of(kernel, noise, examples, empty, weighting)
         targets = coding(examples)
         return cls(covariance, coding, targets, targets.basis[:0])
+
+    __repr__ = brief
 
     @property
     def examples(self) -> Examples:

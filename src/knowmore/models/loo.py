@@ -19,17 +19,19 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.answers import Answer
 from knowmore.linalg import Factor
 
 Array = npt.NDArray[Any]
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class LeftOut:
+@dataclass(frozen=True, eq=False, repr=False)
+class LeftOut(Answer):
     """What the model says of each example when that example, or its group, is left out.
 
-    scores (n, M), variance (n,) with the noise included, in the order of ids and labels.
+    scores (n, M), variance (n,) with the noise included, in the order of ids and labels; `names`
+    (M,) are the columns of scores: the classes, or the numbers of a regressor's targets.
     """
 
     ids: Array
@@ -37,6 +39,34 @@ class LeftOut:
     scores: Array
     variance: Array
     predicted: Array
+    names: Array
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, one row for each example, with the scores of all classes."""
+        scores = {
+            f"score {name}": column for name, column in zip(self.names, self.scores.T, strict=True)
+        }
+        return super().to_pandas().assign(**scores)
+
+    def _columns(self) -> dict[str, Array]:
+        said = {**_by_column("label", self.labels), **_by_column("predicted", self.predicted)}
+        return {"id": self.ids, **said, "variance": self.variance}
+
+    def _summary(self) -> str:
+        n = len(self.ids)
+        # Targets of a regressor have numbers for names, and are no whole numbers themselves.
+        if self.labels.ndim == 1 and self.labels.dtype.kind == self.names.dtype.kind:
+            right = int((self.predicted == self.labels).sum())
+            return f"{right} of {n} examples are predicted as labelled by the others"
+        error = np.sqrt(np.mean((self.predicted - self.labels) ** 2))
+        return f"{n} examples are predicted by the others with an error of {error:.4g} (rms)"
+
+
+def _by_column(name: str, values: Array) -> dict[str, Array]:
+    """Values (n,) as one column, (n, q) as q."""
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name} {i}": column for i, column in enumerate(values.T)}
 
 
 def leave_one_out(P_diagonal: Array, A: Array, T: Array) -> tuple[Array, Array]:

@@ -23,6 +23,7 @@ from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
 from knowmore.models.gp import GP
 from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
+from knowmore.models.model import brief
 from knowmore.models.targets import Coding, Targets
 from knowmore.models.weights import Weighting
 
@@ -30,7 +31,7 @@ Array = npt.NDArray[Any]
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LSSVM:
     """An immutable one-vs-all least-squares SVM; `follow` gives that of other examples.
 
@@ -68,6 +69,8 @@ class LSSVM:
     def covariance(self) -> Covariance:
         """The examples and the factor of K + I / C."""
         return self.gp.covariance
+
+    __repr__ = brief
 
     @property
     def examples(self) -> Examples:

@@ -13,6 +13,15 @@ from knowmore.models.targets import Targets
 Array = npt.NDArray[Any]
 
 
+def brief(model: Model) -> str:
+    """A model in one line: its arrays are not for reading."""
+    covariance, kind = model.covariance, type(model).__name__
+    return (
+        f"{kind}({len(model.examples)} examples, {len(model.targets.names)} columns, "
+        f"{covariance.kernel!r}, noise={covariance.noise:g})"
+    )
+
+
 class Model(Protocol):
     """An immutable kernel model of n examples with M columns of targets."""
 

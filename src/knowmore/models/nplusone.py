@@ -25,6 +25,7 @@ from knowmore.linalg import Factor
 from knowmore.models.covariance import Covariance
 from knowmore.models.hinges import Hinges, Minimum, Optimiser, interior
 from knowmore.models.lssvm import LSSVM
+from knowmore.models.model import brief
 from knowmore.models.targets import Targets, one_vs_all
 
 Array = npt.NDArray[Any]
@@ -58,7 +59,7 @@ class Shifted:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NPlusOne:
     """An immutable model of N+1 classes; `follow` gives that of other examples.
 
@@ -92,6 +93,8 @@ class NPlusOne:
     def covariance(self) -> Covariance:
         """The examples and the factor of K + I / C."""
         return self.plain.covariance
+
+    __repr__ = brief
 
     @property
     def examples(self) -> Examples:

@@ -16,6 +16,7 @@ from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
+from knowmore.models.model import brief
 from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_noise
 from knowmore.models.oneshot_candidates import Candidate, Ranking, Rule, Support, finite
 from knowmore.models.targets import Targets, one_vs_all
@@ -28,7 +29,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OneShot:
     """An immutable model of one class against the background; `follow` is that of other examples.
 
@@ -73,6 +74,8 @@ class OneShot:
         covariance = Covariance(kernel, 0.0, nothing, side.factor)
         begin = cls(covariance, side, (), (), rule or Rule(), kept)
         return begin._learnt(examples, supports, kept(_names(supports)))
+
+    __repr__ = brief
 
     @property
     def examples(self) -> Examples:

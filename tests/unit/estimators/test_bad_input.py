@@ -410,8 +410,13 @@ def test_a_masked_table_is_told_by_all(make):
     table = np.ma.masked_equal(np.arange(40.0).reshape(20, 2), 7.0)
     with pytest.raises(KnowmoreError, match=r"X has 1 masked value\(s\), the first at \(3, 1\)"):
         make().fit(table, np.arange(20) % 2)
-    # A mask that hides nothing is none.
-    make().fit(np.ma.masked_array(table.data), np.arange(20) % 2)
+
+
+def test_a_mask_that_hides_nothing_is_none():
+    clf = GPClassifier(RBF(1.0)).fit(np.ma.masked_array(X), np.ma.masked_array(Y))
+    np.testing.assert_array_equal(
+        clf.decision_function(X), GPClassifier(RBF(1.0)).fit(X, Y).decision_function(X)
+    )
 
 
 @pytest.mark.parametrize("what", [None, 5, "abc", NAN])

@@ -26,7 +26,9 @@ def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
     `columns` are tables, columns and arrays by what they are called. Those that have an index must
     have the same, row by row.
     """
-    named = {name: index for name, value in columns.items() if (index := _index(value)) is not None}
+    named = {
+        name: index for name, value in columns.items() if (index := index_of(value)) is not None
+    }
     for name, index in list(named.items())[1:]:
         first = next(iter(named))
         _in_step(first, named[first], name, index)
@@ -51,7 +53,7 @@ def from_index(unasked: bool) -> Iterator[None]:
 
 def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:
     """The ids that a Boolean mask names: by its index if it has one, else among those `held`."""
-    index = _index(mask)
+    index = index_of(mask)
     if index is not None and not _is_default(index):
         return _as_names("the mask", index[np.asarray(mask, dtype=bool)])
     flags = np.asarray(in_order("the mask", mask, held), dtype=bool)
@@ -65,7 +67,7 @@ def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:
 
 def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
     """Values with an index, one for each example `held`, in that order; others as they are."""
-    index = _index(values)
+    index = index_of(values)
     if index is None:
         return values
     if not _is_default(index):
@@ -86,7 +88,7 @@ def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
 
 def by_name(name: str, values: Any, ids: tuple[Id, ...]) -> Any:
     """Values for these ids in their order: by their index if they have one that is not 0, 1, ..."""
-    index = _index(values)
+    index = index_of(values)
     if index is None or _is_default(index) or _is_time(index):
         return values
     names = _as_names(name, index)
@@ -101,7 +103,7 @@ def by_name(name: str, values: Any, ids: tuple[Id, ...]) -> Any:
 
 def labels_by_id(series: Any) -> tuple[tuple[Id, ...], Any]:
     """The ids and the labels of a column of labels whose index is the ids."""
-    index = _index(series)
+    index = index_of(series)
     if index is None or np.ndim(series) != 1:
         raise InvalidInput(
             "Which labels? Give relabel(ids, labels), or a pandas Series of labels whose index is "
@@ -110,7 +112,7 @@ def labels_by_id(series: Any) -> tuple[tuple[Id, ...], Any]:
     return _as_names("the labels", index), series
 
 
-def _index(values: Any) -> Any:
+def index_of(values: Any) -> Any:
     """The index of a table or column of pandas, None of anything else."""
     # Nothing is pandas' own where pandas was never loaded.
     pandas = sys.modules.get("pandas")

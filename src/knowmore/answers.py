@@ -1,4 +1,4 @@
-"""What the answers of this package share: they read as a table, and stay as they are."""
+"""What answers share: they read as a table, print in a few lines, and stay as they are."""
 
 from __future__ import annotations
 
@@ -40,9 +40,12 @@ class Answer(ABC):
         """The answer as a pandas DataFrame, one row each."""
         return optional("pandas", "tables").DataFrame(self._columns())
 
+    def __len__(self) -> int:
+        """The number of rows."""
+        return max(map(len, self._columns().values()), default=0)
+
     def __repr__(self) -> str:
-        columns = self._columns()
-        rows = max(map(len, columns.values()), default=0)
+        columns, rows = self._columns(), len(self)
         shown = [[name, *map(_cell, values[:_SHOWN])] for name, values in columns.items()]
         widths = [max(map(len, cells)) for cells in shown]
         lines = [

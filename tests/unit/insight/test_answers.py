@@ -1,0 +1,177 @@
+"""Answers have a length, print in a few lines, and become tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from knowmore import (
+    GPClassifier,
+    GPRegressor,
+    KnowmoreError,
+    LSSVMClassifier,
+    NPlusOneClassifier,
+    OneShotClassifier,
+    Scores,
+)
+from knowmore.insight import (
+    calibrate,
+    explain,
+    novelty,
+    reliability,
+    suggest,
+    suspects,
+    transfer,
+    tune,
+)
+
+N = 600
+rng = np.random.default_rng(3)
+X = rng.normal(size=(N, 3))
+Y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+SOURCE = Scores(["a", "b"], lambda X: X[:, :2])
+LIVING = {
+    "GPClassifier": (GPClassifier(RBF(1.0)), Y),
+    "GPRegressor": (GPRegressor(RBF(1.0)), X[:, 0]),
+    "two targets": (GPRegressor(RBF(1.0)), X[:, :2]),
+    "LSSVMClassifier": (LSSVMClassifier(RBF(1.0)), Y),
+    "NPlusOneClassifier": (NPlusOneClassifier(SOURCE, RBF(1.0)), Y),
+    "OneShotClassifier": (OneShotClassifier(RBF(1.0), {"near": X[:9] + 0.1}, noise=0.1), Y == "a"),
+}
+
+
+def is_short(value):
+    text = repr(value)
+    return len(text.splitlines()) < 10 and len(text) < 1000
+
+
+@pytest.mark.parametrize("name", LIVING)
+def test_what_is_left_out_is_a_short_answer_and_a_table(name):
+    estimator, y = LIVING[name]
+    left = estimator.fit(X, y).leave_one_out()
+    assert len(left) == N
+    assert is_short(left)
+    table = left.to_pandas()
+    assert table.shape[0] == N
+    assert table["id"].tolist() == left.ids.tolist()
+    np.testing.assert_array_equal(table["variance"], left.variance)
+    scores = [f"score {one}" for one in left.names]
+    np.testing.assert_array_equal(table[scores], left.scores)
+    with pytest.raises(ValueError, match="read-only"):
+        left.scores[0] = 1
+
+
+@pytest.mark.parametrize("name", LIVING)
+def test_a_model_and_what_it_is_made_of_print_in_a_line(name):
+    estimator, y = LIVING[name]
+    model = estimator.fit(X, y).model_
+    for part in (model, model.covariance, model.examples):
+        assert is_short(part)
+    assert f"{N} examples" in repr(model)
+
+
+def test_the_summary_counts_the_right_or_measures_the_error():
+    clf = GPClassifier(RBF(1.0)).fit([[0.0], [0.1], [5.0], [5.1]], ["a", "a", "b", "b"])
+    assert repr(clf.leave_one_out()).splitlines() == [
+        "LeftOut: 4 of 4 examples are predicted as labelled by the others",
+        "id  label  predicted  variance",
+        " 0      a          a       0.2",
+        " 1      a          a       0.2",
+        " 2      b          b       0.2",
+        " 3      b          b       0.2",
+    ]
+    reg = GPRegressor(RBF(1.0)).fit([[0.0], [9.0]], [1.0, -1.0])
+    assert "2 examples are predicted by the others with an error of 1 (rms)" in repr(
+        reg.leave_one_out()
+    )
+
+
+def test_every_answer_has_a_length_and_is_short():
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    new = NPlusOneClassifier(SOURCE, RBF(1.0)).fit(X, Y)
+    rows = {
+        novelty(clf, X[:50]): 50,
+        suggest(clf, X, n=7, criterion="variance"): 7,
+        explain(clf, X[0]): N,
+        transfer(new): 2,
+    }
+    for answer, length in rows.items():
+        assert len(answer) == len(answer.to_pandas()) == length
+        assert is_short(answer)
+    found = suspects(clf)
+    assert len(found) == len(found.ids)
+    assert len(reliability(clf)) <= 15
+    few = GPClassifier(RBF(1.0)).fit(X[:40], Y[:40])
+    assert len(tuned := tune(few)) == len(tuned.changed)
+
+
+def test_the_table_of_what_is_new_has_ids_threshold_and_verdict():
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    queries = pd.DataFrame(X[:4], index=list("pqrs"), columns=list("abc"))
+    named = GPClassifier(RBF(1.0)).fit(queries, Y[:4])
+    assert novelty(named, queries).ids.tolist() == list("pqrs")
+    assert novelty(named, pl.DataFrame(queries)).ids.tolist() == [0, 1, 2, 3]
+    found = novelty(clf, X[:200])
+    table = found.to_pandas(q=0.9)
+    assert table.columns.tolist() == ["id", "value", "threshold", "unknown"]
+    assert table["id"].tolist() == list(range(200))
+    assert set(table["threshold"]) == {found.threshold(0.9)}
+    np.testing.assert_array_equal(table["unknown"], found.values > found.threshold(0.9))
+    np.testing.assert_array_equal(table["unknown"], found.unknown(0.9))
+    alone = novelty(GPClassifier(RBF(1.0)).fit(X[:1], Y[:1]), X[:3])
+    assert alone.to_pandas().columns.tolist() == ["id", "value"]
+
+
+def test_a_calibrated_classifier_scores_as_its_estimator_does():
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    calibrated = calibrate(clf)
+    np.testing.assert_array_equal(calibrated.decision_function(X), clf.decision_function(X))
+    assert calibrated.score(X, Y) == clf.score(X, Y)
+
+
+# -- a label for what is unknown -------------------------------------------------------------------
+
+
+def test_what_is_of_no_class_gets_the_label_for_the_unknown():
+    near, far = X[:50], X[:5] + 40
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    asked = np.vstack([near, far])
+    told = clf.predict(asked, unknown="nothing known", rate=0.1)
+    found = novelty(clf, asked)
+    new = found.values > found.threshold(0.9)
+    assert new[50:].all()
+    assert set(told[new]) == {"nothing known"}
+    np.testing.assert_array_equal(told[~new], clf.predict(asked)[~new])
+    # As many of the examples themselves are taken for unknown as was allowed, were they left out.
+    assert clf.predict(asked, unknown="?", rate=0).tolist().count("?") <= new.sum()
+    assert set(clf.predict(asked, unknown="?", rate=1.0)) <= {"?", *Y}
+
+
+def test_the_label_for_the_unknown_follows_edits():
+    clf = GPClassifier(RBF(1.0)).fit(X[:100], Y[:100])
+    far = X[:20] + 9
+    assert set(clf.predict(far, unknown="?")) == {"?"}
+    ids = clf.add(far + 0.01, ["d"] * 20)
+    assert "d" in clf.predict(far, unknown="?")
+    clf.remove(ids)
+    assert set(clf.predict(far, unknown="?")) == {"?"}
+
+
+def test_a_label_for_the_unknown_of_another_kind_or_rate_is_told():
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    with pytest.raises(KnowmoreError) as caught:
+        clf.predict(X, unknown=-1)
+    assert str(caught.value) == (
+        "unknown=-1 is of type int, but the classes are of type str, such as 'a'. Give a label of "
+        "that type."
+    )
+    with pytest.raises(KnowmoreError) as caught:
+        clf.predict(X, unknown="?", rate=5)
+    assert str(caught.value) == (
+        "rate=5, but it is the part of known examples that may be called unknown: 0 to 1."
+    )
+    with pytest.raises(KnowmoreError, match="holds one example"):
+        GPClassifier(RBF(1.0)).fit(X[:1], Y[:1]).predict(X, unknown="?")
