@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any, assert_never, final
 
@@ -155,6 +156,12 @@ class Examples:
         if not held.all():
             raise UnknownId(self._unknown([ids[i] for i in np.flatnonzero(~held)]))
         return np.searchsorted(mine, found)
+
+    @cached_property
+    def counted(self) -> Examples:
+        """Those whose weight is above zero: the others are held, and say nothing."""
+        heard = self.weights > 0
+        return self if heard.all() else self._without(np.flatnonzero(~heard))
 
     def apply(self, edit: Edit) -> Examples:
         """The examples after one edit; an edit that cannot be done raises and nothing changes."""

@@ -295,11 +295,11 @@ def leaving_out_is_refitting_without(make, rng):
         np.testing.assert_array_equal(left.labels, held.labels)
 
 
-def oracle_of_the_source(clf):
+def oracle_of_the_source(clf, X=None):
     """What the classes of a classifier with a source take from it, (n, M), else nothing."""
     if not hasattr(clf, "beta_"):
         return 0.0
-    X, names = features(clf), clf.classes_.tolist()
+    X, names = features(clf) if X is None else X, clf.classes_.tolist()
     S = clf.source_.decision_function(X)
     given = np.empty((len(X), len(names)))
     for column, name in enumerate(names):
@@ -322,6 +322,62 @@ def an_example_of_weight_two_is_two_examples(make, rng):
     Q = clf._inputs(X, reset=False)
     got, want = machine(clf).mean(Q), machine(other).mean(Q)
     assert_solves(got, want, K, T, solver=clf.solver, left=k, bias=bias)
+
+
+@law
+def an_example_of_weight_zero_is_held_and_says_nothing(make, rng):
+    clf, other = make(), make()
+    X, y = data(clf, rng, 40)
+    weights = np.where(np.arange(40) % 5 == 4, 0.0, rng.uniform(0.5, 2, 40))
+    # No other example has this class: it is one of those that there is nothing of.
+    labels = y.copy()
+    if is_classifier(clf):
+        labels[weights == 0] = 99
+    clf.fit(X[:30], labels[:30], sample_weight=weights[:30])
+    clf.predict(X[:1])
+    clf.add(X[30:], labels[30:], sample_weight=weights[30:])
+    clf.relabel([4, 9], labels[4]).replace([14], X[:1]).remove([3, 19, 24])
+    first, then = np.flatnonzero(weights[:30]), 30 + np.flatnonzero(weights[30:])
+    other.fit(X[first], y[first], first, weights[first])
+    assert other.kernel_ == clf.kernel_
+    other.add(X[then], y[then], then, weights[then])
+    other.remove([3])
+    assert_equal_models(clf, other, X)
+    assert set(clf.ids_) == set(range(40)) - {3, 19, 24}
+    if is_classifier(clf):
+        np.testing.assert_array_equal(clf.classes_, other.classes_)
+    copy = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(copy.ids_, clf.ids_)
+    np.testing.assert_array_equal(scores(copy, X), scores(clf, X))
+    assert_equal_models(clf.remove(np.flatnonzero(weights == 0)[:1]), other, X)
+
+
+@law
+def what_weighs_nothing_is_judged_by_those_that_count(make, rng):
+    clf = make()
+    X, y = data(clf, rng, 30)
+    silent = np.arange(30) % 6 == 5
+    clf.fit(X, y, sample_weight=np.where(silent, 0.0, rng.uniform(0.5, 2, 30)))
+    (kernel, inputs, noises), K = process(clf), matrix(clf)
+    T, bias = told(clf, clf.model_.targets.T), getattr(clf, "bias", False)
+    given, noise = oracle_of_the_source(clf, X[silent]), clf.model_.covariance.noise
+    queries, n = asked_of(clf, X[silent]), (~silent).sum()
+    own = np.full(silent.sum(), noise)
+    groups = rng.integers(0, 6, 30)
+    for g, left in [(np.arange(30), clf.leave_one_out()), (groups, clf.leave_one_out(groups))]:
+        mean, variance = np.empty((len(queries), T.shape[1])), np.empty(len(queries))
+        for i, name in enumerate(g[silent]):
+            # A support task is never left out.
+            kept = np.append(g[~silent] != name, np.ones(len(K) - n, dtype=bool))
+            rest = kernel, noises[kept], inputs[kept]
+            mean[i] = oracle.scores(*rest, T[kept], queries[[i]], bias)[0]
+            variance[i] = oracle.variance(*rest, queries[[i]], bias, own[:1])[0]
+        k = kernel(inputs, queries)
+        both = {"solver": clf.solver, "left": k, "bias": bias}
+        assert_solves(left.scores[silent], mean + given, K, T, **both)
+        assert_solves(np.diag(left.variance[silent]), np.diag(variance), K, k, **both)
+        np.testing.assert_array_equal(left.ids, np.arange(30))
+        np.testing.assert_array_equal(left.labels, y)
 
 
 @law

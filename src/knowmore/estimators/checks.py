@@ -234,7 +234,7 @@ def real_values(y: Any, k: int, held: Array | None) -> Array:
 
 
 def sample_weights(weights: Any, k: int) -> Array | None:
-    """The weights of k examples, (k,), finite and above zero; None if none are given."""
+    """The weights of k examples, (k,), finite and not below zero; None if none are given."""
     if weights is None:
         return None
     _unmasked("sample_weight", weights)
@@ -250,11 +250,11 @@ def sample_weights(weights: Any, k: int) -> Array | None:
         raise InvalidInput(
             f"sample_weight has shape {values.shape}, but there are {k} examples. Give one each."
         )
-    bad = np.flatnonzero(~((values > 0) & (values < np.inf)))
+    bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
     if len(bad):
         raise InvalidInput(
-            f"sample_weight has {values[bad[0]]} at position {bad[0]}, but a weight is above zero "
-            f"and finite. Leave out an example that is not to count."
+            f"sample_weight has {values[bad[0]]} at position {bad[0]}, but a weight is finite and "
+            f"not below zero. An example of weight zero is held and says nothing."
         )
     return np.asarray(values)
 

@@ -31,9 +31,9 @@ class LivingClassifier(ClassifierMixin, LivingEstimator[M]):
 
     @property
     def classes_(self) -> Array:
-        """The classes that have examples now, (M,), sorted."""
+        """The classes that have examples now, (M,), sorted; those of weight zero are none."""
         self._check_fitted()
-        return np.unique(self._state.examples.labels)
+        return np.unique(self._state.examples.counted.labels)
 
     def predict(self, X: Any) -> Array:
         """The class of the largest score, (m,). Eq. (5)."""

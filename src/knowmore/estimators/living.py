@@ -26,6 +26,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
+from knowmore.models.silent import of_silent
 from knowmore.tables import by_name, from_index, in_order, labels_by_id, masked, names_of
 
 Array = npt.NDArray[Any]
@@ -39,12 +40,20 @@ class _State(NamedTuple):
     """A model, the examples as they are now, and the largest kappa(x, x) seen among them.
 
     Edits move the examples ahead of the model; the next question lets the model follow in one
-    step. One attribute holds all three, so that an edit is one assignment.
+    step. One attribute holds all three, so that an edit is one assignment. The model knows of
+    those examples alone that count: what weighs nothing is held here and nowhere else.
     """
 
     model: Any
     examples: Examples
     peak: float
+
+    def followed(self) -> _State:
+        """The same with the model up to date."""
+        counted = self.examples.counted
+        if self.model.examples is counted:
+            return self
+        return self._replace(model=self.model.follow(counted))
 
 
 class LivingEstimator(BaseEstimator, ABC, Generic[M]):
@@ -78,15 +87,22 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         A sparse X is written out: it takes the memory of n d numbers.
         The index of a pandas table, or else of a Series y, is the default for ids unless it is 0,
         1, ... itself or of dates.
-        sample_weight (n,): an example of weight w counts like w examples at the same place.
+        sample_weight (n,): an example of weight w counts like w examples at the same place. One of
+        weight zero is held and says nothing, as if it were not there.
         """
         with unchanged_on_error(self):
             names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
             X = self._inputs(X, reset=True)
             labels, weights = self._labels(y, len(X), None), sample_weights(sample_weight, len(X))
             examples = Examples.of(X, labels, names, weights)
-            self._admit(examples)
-            model = self._batch(self._own_kernel(X), examples, self._empty_factor())
+            counted = examples.counted
+            if not len(counted):
+                raise InvalidInput(
+                    "All weights are zero: there is nothing to learn from. Give some example a "
+                    "weight above zero."
+                )
+            self._admit(counted)
+            model = self._batch(self._own_kernel(counted.X), counted, self._empty_factor())
             self._state = _State(model, examples, model.covariance.peak)
         return self
 
@@ -178,14 +194,14 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         `groups`: a name for each example in the order of `ids_`, or a Series of pandas whose index
         is the ids; whole groups are left out then.
         The targets of the others stay as they are: a class whose only example is left out keeps
-        its column.
+        its column. An example of weight zero is judged as a new one would be.
         """
-        model = self._asked()
-        examples = model.examples
+        state = self._asked_state()
+        model, examples = cast("M", state.model), state.examples
         if groups is not None:
             groups = in_order("groups", groups, examples.names)
             groups = group_names(groups, len(examples))
-        scores, variance = model.leave_one_out(groups)
+        scores, variance = _left_out(model, examples, groups)
         predicted = self._prediction(model, scores)
         names = model.targets.names
         return LeftOut(examples.ids, examples.labels, scores, variance, predicted, names)
@@ -199,15 +215,11 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     @property
     def model_(self) -> M:
-        """The frozen value behind the estimator, up to date with all edits."""
-        self._check_fitted()
-        state = self._state
-        model = cast("M", state.model)
-        if model.examples is state.examples:
-            return model
-        model = model.follow(state.examples)
-        self._publish(state, state._replace(model=model))
-        return model
+        """The frozen value behind the estimator, up to date with all edits.
+
+        It knows nothing of examples of weight zero.
+        """
+        return cast("M", self._followed().model)
 
     @property
     def ids_(self) -> Array:
@@ -279,11 +291,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             examples, peak = before.examples.apply(edit), before.peak
             if isinstance(edit, (Add, Replace)):
                 peak = max(peak, before.model.covariance.peak_of(edit.X))
-            self._admit(examples)
-            certain = self._certain(before.model, examples, peak)
-            model = before.model if certain else before.model.follow(examples)
+            self._admit(examples.counted)
+            after = _State(before.model, examples, peak)
+            if not self._certain(before.model, examples.counted, peak):
+                after = after.followed()
             new = examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)
-            if self._publish(before, _State(model, examples, peak)):
+            if self._publish(before, after):
                 return new
 
     def _certain(self, model: M, examples: Examples, peak: float) -> bool:
@@ -309,18 +322,34 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         model = other._batch(other._own_kernel(examples.X), examples, other._empty_factor())
-        other._state = _State(model, examples, model.covariance.peak)
+        held = self._state.examples
+        # What weighs nothing goes along, unless another thread's edit came between.
+        whole = held if held.counted is examples else examples
+        other._state = _State(model, whole, model.covariance.peak)
         return cast("Self", other)
+
+    def _followed(self) -> _State:
+        """The state with the model up to date."""
+        self._check_fitted()
+        before = self._state
+        after = before.followed()
+        if after is not before:
+            self._publish(before, after)
+        return after
 
     def _asked(self) -> M:
         """The model, ready for a question."""
-        model = self.model_
-        if len(model.examples) == 0:
+        return cast("M", self._asked_state().model)
+
+    def _asked_state(self) -> _State:
+        """The state, ready for a question."""
+        state = self._followed()
+        if len(state.model.examples) == 0:
+            held = "all weigh nothing" if len(state.examples) else "all were removed"
             raise NoExamples(
-                f"This {type(self).__name__} holds no examples: all were removed. "
-                f"Add some before asking."
+                f"This {type(self).__name__} holds no examples: {held}. Add some before asking."
             )
-        return model
+        return state
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -334,6 +363,20 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         choice("dtype", self.dtype, ("float64", "float32"))
         factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype), update=self.update)
         return factor
+
+
+def _left_out(model: Model, examples: Examples, groups: Array | None) -> tuple[Array, Array]:
+    """Scores (n, M) and variances (n,) of the examples, those that do not count too."""
+    if model.examples is examples:
+        return model.leave_one_out(groups)
+    heard = examples.weights > 0
+    apart = None if groups is None else (groups[~heard], groups[heard])
+    known = model.leave_one_out(None if groups is None else groups[heard])
+    new = of_silent(model, examples.X[~heard], apart)
+    scores, variance = np.empty((len(examples), known[0].shape[1])), np.empty(len(examples))
+    for rows, (mean, spread) in ((heard, known), (~heard, new)):
+        scores[rows], variance[rows] = mean, spread
+    return scores, variance
 
 
 def _own(kernel: AnyKernel) -> AnyKernel:

@@ -273,9 +273,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
         def changed(state: Any) -> Any:
             supports = change(state.model)
-            current = state.model.examples is state.examples
-            model = state.model if current else state.model.follow(state.examples)
-            return state._replace(model=model.holding(supports))
+            return state._replace(model=state.followed().model.holding(supports))
 
         exchange(self, "_state", changed)
         return self

@@ -177,6 +177,12 @@ class Pair:
 
     # -- the target's examples -------------------------------------------------------------------
 
+    def explained(self, y_T: Array, y_S: Array, rho: float) -> Array:
+        """What the support task adds to A^-1 y_T, (n_T, m), for y_T (n_T, m) and y_S (n_S, m)."""
+        r, delta = self._correlation(rho)
+        apart = self.S.T @ y_S - r[:, None] * (self.T.T @ y_T)
+        return np.asarray(-self.T @ ((r * delta)[:, None] * apart))
+
     def coefficients(self, rho: npt.ArrayLike) -> Array:
         """The target's part of alpha = K~^-1 y, (..., n_T)."""
         r, delta = self._correlation(rho)

@@ -153,13 +153,17 @@ LATER = {
         lambda clf: clf.relabel([3, 7, 11], ["ape"] * 3),
         "There would be no example of a new class",
     ),
-    "a weight of zero": (
-        lambda clf: clf.add([[0.0, 0.0]], ["ape"], sample_weight=[0.0]),
-        "sample_weight has 0.0 at position 0, but a weight is above zero and finite.",
+    "no weight left for a class": (
+        lambda clf: clf.fit(X, Y, sample_weight=(np.array(Y) != "ape") * 1.0),
+        "There would be no example of the known class(es) 'ape'",
+    ),
+    "no weight at all": (
+        lambda clf: clf.fit(X, Y, sample_weight=np.zeros(len(X))),
+        "All weights are zero: there is nothing to learn from. Give some example a weight above",
     ),
     "a negative weight": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0, -2.0]),
-        "sample_weight has -2.0 at position 1, but a weight is above zero and finite.",
+        "sample_weight has -2.0 at position 1, but a weight is finite and not below zero. An",
     ),
     "too few weights": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0]),

@@ -1,0 +1,101 @@
+"""What a model says of examples that are held but do not count: those of weight zero.
+
+The model does not know of them, so that each is a new row x to it. If examples g of the model are
+left out with it then, with P = K~^-1, A = PT and q = (P k_x)_g, block inversion gives
+
+    mean      mu_x - q' P_gg^-1 A_g
+    variance  sigma_x^2 + q' P_gg^-1 q
+
+at weight one: the noise of an example of weight zero has no bound. With a bias P and k_x are those
+of the bordered matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.kernels import cross
+from knowmore.models.gp import GP
+from knowmore.models.loo import inverse_block
+from knowmore.models.lssvm import LSSVM
+from knowmore.models.model import Model
+from knowmore.models.nplusone import NPlusOne
+from knowmore.models.oneshot_model import OneShot
+
+Array = npt.NDArray[Any]
+
+
+def of_silent(
+    model: Model, X: Array, groups: tuple[Array, Array] | None = None
+) -> tuple[Array, Array]:
+    """Scores (m, M) and variances (m,) of silent rows X (m, d) by the model's n examples.
+
+    groups : those of the rows, (m,), and of the examples, (n,), which leave their own rows alone
+    """
+    view = _view(model, X)
+    mean, variance = view.mean.copy(), view.variance.copy()
+    if groups is not None:
+        theirs, ours = groups
+        for name in np.intersect1d(theirs, ours):
+            g, rows = np.flatnonzero(ours == name), np.flatnonzero(theirs == name)
+            Q = view.W[np.ix_(g, rows)]
+            taken = np.linalg.solve(view.block(g), Q)
+            mean[rows] -= taken.T @ view.A[g]
+            variance[rows] += np.einsum("ij,ij->j", Q, taken)
+    return mean, variance
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _View:
+    """mean (m, M), variance (m,), W = P k_x (n, m), A (n, M), and P_gg as a function of g."""
+
+    mean: Array
+    variance: Array
+    W: Array
+    A: Array
+    block: Callable[[Array], Array]
+
+
+def _view(model: Model, X: Array) -> _View:
+    match model:
+        case GP():
+            return _of_machine(LSSVM(model, bias=False), X, model.mean(X))
+        case LSSVM():
+            return _of_machine(model, X, model.mean(X))
+        case NPlusOne():
+            return _of_machine(model.shifted, X, model.mean(X))
+        case OneShot():
+            return _of_one_shot(model, X)
+    raise NotImplementedError(f"what a {type(model).__name__} says of silent examples")
+
+
+def _of_machine(svm: LSSVM, X: Array, mean: Array) -> _View:
+    covariance, border = svm.covariance, svm.border
+    k, variance = covariance.cross(X), covariance.variance(X)
+    W = covariance.factor.solve(k).astype(float)
+    if border is not None:
+        # What the bias adds: P [k; 1] = K~^-1 k + v (1 - v'k) / s.
+        open_ = 1 - border.v @ k
+        W += np.outer(border.v, open_ / border.s)
+        variance = variance + open_**2 / border.s
+    return _View(mean, variance, W, svm.coefficients, svm._inverse_block)
+
+
+def _of_one_shot(model: OneShot, X: Array) -> _View:
+    k = model.covariance.cross(X)
+    W = model.target.factor.solve(k)
+    if model.chosen is None:
+        a, block = model.target.coefficients, partial(inverse_block, model.target.factor)
+    else:
+        one, rho = model.chosen
+        pair, k_S = one.pair, rho * cross(model.covariance.kernel, one.support.X, X)
+        a, block = pair.coefficients(rho), partial(pair.inverse_block, rho=rho)
+        W = W + pair.explained(k, k_S, rho)
+    return _View(model.mean(X), model.variance(X), W, np.outer(a, model.signs), block)
