@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Scores,
         SubspaceMonitor,
     )
+    from knowmore.estimators.pipeline import living
     from knowmore.linalg import Eigenspace, Truncation
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Scores",
     "SubspaceMonitor",
     "Truncation",
+    "living",
 ]
 
 # Loaded when first asked for: scikit-learn takes a while, and `knowmore --help` does without it.
@@ -64,6 +66,7 @@ _HOMES = {
     "Scores": "knowmore.estimators",
     "SubspaceMonitor": "knowmore.estimators",
     "Truncation": "knowmore.linalg",
+    "living": "knowmore.estimators.pipeline",
 }
 
 

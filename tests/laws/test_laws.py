@@ -14,7 +14,7 @@ from knowmore.estimators.living import LivingEstimator
 from laws.laws import EXEMPT, LAWS, laws_for
 
 PUBLIC = [getattr(knowmore, name) for name in knowmore.__all__]
-LIVING = [each for each in PUBLIC if issubclass(each, LivingEstimator)]
+LIVING = [each for each in PUBLIC if isinstance(each, type) and issubclass(each, LivingEstimator)]
 SETTINGS = {
     "cholesky": {"solver": "cholesky"},
     "cholesky-iterative": {"solver": "cholesky", "update": "iterative"},

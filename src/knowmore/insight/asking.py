@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.models import GP, LSSVM, Model, NPlusOne
@@ -34,8 +35,10 @@ def asked(estimator: Any, *kinds: type[Any], classes: bool = False) -> Any:
         known = (face for kind in kinds for face in _FACES[kind])
         *most, last = (face for face in known if not (classes and face.endswith("Regressor")))
         faces = f"{', '.join(most)} or {last}" if most else last
+        hint = " Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
         raise InvalidType(
             f"This question is for a fitted {faces}, but it was put to an object of type {name}."
+            f"{hint}"
         )
     if len(model.examples) == 0:
         raise NoExamples(
