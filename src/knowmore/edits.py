@@ -70,6 +70,11 @@ def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     single = isinstance(ids, np.ndarray) and ids.ndim == 0
     if single or isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         ids = [ids]
+    if len(getattr(ids, "shape", ())) > 1:
+        raise InvalidInput(
+            f"The ids are a table of shape {tuple(ids.shape)}. Give one of its columns, or its "
+            f"index."
+        )
     if ordered and isinstance(ids, Set) and not isinstance(ids, KeysView):
         raise InvalidInput(
             f"The ids are a {type(ids).__name__}, which has no order: which of them belongs to "

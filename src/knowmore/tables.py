@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from knowmore.edits import Id, as_ids
+from knowmore.edits import Id, as_ids, is_mask
 from knowmore.errors import InvalidInput, RepeatedId
 
 _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... names them otherwise."
@@ -23,21 +23,24 @@ _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... name
 def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
     """The ids of new examples: those given, else those of the first index; None if there is none.
 
-    `columns` are tables, columns and arrays by what they are called. Those that have an index must
-    have the same, row by row.
+    `columns` are tables, columns and arrays by what they are called: see `in_step`.
     """
-    named = {
-        name: index for name, value in columns.items() if (index := index_of(value)) is not None
-    }
-    for name, index in list(named.items())[1:]:
-        first = next(iter(named))
-        _in_step(first, named[first], name, index)
+    in_step(**columns, ids=ids)
     if ids is not None:
         return as_ids(ids)
-    for name, index in named.items():
-        if not (_is_default(index) or _is_time(index)):
+    for name, value in columns.items():
+        index = index_of(value)
+        if not (index is None or _is_default(index) or _is_time(index)):
             return _as_names(name, index)
     return None
+
+
+def in_step(**columns: Any) -> None:
+    """Complain of tables and columns whose rows belong to different examples by their index."""
+    indices = {name: index_of(value) for name, value in columns.items()}
+    named = [(name, index) for name, index in indices.items() if index is not None]
+    for name, index in named[1:]:
+        _agree(*named[0], name, index)
 
 
 @contextmanager
@@ -86,10 +89,15 @@ def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
     return values
 
 
-def by_name(name: str, values: Any, ids: tuple[Id, ...]) -> Any:
-    """Values for these ids in their order: by their index if they have one that is not 0, 1, ..."""
-    index = index_of(values)
+def by_name(name: str, values: Any, ids: tuple[Id, ...], given: Any) -> Any:
+    """Values for these ids in their order: by their index if they have one that is not 0, 1, ...
+
+    Not so if the ids were `given` as a column of the same table: then they stand side by side.
+    """
+    index, beside = index_of(values), index_of(given)
     if index is None or _is_default(index) or _is_time(index):
+        return values
+    if beside is not None and beside.equals(index) and not is_mask(given):
         return values
     names = _as_names(name, index)
     if set(names) != set(ids):
@@ -142,8 +150,7 @@ def _as_names(name: str, index: Any) -> tuple[Id, ...]:
         ) from error
 
 
-def _in_step(first: str, index: Any, name: str, other: Any) -> None:
-    """Complain of rows that belong to different examples by their index."""
+def _agree(first: str, index: Any, name: str, other: Any) -> None:
     if len(index) != len(other) or index.equals(other):
         return
     if set(index) == set(other):

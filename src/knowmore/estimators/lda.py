@@ -29,6 +29,7 @@ from knowmore.estimators.shell import (
 )
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.models import ClassMeans, Discriminant
+from knowmore.tables import in_step
 
 Array = npt.NDArray[Any]
 
@@ -84,6 +85,7 @@ class EigenspaceLDA(
         """
         with unchanged_on_error(self):
             rule = self._rule()
+            in_step(X=X, y=y)
             X = inputs(self, X, reset=True)
             names, Y = memberships(y, len(X), classes, None)
             self.model_ = Discriminant.of(X, Y, names, rule)
@@ -229,6 +231,7 @@ class EigenspaceLDA(
 
     def _labelled(self, X: Any, y: Any, classes: Any) -> tuple[Array, Array, Array, Truncation]:
         known = self.classes_
+        in_step(X=X, y=y)
         X = inputs(self, X, reset=False)
         names, Y = memberships(y, len(X), classes, known)
         return X, Y, names, self._rule()

@@ -26,7 +26,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
-from knowmore.models.silent import of_silent
+from knowmore.models.silent import left_out
 from knowmore.tables import by_name, from_index, in_order, labels_by_id, masked, names_of
 
 Array = npt.NDArray[Any]
@@ -140,13 +140,15 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         label is for all of them.
         """
         self._check_fitted()
-        ids = self._chosen(ids)
-        X = self._inputs(by_name("X", X, ids), reset=False)
-        if len(ids) != len(X):
+        chosen = self._chosen(ids)
+        X = self._inputs(by_name("X", X, chosen, ids), reset=False)
+        if len(chosen) != len(X):
             raise InvalidInput(
-                f"{len(ids)} examples are to be replaced, but X has {len(X)} rows. Give one each."
+                f"{len(chosen)} examples are to be replaced, but X has {len(X)} rows. "
+                f"Give one each."
             )
-        self._apply(Replace(ids, X, None if y is None else self._new_labels(ids, y)))
+        labels = None if y is None else self._new_labels(chosen, y, ids)
+        self._apply(Replace(chosen, X, labels))
         return self
 
     def relabel(self, ids: Any, y: Any = None) -> Self:
@@ -158,10 +160,10 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         self._check_fitted()
         if y is None:
             ids, y = labels_by_id(ids)
-        ids = self._chosen(ids)
-        labels = self._new_labels(ids, y)
-        if ids:
-            self._apply(Relabel(ids, labels))
+        chosen = self._chosen(ids)
+        labels = self._new_labels(chosen, y, ids)
+        if chosen:
+            self._apply(Relabel(chosen, labels))
         return self
 
     def merge(self, other: Self) -> Self:
@@ -201,7 +203,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         if groups is not None:
             groups = in_order("groups", groups, examples.names)
             groups = group_names(groups, len(examples))
-        scores, variance = _left_out(model, examples, groups)
+        scores, variance = left_out(model, examples, groups)
         predicted = self._prediction(model, scores)
         names = model.targets.names
         return LeftOut(examples.ids, examples.labels, scores, variance, predicted, names)
@@ -265,14 +267,14 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             return masked(ids, self._state.examples.names)
         return as_ids(ids, ordered=ordered)
 
-    def _new_labels(self, ids: tuple[Id, ...], y: Any) -> Array:
-        """y as other labels of these examples: one for each, or one for all."""
+    def _new_labels(self, ids: tuple[Id, ...], y: Any, given: Any) -> Array:
+        """y as other labels of these examples, `given` so: one for each, or one for all."""
         if np.ndim(y) == 0:
             y = [y.item() if isinstance(y, np.ndarray) else y] * len(ids)
         held = self._state.examples.labels
         if not ids and len(y) == 0:
             return held[:0]
-        return self._labels(by_name("y", y, ids), len(ids), held)
+        return self._labels(by_name("y", y, ids, given), len(ids), held)
 
     def _admit(self, examples: Examples) -> None:
         """Complain of examples that there can be no model of."""
@@ -363,20 +365,6 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         choice("dtype", self.dtype, ("float64", "float32"))
         factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype), update=self.update)
         return factor
-
-
-def _left_out(model: Model, examples: Examples, groups: Array | None) -> tuple[Array, Array]:
-    """Scores (n, M) and variances (n,) of the examples, those that do not count too."""
-    if model.examples is examples:
-        return model.leave_one_out(groups)
-    heard = examples.weights > 0
-    apart = None if groups is None else (groups[~heard], groups[heard])
-    known = model.leave_one_out(None if groups is None else groups[heard])
-    new = of_silent(model, examples.X[~heard], apart)
-    scores, variance = np.empty((len(examples), known[0].shape[1])), np.empty(len(examples))
-    for rows, (mean, spread) in ((heard, known), (~heard, new)):
-        scores[rows], variance[rows] = mean, spread
-    return scores, variance
 
 
 def _own(kernel: AnyKernel) -> AnyKernel:

@@ -84,8 +84,9 @@ class LivingPipeline:
 
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
         """Give these examples other features X (k, d), and other labels unless y is None."""
-        names = self.estimator._chosen(ids)
-        self.estimator.replace(names, self._transformed(by_name("X", X, names)), y)
+        chosen = self.estimator._chosen(ids)
+        X = self._transformed(by_name("X", X, chosen, ids))
+        self.estimator.replace(ids, X, y)
         return self
 
     def relabel(self, ids: Any, y: Any = None) -> Self:

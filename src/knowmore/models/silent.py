@@ -20,6 +20,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.examples import Examples
 from knowmore.kernels import cross
 from knowmore.models.gp import GP
 from knowmore.models.loo import inverse_block
@@ -29,6 +30,23 @@ from knowmore.models.nplusone import NPlusOne
 from knowmore.models.oneshot_model import OneShot
 
 Array = npt.NDArray[Any]
+
+
+def left_out(model: Model, examples: Examples, groups: Array | None) -> tuple[Array, Array]:
+    """Scores (n, M) and variances (n,) of `examples` by those that the model counts of them.
+
+    groups : (n,), those that are left out together; None: each by itself
+    """
+    if model.examples is examples:
+        return model.leave_one_out(groups)
+    heard = examples.weights > 0
+    apart = None if groups is None else (groups[~heard], groups[heard])
+    known = model.leave_one_out(None if groups is None else groups[heard])
+    new = of_silent(model, examples.X[~heard], apart)
+    scores, variance = np.empty((len(examples), known[0].shape[1])), np.empty(len(examples))
+    for rows, (mean, spread) in ((heard, known), (~heard, new)):
+        scores[rows], variance[rows] = mean, spread
+    return scores, variance
 
 
 def of_silent(

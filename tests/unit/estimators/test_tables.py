@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from knowmore import (
+    EigenspaceLDA,
     GPClassifier,
     GPRegressor,
     KnowmoreError,
@@ -160,6 +161,41 @@ def test_an_index_in_another_order_or_of_others_is_told():
     assert clf.ids_.tolist() == NAMES
     # Without names on one side rows belong together as they stand, as scikit-learn has it.
     assert GPClassifier().fit(table, pd.Series(Y)).ids_.tolist() == NAMES
+
+
+def test_columns_of_one_table_stand_side_by_side():
+    clf = GPClassifier().fit(frame(), Y)
+    mends = pd.DataFrame({"name": [NAMES[5], NAMES[2]], "label": ["x", "y"]}, index=[70, 30])
+    clf.relabel(mends["name"], mends["label"])
+    clf.replace(mends["name"], frame([70, 30], X[:2]), mends["label"])
+    held = clf.model_.examples
+    rows = held.rows((NAMES[5], NAMES[2]))
+    assert held.labels[rows].tolist() == ["x", "y"]
+    np.testing.assert_array_equal(held.X[rows], X[:2])
+    assert clf.add(frame([1, 5], X[:2]), Y[:2], ids=pd.Series(["p", "q"], [1, 5])).tolist() == [
+        "p",
+        "q",
+    ]
+    with pytest.raises(KnowmoreError, match="X and ids have the same index in different orders"):
+        clf.add(frame([1, 5], X[:2]), Y[:2], ids=pd.Series(["r", "s"], [5, 1]))
+
+
+def test_a_table_is_no_list_of_ids():
+    clf = GPClassifier().fit(frame(), Y)
+    for table in (frame()[:3], X[:3], pl.DataFrame(X[:3])):
+        with pytest.raises(KnowmoreError) as caught:
+            clf.remove(table)
+        assert str(caught.value) == (
+            "The ids are a table of shape (3, 2). Give one of its columns, or its index."
+        )
+
+
+def test_discriminants_are_not_learnt_from_labels_in_another_order():
+    order = np.arange(N)[::-1]
+    lda = EigenspaceLDA().fit(frame(), series(Y))
+    for verb in (lda.fit, lda.partial_fit, lda.forget):
+        with pytest.raises(KnowmoreError, match="X and y have the same index in different orders"):
+            verb(frame(), series(Y).iloc[order])
 
 
 def test_polars_has_no_index_so_that_rows_are_numbered_or_named():
