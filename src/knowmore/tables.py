@@ -30,8 +30,9 @@ def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
         return as_ids(ids)
     for name, value in columns.items():
         index = index_of(value)
-        if not (index is None or _is_default(index) or _is_time(index)):
-            return _as_names(name, index)
+        if index is not None:
+            numbered = _is_default(index) or _is_time(index)
+            return None if numbered else _as_names(name, index)
     return None
 
 

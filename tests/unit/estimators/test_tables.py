@@ -89,6 +89,11 @@ def test_a_column_of_labels_names_the_rows_of_an_array():
     assert clf.add(X[:2], other).tolist() == ["x", "y"]
 
 
+def test_a_table_that_was_numbered_anew_is_numbered_whatever_its_labels_are_called():
+    repeated = pd.Series(Y, index=["a", "b"] * 12)
+    assert GPClassifier().fit(pd.DataFrame(X), repeated).ids_.tolist() == list(range(N))
+
+
 def test_ids_that_are_given_count_more_than_an_index():
     assert GPClassifier().fit(frame(), Y, ids=range(N)).ids_.tolist() == list(range(N))
 
