@@ -90,7 +90,7 @@ class Covariance:
         X = examples.X[begin:end]
         held = examples.X[:begin]
         N = corner(self.kernel, X)
-        C = cross(self.kernel, held, X) if begin else np.empty((0, end))
+        C = cross(self.kernel, held, X) if begin else np.empty((0, len(X)))
         if not np.isfinite(noises).all():
             raise InvalidInput(
                 f"noise / weight is not finite for one of the examples: the noise is {self.noise:g}"
@@ -98,17 +98,32 @@ class Covariance:
                 f"Nothing was changed."
             )
         N.flat[:: len(N) + 1] += noises
-        if not (np.isfinite(C.sum()) and abs(N).max() <= float(np.finfo(factor.dtype).max)):
-            ids = examples.ids[begin:end].tolist()
-            raise InvalidInput(
-                f"The kernel {self.kernel!r} gave a value that is not finite for one of the "
-                f"examples {ids[0]!r} ... {ids[-1]!r}. "
-                f"Their features may be too large for it: scale them. Nothing was changed."
-            )
+        self._check_range(C, N, examples.ids[begin:end].tolist())
         try:
             return factor.append(C, N)
         except NotPositiveDefinite as error:
             raise self._explained(error.row, examples) from error
+
+    def _check_range(self, C: Array, N: Array, ids: list[Any]) -> None:
+        """Complain if rows C (n, k), N (k, k) for the examples `ids` have no place in a factor."""
+        for block in (C, N):
+            if (bad := _not_finite(block.T)) is not None:
+                raise InvalidInput(
+                    f"The kernel {self.kernel!r} gave a value that is not finite for the example "
+                    f"{ids[bad]!r}. Its features may be too large for it: scale them. "
+                    f"Nothing was changed."
+                )
+        least, most = _range(self.factor.dtype)
+        size = np.diagonal(N)
+        strange = (abs(N).max(axis=0) > most) | ((size > 0) & (size < least))
+        if strange.any():
+            bad = int(strange.argmax())
+            raise InvalidInput(
+                f"The example {ids[bad]!r} has the variance {size[bad]:.3g} by the kernel "
+                f"{self.kernel!r} and the noise, but {self.factor.dtype} holds {least:.2g} to "
+                f"{most:.2g}. Scale its features or the kernel, or use dtype='float64'. "
+                f"Nothing was changed."
+            )
 
     def _explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
         """What to say of an example whose pivot vanishes."""
@@ -144,10 +159,9 @@ class Covariance:
         return self.peak_of(self.X)
 
     def peak_of(self, X: Array) -> float:
-        """The largest kappa(x, x) among these, infinite where squares of features overflow."""
-        with np.errstate(over="ignore"):
-            reach = np.einsum("ij,ij->i", X, X).max(initial=0)
-        return float(diagonal(self.kernel, X).max(initial=0)) if np.isfinite(reach) else np.inf
+        """The largest kappa(x, x) among these; infinite if one is not finite."""
+        peak = float(diagonal(self.kernel, X).max(initial=0))
+        return np.inf if np.isnan(peak) else peak
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Is a factorisation of these examples, of kappa(x, x) at most `peak`, sure to succeed?
@@ -160,46 +174,68 @@ class Covariance:
         weights = self.weighting(examples)
         least, most = self.noise / weights.max(initial=1), self.noise / weights.min(initial=1)
         eps = float(np.finfo(self.factor.dtype).eps)
-        return bool(least > 4 * len(examples) ** 2 * eps * (peak + most))
+        smallest, largest = _range(self.factor.dtype)
+        within = smallest <= least and peak + most <= largest
+        return bool(within and least > 4 * len(examples) ** 2 * eps * (peak + most))
 
     # -- asking ------------------------------------------------------------------------------
 
-    def cross(self, X: Array) -> Array:
-        """k_* = kappa(X_held, X), (n, m)."""
-        return cross(self.kernel, self.X, X)
+    def cross(self, X: Array, begin: int = 0) -> Array:
+        """k_* = kappa(X_held, X), (n, m); all finite. X are rows from `begin` on of a question."""
+        return finite(self.kernel, cross(self.kernel, self.X, X), begin)
+
+    def prior(self, X: Array, begin: int = 0) -> Array:
+        """k_** = kappa(x, x) for each row, (m,); all finite."""
+        return finite(self.kernel, diagonal(self.kernel, X), begin)
 
     def weighted(self, X: Array, A: Array) -> Array:
         """Sums of kernel values: kappa(X, X_held) A, (m, M)."""
-        sums = [self.cross(part).T @ A for part in self.parts(X)]
-        return np.concatenate(sums or [np.zeros((0, A.shape[1]))])
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = [self.cross(part, begin).T @ A for begin, part in self.parts(X)]
+        return bounded(np.concatenate(sums or [np.zeros((0, A.shape[1]))]))
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
         with threads_for(self.factor.size**2, 1 + len(X)):
             explained = [
                 np.einsum("ij,ij->j", H, H)
-                for part in self.parts(X)
-                for H in [self.factor.half_solve(self.cross(part))]
+                for begin, part in self.parts(X)
+                for H in [self.half_solve(self.cross(part, begin))]
             ]
-        latent = diagonal(self.kernel, X) - np.concatenate(explained or [np.zeros(0)])
-        return np.asarray(np.maximum(latent, 0) + self.noise)
+        latent = self.prior(X) - np.concatenate(explained or [np.zeros(0)])
+        return bounded(np.maximum(latent, 0) + self.noise)
 
-    def parts(self, X: Array) -> Iterator[Array]:
-        """X cut so that a block of kernel values against the examples stays small."""
+    def half_solve(self, K: Array) -> Array:
+        """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64.
+
+        A float32 factor holds numbers up to 1e38, a square of features is soon beyond: columns are
+        taken in units of their own.
+        """
+        unit = _units(K)
+        return np.asarray(self.factor.half_solve(K / unit) * unit)
+
+    def solve(self, K: Array) -> Array:
+        """K~^-1 K for kernel values K (n, m), in float64."""
+        unit = _units(K)
+        return np.asarray(self.factor.solve(K / unit) * unit)
+
+    def parts(self, X: Array) -> Iterator[tuple[int, Array]]:
+        """X cut so that a block of kernel values against the examples stays small.
+
+        Each part comes with the number of rows before it.
+        """
         step = max(_NUMBERS // max(len(self.examples), 1), 1)
         for begin in range(0, len(X), step):
-            yield X[begin : begin + step]
+            yield begin, X[begin : begin + step]
 
     def matrix_rows(self) -> Iterator[tuple[slice, Array]]:
         """K~ in blocks of rows (b, n), evaluated anew."""
-        begin = 0
-        for part in self.parts(self.X):
+        for begin, part in self.parts(self.X):
             rows = slice(begin, begin + len(part))
             K = np.array(self.cross(part).T)
             K[:, rows] = corner(self.kernel, part)
             K[:, rows] += np.diag(self.noise / self.weights[rows])
             yield rows, K
-            begin = rows.stop
 
     def residual(self, A: Array, T: Array) -> float:
         """How far A (n, M) is from K~^-1 T.
@@ -215,3 +251,52 @@ class Covariance:
         norm = np.linalg.norm
         scale = float(np.sqrt(square) * norm(A) + norm(T))
         return float(norm(R)) / scale if scale else 0.0
+
+
+# -- numbers that can be used --------------------------------------------------------------------
+
+
+def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
+    """The kernel's values for m rows that are asked about, (m,) or (n, m), if all are finite.
+
+    begin : how many rows of the question come before these
+    """
+    if (bad := _not_finite(K.T)) is None:
+        return K
+    raise InvalidInput(
+        f"The kernel {kernel!r} gave a value that is not finite for row {begin + bad} of X. "
+        f"Its features may be too large for it: scale them as those of the examples, or leave "
+        f"it out."
+    )
+
+
+def bounded(answers: Array) -> Array:
+    """What is said of m rows, (m,) or (m, M), if all of it is finite."""
+    if (bad := _not_finite(answers)) is None:
+        return answers
+    raise InvalidInput(
+        f"What the model says of row {bad} of X is beyond the range of numbers. "
+        f"Its features, or the targets, may be too large: scale them, or leave it out."
+    )
+
+
+def _not_finite(values: Array) -> int | None:
+    """The first row with a value that is not finite; None if there is none."""
+    # A finite sum has only finite terms; the reverse is looked into.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return None
+    rows = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    return None if rows.all() else int(rows.argmin())
+
+
+def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the largest number that has an inverse of full precision in this type."""
+    info = np.finfo(dtype)
+    return float(info.tiny), min(float(info.max), 1 / float(info.tiny))
+
+
+def _units(K: Array) -> Array:
+    """A power of two near the largest value of each column, (m,): to divide by it is exact."""
+    _, exponent = np.frexp(abs(K).max(axis=0, initial=0))
+    return np.asarray(2.0 ** (exponent - 1))

@@ -14,7 +14,8 @@ from knowmore.errors import NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
-from knowmore.models.covariance import Covariance
+from knowmore.models.covariance import Covariance, bounded
+from knowmore.models.covariance import finite as finite_at
 from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
 from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_noise
 from knowmore.models.oneshot_candidates import Candidate, Ranking, Rule, Support, finite
@@ -213,8 +214,8 @@ class OneShot:
             score = self.covariance.weighted(X, self.target.coefficients[:, None])[:, 0]
         else:
             one, rho = self.chosen
-            blocks = (self._values(part, one.support) for part in self.covariance.parts(X))
-            score = np.concatenate([one.pair.mean(*block, rho) for block in blocks])
+            blocks = (self._values(*part, one.support) for part in self.covariance.parts(X))
+            score = bounded(np.concatenate([one.pair.mean(*block, rho) for block in blocks]))
         return np.outer(score, self.signs)
 
     def variance(self, X: Array) -> Array:
@@ -222,15 +223,17 @@ class OneShot:
         if self.chosen is None:
             return self.covariance.variance(X)
         one, rho = self.chosen
-        kernel, latent = self.covariance.kernel, []
-        for part in self.covariance.parts(X):
-            prior = diagonal(kernel, part)
-            latent.append(one.pair.variance(*self._values(part, one.support), prior, rho))
-        return np.concatenate(latent) + self.covariance.noise
+        latent = []
+        for begin, part in self.covariance.parts(X):
+            prior = self.covariance.prior(part, begin)
+            latent.append(one.pair.variance(*self._values(begin, part, one.support), prior, rho))
+        return bounded(np.concatenate(latent) + self.covariance.noise)
 
-    def _values(self, X: Array, support: Support) -> tuple[Array, Array]:
-        """k_T (n_T, m) and k_S (n_S, m)."""
-        return self.covariance.cross(X), cross(self.covariance.kernel, support.X, X)
+    def _values(self, begin: int, X: Array, support: Support) -> tuple[Array, Array]:
+        """k_T (n_T, m) and k_S (n_S, m) for rows X from `begin` on of a question."""
+        kernel = self.covariance.kernel
+        k_S = finite_at(kernel, cross(kernel, support.X, X), begin)
+        return self.covariance.cross(X, begin), k_S
 
     def leave_one_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Scores (n_T, 2) and variances (n_T,) of the examples by those of other groups. Eq. (6).
