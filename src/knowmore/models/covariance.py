@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
+from knowmore.finite import bounded, first_not_finite, norm
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
@@ -99,6 +100,9 @@ class Covariance:
             )
         N.flat[:: len(N) + 1] += noises
         self._check_range(C, N, examples.ids[begin:end].tolist())
+        lost = (np.diagonal(N) > 0) & (np.diagonal(N) < _range(factor.dtype)[0])
+        if lost.any():
+            raise self._explained(begin + int(lost.argmax()), examples)
         try:
             return factor.append(C, N)
         except NotPositiveDefinite as error:
@@ -107,22 +111,20 @@ class Covariance:
     def _check_range(self, C: Array, N: Array, ids: list[Any]) -> None:
         """Complain if rows C (n, k), N (k, k) for the examples `ids` have no place in a factor."""
         for block in (C, N):
-            if (bad := _not_finite(block.T)) is not None:
+            if (bad := first_not_finite(block.T)) is not None:
                 raise InvalidInput(
                     f"The kernel {self.kernel!r} gave a value that is not finite for the example "
                     f"{ids[bad]!r}. Its features may be too large for it: scale them. "
                     f"Nothing was changed."
                 )
-        least, most = _range(self.factor.dtype)
-        size = np.diagonal(N)
-        strange = (abs(N).max(axis=0) > most) | ((size > 0) & (size < least))
-        if strange.any():
-            bad = int(strange.argmax())
+        _, most = _range(self.factor.dtype)
+        size = abs(N).max(axis=0)
+        if size.max() > most:
+            bad = int(size.argmax())
             raise InvalidInput(
-                f"The example {ids[bad]!r} has the variance {size[bad]:.3g} by the kernel "
-                f"{self.kernel!r} and the noise, but {self.factor.dtype} holds {least:.2g} to "
-                f"{most:.2g}. Scale its features or the kernel, or use dtype='float64'. "
-                f"Nothing was changed."
+                f"The kernel {self.kernel!r} gave {size[bad]:.3g}, noise included, for the example "
+                f"{ids[bad]!r}, but {self.factor.dtype} holds no more than {most:.2g}. "
+                f"Scale the features, or use dtype='float64'. Nothing was changed."
             )
 
     def _explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
@@ -190,20 +192,17 @@ class Covariance:
 
     def weighted(self, X: Array, A: Array) -> Array:
         """Sums of kernel values: kappa(X, X_held) A, (m, M)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = [self.cross(part, begin).T @ A for begin, part in self.parts(X)]
-        return bounded(np.concatenate(sums or [np.zeros((0, A.shape[1]))]))
+        nothing = np.zeros((0, A.shape[1]))
+        sums = (self.cross(part, begin).T @ A for begin, part in self.parts(X))
+        return bounded(lambda: np.concatenate([nothing, *sums]))
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
+        halves = (self.half_solve(self.cross(part, begin)) for begin, part in self.parts(X))
         with threads_for(self.factor.size**2, 1 + len(X)):
-            explained = [
-                np.einsum("ij,ij->j", H, H)
-                for begin, part in self.parts(X)
-                for H in [self.half_solve(self.cross(part, begin))]
-            ]
-        latent = self.prior(X) - np.concatenate(explained or [np.zeros(0)])
-        return bounded(np.maximum(latent, 0) + self.noise)
+            explained = [np.einsum("ij,ij->j", H, H) for H in halves]
+        latent = self.prior(X) - np.concatenate([np.zeros(0), *explained])
+        return bounded(lambda: np.maximum(latent, 0) + self.noise)
 
     def half_solve(self, K: Array) -> Array:
         """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64.
@@ -244,13 +243,12 @@ class Covariance:
         change of K~ and T for which A is exact (Rigal and Gaches). The kernel is evaluated anew,
         so this takes about as long as a prediction for all examples.
         """
-        R, square = np.empty_like(T), 0.0
+        R, size = np.empty_like(T), 0.0
         for rows, K in self.matrix_rows():
             R[rows] = T[rows] - K @ A
-            square += float(np.einsum("ij,ij->", K, K))
-        norm = np.linalg.norm
-        scale = float(np.sqrt(square) * norm(A) + norm(T))
-        return float(norm(R)) / scale if scale else 0.0
+            size = float(np.hypot(size, norm(K)))
+        scale = size * norm(A) + norm(T)
+        return norm(R) / scale if scale else 0.0
 
 
 # -- numbers that can be used --------------------------------------------------------------------
@@ -261,33 +259,13 @@ def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
 
     begin : how many rows of the question come before these
     """
-    if (bad := _not_finite(K.T)) is None:
+    if (bad := first_not_finite(K.T)) is None:
         return K
     raise InvalidInput(
         f"The kernel {kernel!r} gave a value that is not finite for row {begin + bad} of X. "
         f"Its features may be too large for it: scale them as those of the examples, or leave "
         f"it out."
     )
-
-
-def bounded(answers: Array) -> Array:
-    """What is said of m rows, (m,) or (m, M), if all of it is finite."""
-    if (bad := _not_finite(answers)) is None:
-        return answers
-    raise InvalidInput(
-        f"What the model says of row {bad} of X is beyond the range of numbers. "
-        f"Its features, or the targets, may be too large: scale them, or leave it out."
-    )
-
-
-def _not_finite(values: Array) -> int | None:
-    """The first row with a value that is not finite; None if there is none."""
-    # A finite sum has only finite terms; the reverse is looked into.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return None
-    rows = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-    return None if rows.all() else int(rows.argmin())
 
 
 def _range(dtype: np.dtype[Any]) -> tuple[float, float]:

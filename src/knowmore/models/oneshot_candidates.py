@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
+from knowmore.finite import first_not_finite
 from knowmore.kernels import AnyKernel, corner
 from knowmore.models.oneshot import Pair
 from knowmore.models.oneshot_criteria import CRITERIA
@@ -155,7 +156,7 @@ class Ranking:
 
 def finite(kernel: AnyKernel, name: str, K: Array) -> Array:
     """The kernel values K of the support task `name`, if they are all finite."""
-    if not np.isfinite(K.sum()):
+    if first_not_finite(K) is not None:
         raise InvalidInput(
             f"The kernel {kernel!r} gave a value that is not finite for the support {name!r}. "
             f"Its features may be too large: scale them as those of the examples. "

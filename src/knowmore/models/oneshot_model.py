@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from knowmore.errors import NotPositiveDefinite
 from knowmore.examples import Examples
+from knowmore.finite import bounded, norm
 from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
-from knowmore.models.covariance import Covariance, bounded
+from knowmore.models.covariance import Covariance
 from knowmore.models.covariance import finite as finite_at
 from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
 from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_noise
@@ -215,7 +216,8 @@ class OneShot:
         else:
             one, rho = self.chosen
             blocks = (self._values(*part, one.support) for part in self.covariance.parts(X))
-            score = bounded(np.concatenate([one.pair.mean(*block, rho) for block in blocks]))
+            means = (one.pair.mean(*block, rho) for block in blocks)
+            score = bounded(lambda: np.concatenate([*means]))
         return np.outer(score, self.signs)
 
     def variance(self, X: Array) -> Array:
@@ -223,11 +225,13 @@ class OneShot:
         if self.chosen is None:
             return self.covariance.variance(X)
         one, rho = self.chosen
-        latent = []
-        for begin, part in self.covariance.parts(X):
-            prior = self.covariance.prior(part, begin)
-            latent.append(one.pair.variance(*self._values(begin, part, one.support), prior, rho))
-        return bounded(np.concatenate(latent) + self.covariance.noise)
+        latent = (
+            one.pair.variance(
+                *self._values(begin, part, one.support), self.covariance.prior(part, begin), rho
+            )
+            for begin, part in self.covariance.parts(X)
+        )
+        return bounded(lambda: np.concatenate([*latent]) + self.covariance.noise)
 
     def _values(self, begin: int, X: Array, support: Support) -> tuple[Array, Array]:
         """k_T (n_T, m) and k_S (n_S, m) for rows X from `begin` on of a question."""
@@ -266,8 +270,8 @@ class OneShot:
         B = S + self.covariance.noise * np.eye(len(S))
         K = np.block([[A, rho * C], [rho * C.T, B]])
         a = np.concatenate([one.pair.coefficients(rho), one.pair.exchanged.coefficients(rho)])
-        y, norm = np.concatenate([y, one.pair.support.y]), np.linalg.norm
-        return float(norm(y - K @ a) / (norm(K) * norm(a) + norm(y)))
+        y = np.concatenate([y, one.pair.support.y])
+        return norm(y - K @ a) / (norm(K) * norm(a) + norm(y))
 
 
 def _outweighs(
