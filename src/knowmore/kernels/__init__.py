@@ -1,5 +1,6 @@
 """Inputs to Gram blocks; knows neither factor nor label."""
 
+from knowmore.kernels.alike import difference
 from knowmore.kernels.blocks import AnyKernel, corner, cross, diagonal
 from knowmore.kernels.columns import On, beneath, column_weights, on
 from knowmore.kernels.distances import squared_distances
@@ -26,6 +27,7 @@ __all__ = [
     "corner",
     "cross",
     "diagonal",
+    "difference",
     "is_positive",
     "median_rbf",
     "on",
