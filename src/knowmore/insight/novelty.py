@@ -20,7 +20,8 @@ from scipy.special import log_ndtr
 from knowmore.arguments import choice
 from knowmore.errors import InvalidInput
 from knowmore.finite import bounded
-from knowmore.insight.answers import Answer, read_only
+from knowmore.frozen import read_only
+from knowmore.insight.answers import Answer
 from knowmore.insight.asking import asked, inputs, of_classes, unseen
 from knowmore.kernels.distances import distances
 from knowmore.models import GP

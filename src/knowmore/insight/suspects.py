@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
-from knowmore.insight.answers import Answer, read_only
+from knowmore.frozen import read_only
+from knowmore.insight.answers import Answer
 from knowmore.insight.asking import AnyModel, asked, machine, of_classes, unseen
 from knowmore.models import GP, LSSVM, NPlusOne, class_probabilities
 

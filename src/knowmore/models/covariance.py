@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.finite import bounded, first_not_finite, norm
+from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
@@ -31,7 +31,7 @@ _NUMBERS = 2**23
 
 @final
 @dataclass(frozen=True, eq=False)
-class Covariance:
+class Covariance(Frozen):
     """kernel, noise sigma^2, examples, their weights, and the factor of K~; immutable."""
 
     kernel: AnyKernel
@@ -60,7 +60,7 @@ class Covariance:
         """The inputs, (n, d)."""
         return self.examples.X
 
-    @cached_property
+    @derived
     def weights(self) -> Array:
         """The weights w of the examples, (n,)."""
         return self.weighting(self.examples)
@@ -155,7 +155,7 @@ class Covariance:
 
     # -- what may go wrong -------------------------------------------------------------------
 
-    @cached_property
+    @derived
     def peak(self) -> float:
         """The largest kappa(x, x) among the examples."""
         return self.peak_of(self.X)
