@@ -51,12 +51,11 @@ def shown(value, seen):
         for name in dir(value):
             if name.startswith("_") or name in NOT_SHOWN or callable(getattr(value, name)):
                 continue
-            one = getattr(value, name)
+            one, again = getattr(value, name), getattr(value, name)
+            # What is made anew at each call belongs to who asked.
+            if isinstance(one, np.ndarray) and not np.shares_memory(one, again):
+                continue
             yield from ((f".{name}{path}", array) for path, array in shown(one, seen))
-
-
-# What is computed at each call belongs to who asked.
-FRESH = (".T", ".ids", ".signs")
 
 
 @pytest.mark.parametrize("name", LIVING)
@@ -71,7 +70,7 @@ def test_no_array_of_a_model_can_be_written_to(name):
         arrays = dict(shown(one.model_, {}))
         assert any(path.endswith("coefficients") for path in arrays)
         for path, array in arrays.items():
-            assert path.endswith(FRESH) or not array.flags.writeable, path
+            assert not array.flags.writeable, path
 
 
 @pytest.mark.parametrize("name", ["GPClassifier", "GPRegressor", "LSSVMClassifier"])
