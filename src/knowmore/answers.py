@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from knowmore.extras import optional
+from knowmore.frozen import Frozen
 
 Array = npt.NDArray[Any]
 
@@ -17,16 +17,11 @@ Array = npt.NDArray[Any]
 _SHOWN = 5
 
 
-class Answer(ABC):
+class Answer(Frozen, ABC):
     """An answer to a question about a model, one row for each thing that it speaks of.
 
     Every child is a frozen dataclass; its arrays cannot be written to either.
     """
-
-    def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
-            if isinstance(value := getattr(self, field.name), np.ndarray):
-                object.__setattr__(self, field.name, read_only(value))
 
     @abstractmethod
     def _columns(self) -> dict[str, Array]:
@@ -54,13 +49,6 @@ class Answer(ABC):
         ]
         more = [f"... {rows - _SHOWN} more"] if rows > _SHOWN else []
         return "\n".join([f"{type(self).__name__}: {self._summary()}", *lines, *more])
-
-
-def read_only(values: Array) -> Array:
-    """The same values, not to be written to."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
 
 
 def _cell(value: Any) -> str:

@@ -27,6 +27,7 @@ from knowmore.estimators.shell import (
     same_kind,
     unchanged_on_error,
 )
+from knowmore.finite import bounded
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.models import ClassMeans, Discriminant
 from knowmore.tables import in_step
@@ -153,7 +154,8 @@ class EigenspaceLDA(
         """X (m, D) along the discriminants, (m, q), where each class has the covariance I."""
         model = self._held
         scalings = model.scalings[:, : self._most()]
-        return np.asarray((inputs(self, X, reset=False) - model.total.mean) @ scalings)
+        X = inputs(self, X, reset=False)
+        return bounded(lambda: np.asarray((X - model.total.mean) @ scalings))
 
     def predict(self, X: Any) -> Array:
         """The class of the nearest mean along all discriminants, nearer the more frequent, (m,)."""
@@ -165,7 +167,7 @@ class EigenspaceLDA(
         """The log posterior up to a constant of each row, (m, C); for two classes the second's
         minus the first's, (m,)."""
         scores = self._scores(self._held, inputs(self, X, reset=False))
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        return bounded(lambda: scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`, (m, C)."""
@@ -240,7 +242,7 @@ class EigenspaceLDA(
         return np.asarray(np.exp(log_softmax(self._scores(model, X), axis=1)))
 
     def _scores(self, model: Discriminant, X: Array) -> Array:
-        return model.log_likelihood(X) + self._log_priors(model)
+        return bounded(lambda: model.log_likelihood(X) + self._log_priors(model))
 
     def _log_priors(self, model: Discriminant) -> Array:
         choice("priors", self.priors, ("frequency", "equal"))

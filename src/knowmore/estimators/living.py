@@ -23,7 +23,7 @@ from knowmore.estimators.shell import (
     unchanged_on_error,
 )
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels import AnyKernel, difference, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
 from knowmore.models.silent import left_out
@@ -175,10 +175,10 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         same_kind(self, other)
         other._check_fitted()
         mine, theirs = (each._settings(each._state.model) for each in (self, other))
-        for name, here in mine.items():
-            if here != (there := theirs[name]):
+        for name in mine:
+            if found := _disagreement(mine[name], theirs[name]):
                 raise InvalidInput(
-                    f"The two models differ in {name}: {here!r} here, {there!r} there. "
+                    f"The two models differ in {name}: {found}. "
                     f"Models merge only if they agree: fit both with the same {name}."
                 )
         joining = other._state.examples
@@ -231,10 +231,9 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     @property
     def kernel_(self) -> AnyKernel:
-        """The kernel in use."""
+        """The kernel in use; a copy, since scikit-learn's can be changed."""
         self._check_fitted()
-        kernel: AnyKernel = self._state.model.covariance.kernel
-        return kernel
+        return _own(self._state.model.covariance.kernel)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
@@ -367,10 +366,22 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         return factor
 
 
+def _disagreement(here: Any, there: Any) -> str | None:
+    """How two settings differ, in words; None if they do not."""
+    if isinstance(here, Kernel):
+        return difference(here, there)
+    return None if here == there else f"{here!r} here, {there!r} there"
+
+
 def _own(kernel: AnyKernel) -> AnyKernel:
     """The kernel as ours to keep: scikit-learn's can be changed from outside."""
     if isinstance(kernel, Kernel):
-        return clone(kernel)
+        return cast("Kernel", clone(kernel))
+    if isinstance(kernel, type):
+        raise InvalidInput(
+            f"kernel={kernel.__name__} is a class, not a kernel. "
+            f"Give one that it makes: {kernel.__name__}()."
+        )
     if not callable(kernel):
         raise InvalidInput(
             f"kernel={kernel!r} is no kernel. Give one of sklearn.gaussian_process.kernels, "

@@ -21,6 +21,7 @@ from knowmore.estimators.shell import (
     same_kind,
     unchanged_on_error,
 )
+from knowmore.finite import bounded
 from knowmore.linalg import Eigenspace, Truncation
 
 Array = npt.NDArray[Any]
@@ -98,12 +99,8 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         space = self._held
         X = table(self, X, reset=False)
         P = space.components
-        Z = np.asarray(X @ P.T) - space.mean @ P.T
-        return (
-            np.asarray(Z / np.sqrt(_unbiased(space) * space.variances))
-            if flag("whiten", self.whiten)
-            else Z
-        )
+        unit = self._unit(space)
+        return bounded(lambda: (np.asarray(X @ P.T) - space.mean @ P.T) / unit)
 
     def inverse_transform(self, X: Any) -> Array:
         """The points (m, D) that have the coordinates X (m, d)."""
@@ -114,8 +111,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"X has shape {Z.shape}, but coordinates along {len(space.variances)} components "
                 f"are needed, as transform returns them."
             )
-        Z = Z * np.sqrt(_unbiased(space) * space.variances) if flag("whiten", self.whiten) else Z
-        return space.reconstruct(Z)
+        return bounded(lambda: space.reconstruct(Z * self._unit(space)))
 
     def score_samples(self, X: Any) -> Array:
         """The log-density of each row of X (m, D) under probabilistic PCA, (m,).
@@ -131,12 +127,15 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if d < D and noise == 0:
             return np.full(len(X), -np.inf)
         # (x - mu)' C^-1 (x - mu) and log |C|, C = P' (variances - noise) P + noise I.
-        distances = (space.project(X) ** 2 / variances).sum(axis=1)
-        volume = np.log(variances).sum()
-        if d < D:
-            distances = distances + space.distances(X) ** 2 / noise
-            volume = volume + (D - d) * np.log(noise)
-        return np.asarray(-0.5 * (distances + volume + D * np.log(2 * np.pi)))
+        volume = np.log(variances).sum() + ((D - d) * np.log(noise) if d < D else 0.0)
+
+        def density() -> Array:
+            distances = (space.project(X) ** 2 / variances).sum(axis=1)
+            if d < D:
+                distances = distances + space.distances(X) ** 2 / noise
+            return np.asarray(-0.5 * (distances + volume + D * np.log(2 * np.pi)))
+
+        return bounded(density)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`. y is ignored."""
@@ -212,6 +211,10 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _held(self) -> Eigenspace:
         space: Eigenspace = held(self, "eigenspace_")
         return space
+
+    def _unit(self, space: Eigenspace) -> Any:
+        """The deviations along the components, (d,), if they are to be made one; else 1."""
+        return np.sqrt(_unbiased(space) * space.variances) if flag("whiten", self.whiten) else 1.0
 
     def _rule(self) -> Truncation:
         """What is kept, in the words of `Truncation`."""

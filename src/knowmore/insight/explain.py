@@ -113,7 +113,7 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
 
 def _felt(svm: LSSVM, k: Array) -> Array:
     """The inverse times k_* (n, 1), or with a bias times [k_*; 1]: the rows of examples, (n,)."""
-    q, _ = svm.eliminated(k, svm.covariance.factor.solve(k).astype(float))
+    q, _ = svm.eliminated(k, svm.covariance.solve(k))
     return q[:, 0] if svm.border is None else q[:, 0] + svm.border.v / svm.border.s
 
 

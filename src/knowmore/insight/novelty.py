@@ -15,13 +15,15 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
-from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
 
-from knowmore.answers import Answer, read_only
+from knowmore.answers import Answer
 from knowmore.arguments import choice
 from knowmore.errors import InvalidInput
+from knowmore.finite import bounded
+from knowmore.frozen import read_only
 from knowmore.insight.asking import asked, inputs, of_classes, row_names, unseen
+from knowmore.kernels.distances import distances
 from knowmore.models import GP
 from knowmore.models.probabilities import standardised
 
@@ -177,7 +179,7 @@ def nearest_class(G: Array, m: Array) -> Array:
     R = solve_triangular(L, np.eye(len(G)), lower=True)
     if len(G) > 1:
         R -= L.sum(axis=0)[:, None] / G.sum()
-    return np.asarray(cdist(m @ R.T, R.T).min(axis=1))
+    return bounded(lambda: distances(m @ R.T, R.T, 1.0).min(axis=1))
 
 
 def _null_space(model: GP, X: Array) -> Array:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from knowmore.kernels import corner, cross, diagonal
+from knowmore.kernels import corner, cross
 from knowmore.linalg.threads import threads_for
 from knowmore.models import GP
+from knowmore.models.covariance import finite
 
 Array = npt.NDArray[Any]
 
@@ -46,23 +47,24 @@ class Candidates:
     @cached_property
     def B(self) -> Array:
         """K~^-1 K, (n, u)."""
-        return self.model.covariance.factor.solve(self.K).astype(float)
+        return self.model.covariance.solve(self.K)
 
     @cached_property
     def C(self) -> Array:
         """The posterior covariance kappa(X, X) - K' K~^-1 K, (u, u), without noise."""
         covariance, u = self.model.covariance, len(self.X)
         with threads_for(len(self.K) * u, u):
-            V = covariance.factor.half_solve(self.K)
-            C = corner(covariance.kernel, self.X)
+            V = covariance.half_solve(self.K)
+            C = finite(covariance.kernel, corner(covariance.kernel, self.X))
             C -= V.T @ V
             return C
 
     def column(self, p: int) -> Array:
         """A column of C, (u,), in O(n^2 + nu)."""
         covariance = self.model.covariance
-        b = covariance.factor.solve(self.K[:, [p]])[:, 0]
-        return np.asarray(cross(covariance.kernel, self.X, self.X[[p]])[:, 0] - b @ self.K)
+        b = covariance.solve(self.K[:, [p]])[:, 0]
+        k = finite(covariance.kernel, cross(covariance.kernel, self.X, self.X[[p]])[:, 0])
+        return np.asarray(k - b @ self.K)
 
 
 @final
@@ -92,7 +94,7 @@ class Pool:
     def of(cls, model: GP, X: Array) -> Pool:
         """Nothing is picked yet."""
         u, eps = len(X), float(np.finfo(model.covariance.factor.dtype).eps)
-        rounding = (len(model.examples) + u) * eps * diagonal(model.covariance.kernel, X)
+        rounding = (len(model.examples) + u) * eps * model.covariance.prior(X)
         variance = np.maximum(model.variance(X), rounding)
         nothing = (), np.empty(0), np.empty((0, u)), np.zeros((u, len(model.targets.names)))
         return cls(Candidates(model, X), np.zeros(u, dtype=bool), rounding, variance, *nothing)

@@ -14,9 +14,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.answers import Answer, read_only
+from knowmore.answers import Answer
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
+from knowmore.frozen import read_only
 from knowmore.insight.asking import AnyModel, asked, machine, of_classes, unseen
 from knowmore.models import GP, LSSVM, NPlusOne, class_probabilities
 

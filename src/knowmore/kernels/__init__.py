@@ -1,6 +1,7 @@
 """Inputs to Gram blocks; knows neither factor nor label."""
 
-from knowmore.kernels.blocks import AnyKernel, corner, cross, diagonal, is_positive
+from knowmore.kernels.alike import difference
+from knowmore.kernels.blocks import AnyKernel, corner, cross, diagonal
 from knowmore.kernels.columns import On, beneath, column_weights, on
 from knowmore.kernels.distances import squared_distances
 from knowmore.kernels.histograms import (
@@ -10,6 +11,7 @@ from knowmore.kernels.histograms import (
     HistogramIntersection,
 )
 from knowmore.kernels.median import median_rbf
+from knowmore.kernels.positivity import is_positive
 from knowmore.kernels.task import Task
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "corner",
     "cross",
     "diagonal",
+    "difference",
     "is_positive",
     "median_rbf",
     "on",

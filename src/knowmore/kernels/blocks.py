@@ -4,6 +4,10 @@ Any scikit-learn `Kernel` works, and so does any callable f(X, Y) -> (n, m). The
 below are evaluated by matrix products instead of scikit-learn's loops over pairs; each formula is
 scikit-learn's own, so the values are equal to rounding. All others are asked themselves; ours are
 known to be symmetric, so that this is not looked into.
+
+A value depends on its two rows alone, and is one and the same in a cross block, in a corner and on
+the diagonal (but for a WhiteKernel's). What overflows is infinite or NaN here, without a warning:
+who uses the values says what that means.
 """
 
 from __future__ import annotations
@@ -14,11 +18,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
     DotProduct,
     Exponentiation,
+    ExpSineSquared,
     Kernel,
     Matern,
     Product,
@@ -27,16 +33,17 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from knowmore.errors import InvalidInput
 from knowmore.kernels.columns import On
-from knowmore.kernels.distances import squared_distances
+from knowmore.kernels.distances import distances, products, squared_distances
 from knowmore.kernels.histograms import (
     AdditiveChiSquared,
     ChiSquared,
     ExponentialIntersection,
     HistogramIntersection,
 )
+from knowmore.kernels.matern import matern
 from knowmore.kernels.task import Task
+from knowmore.kernels.values import checked, symmetric
 
 Array = npt.NDArray[Any]
 AnyKernel: TypeAlias = Kernel | Callable[[Array, Array], Array]
@@ -52,28 +59,23 @@ def cross(kernel: AnyKernel, X: Array, Y: Array) -> Array:
     array([[1.],
            [1.]])
     """
-    return np.asarray(_exactly(_cross, kernel)(kernel, X, Y))
+    with np.errstate(all="ignore"):
+        return np.asarray(exactly(_cross, kernel)(kernel, X, Y))
 
 
 def corner(kernel: AnyKernel, X: Array) -> Array:
     """The matrix kappa(X, X), (n, n), of one set; here a WhiteKernel is on the diagonal."""
-    return np.asarray(_exactly(_corner, kernel)(kernel, X))
+    with np.errstate(all="ignore"):
+        return np.asarray(exactly(_corner, kernel)(kernel, X))
 
 
 def diagonal(kernel: AnyKernel, X: Array) -> Array:
     """kappa(x, x) for each row, (n,); no matrix is made for a scikit-learn kernel."""
-    if isinstance(kernel, Kernel):
-        return np.asarray(kernel.diag(X), dtype=float)
-    blocks = [X[i : i + _DIAGONAL] for i in range(0, len(X), _DIAGONAL)]
-    return np.concatenate([np.diagonal(corner(kernel, block)) for block in blocks] or [X[:0, 0]])
+    with np.errstate(all="ignore"):
+        return np.asarray(exactly(_diagonal, kernel)(kernel, X))
 
 
-def is_positive(kernel: AnyKernel) -> bool:
-    """Is the kernel known to be positive semidefinite whatever the inputs? False: not known."""
-    return bool(_exactly(_is_positive, kernel)(kernel))
-
-
-def _exactly(function: Any, kernel: AnyKernel) -> Callable[..., Any]:
+def exactly(function: Any, kernel: AnyKernel) -> Callable[..., Any]:
     """What is registered for the very type of the kernel: a subclass may compute another thing."""
     rule: Callable[..., Any] = function.registry.get(type(kernel), function.registry[object])
     return rule
@@ -81,40 +83,21 @@ def _exactly(function: Any, kernel: AnyKernel) -> Callable[..., Any]:
 
 @singledispatch
 def _cross(kernel: Any, X: Array, Y: Array) -> Array:
-    return _checked(kernel, kernel(X, Y), (len(X), len(Y)))
+    return checked(kernel, kernel(X, Y), (len(X), len(Y)))
 
 
 @singledispatch
 def _corner(kernel: Any, X: Array) -> Array:
     K = kernel(X) if isinstance(kernel, Kernel) else kernel(X, X)
-    return _symmetric(kernel, _checked(kernel, K, (len(X), len(X))))
+    return symmetric(kernel, checked(kernel, K, (len(X), len(X))))
 
 
 @singledispatch
-def _is_positive(kernel: Any) -> bool:
-    return False
-
-
-def _checked(kernel: Any, values: Any, shape: tuple[int, int]) -> Array:
-    K = np.asarray(values, dtype=float)
-    if K.shape != shape:
-        raise InvalidInput(
-            f"The kernel {kernel!r} was asked for a block of shape {shape} and gave {K.shape}. "
-            f"A callable kernel takes X (n, d) and Y (m, d) and returns all n x m values at once."
-        )
-    return K
-
-
-def _symmetric(kernel: Any, K: Array) -> Array:
-    scale = abs(K).max(initial=0)
-    uneven = abs(K - K.T).max(initial=0)
-    # A hundred roundings: a sum over features in another order, not another value.
-    if uneven > 100 * np.finfo(float).eps * scale:
-        raise InvalidInput(
-            f"The kernel {kernel!r} is not symmetric: k(x, y) and k(y, x) differ by {uneven:.1e}. "
-            f"A covariance function must not depend on the order of its arguments."
-        )
-    return np.asarray((K + K.T) / 2)
+def _diagonal(kernel: Any, X: Array) -> Array:
+    if isinstance(kernel, Kernel) and len(X):
+        return checked(kernel, kernel.diag(X), (len(X),))
+    blocks = [X[i : i + _DIAGONAL] for i in range(0, len(X), _DIAGONAL)]
+    return np.concatenate([np.diagonal(corner(kernel, block)) for block in blocks] or [X[:0, 0]])
 
 
 # -- scikit-learn's kernels by matrix products ---------------------------------------------------
@@ -130,29 +113,34 @@ def _(kernel: RBF, X: Array, Y: Array) -> Array:
 def _(kernel: RationalQuadratic, X: Array, Y: Array) -> Array:
     """(1 + |x - y|^2 / (2 a))^-a in units of the length scale."""
     a = kernel.alpha
-    return np.asarray((1 + squared_distances(X, Y, kernel.length_scale) / (2 * a)) ** -a)
+    r = distances(X, Y, kernel.length_scale)
+    return np.asarray(np.hypot(1, r / np.sqrt(2 * a)) ** (-2 * a))
 
 
 @_cross.register
 def _(kernel: Matern, X: Array, Y: Array) -> Array:
-    """The Matern family at nu = 1/2, 3/2, 5/2 and infinity; other orders are scikit-learn's."""
-    if kernel.nu not in (0.5, 1.5, 2.5, np.inf):
-        return np.asarray(kernel(X, Y))
-    D2 = squared_distances(X, Y, kernel.length_scale)
     if kernel.nu == np.inf:
-        return _gaussian(D2)
-    r = np.sqrt(2 * kernel.nu * D2)
-    if kernel.nu == 0.5:
-        return np.asarray(np.exp(-r))
-    if kernel.nu == 1.5:
-        return np.asarray((1 + r) * np.exp(-r))
-    return np.asarray((1 + r + r**2 / 3) * np.exp(-r))
+        return _gaussian(squared_distances(X, Y, kernel.length_scale))
+    # Below 1/2 the slope at zero is so steep that distances count whose squares underflow.
+    if kernel.nu < 0.5:
+        return matern(distances(X, Y, kernel.length_scale), kernel.nu)
+    return matern(np.sqrt(squared_distances(X, Y, kernel.length_scale)), kernel.nu)
+
+
+@_cross.register
+def _(kernel: ExpSineSquared, X: Array, Y: Array) -> Array:
+    """exp(-2 sin^2(pi |x - y| / p) / l^2).
+
+    Many periods away a rounding of the distance counts: it is taken in one way only.
+    """
+    turns = cdist(X, Y) / kernel.periodicity
+    return np.asarray(np.exp(-2 * (np.sin(np.pi * turns) / kernel.length_scale) ** 2))
 
 
 @_cross.register
 def _(kernel: DotProduct, X: Array, Y: Array) -> Array:
     """x . y + sigma_0^2."""
-    return np.asarray(X @ Y.T + kernel.sigma_0**2)
+    return np.asarray(products(X, Y) + kernel.sigma_0**2)
 
 
 @_cross.register
@@ -189,6 +177,7 @@ def _(kernel: On, X: Array, Y: Array) -> Array:
 @_corner.register(RBF)
 @_corner.register(RationalQuadratic)
 @_corner.register(Matern)
+@_corner.register(ExpSineSquared)
 @_corner.register(DotProduct)
 @_corner.register(ConstantKernel)
 def _(kernel: Any, X: Array) -> Array:
@@ -233,55 +222,32 @@ def _(kernel: Any, X: Array) -> Array:
     return np.asarray(kernel(X))
 
 
-@_is_positive.register(HistogramIntersection)
-@_is_positive.register(AdditiveChiSquared)
-@_is_positive.register(RBF)
-@_is_positive.register(RationalQuadratic)
-@_is_positive.register(Matern)
-@_is_positive.register(DotProduct)
-def _(kernel: Any) -> bool:
-    return True
+@_diagonal.register(RBF)
+@_diagonal.register(Matern)
+@_diagonal.register(RationalQuadratic)
+def _(kernel: Any, X: Array) -> Array:
+    """One; but who asks for no more than this must hear of a bad parameter too."""
+    return cross(kernel, X[:1], X[:1])[:, 0].repeat(len(X)) if len(X) else np.empty(0)
 
 
-@_is_positive.register
-def _(kernel: WhiteKernel) -> bool:
-    return bool(kernel.noise_level >= 0)
+@_diagonal.register
+def _(kernel: Sum, X: Array) -> Array:
+    return diagonal(kernel.k1, X) + diagonal(kernel.k2, X)
 
 
-@_is_positive.register
-def _(kernel: ConstantKernel) -> bool:
-    return bool(kernel.constant_value >= 0)
+@_diagonal.register
+def _(kernel: Product, X: Array) -> Array:
+    return diagonal(kernel.k1, X) * diagonal(kernel.k2, X)
 
 
-@_is_positive.register(Sum)
-@_is_positive.register(Product)
-def _(kernel: Any) -> bool:
-    """Schur: sums and products of positive kernels are positive."""
-    return is_positive(kernel.k1) and is_positive(kernel.k2)
+@_diagonal.register
+def _(kernel: Exponentiation, X: Array) -> Array:
+    return np.asarray(diagonal(kernel.kernel, X) ** kernel.exponent)
 
 
-@_is_positive.register
-def _(kernel: Exponentiation) -> bool:
-    power = float(kernel.exponent)
-    return is_positive(kernel.kernel) and power.is_integer() and power >= 0
-
-
-@_is_positive.register(ChiSquared)
-@_is_positive.register(ExponentialIntersection)
-def _(kernel: Any) -> bool:
-    """D is conditionally negative, so that exp(-gamma D) is positive."""
-    return bool(kernel.gamma >= 0)
-
-
-@_is_positive.register
-def _(kernel: Task) -> bool:
-    """rho 11' + (1 - rho) for pairs of the same task: a sum of positive kernels."""
-    return bool(0 <= kernel.rho <= 1)
-
-
-@_is_positive.register
-def _(kernel: On) -> bool:
-    return is_positive(kernel.kernel)
+@_diagonal.register
+def _(kernel: On, X: Array) -> Array:
+    return diagonal(kernel.kernel, kernel.of(X))
 
 
 def _gaussian(D2: Array) -> Array:

@@ -52,6 +52,10 @@ class On(Kernel):
             raise InvalidInput(
                 f"columns={self.columns!r} is no slice. Name a block as slice(begin, end)."
             )
+        if not isinstance(self.kernel, Kernel):
+            raise InvalidInput(
+                f"kernel={self.kernel!r} is no scikit-learn kernel. Give one, such as RBF()."
+            )
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2:
             raise InvalidInput(f"The kernel {self!r} needs a table (n, d), but got {X.shape}.")

@@ -47,12 +47,12 @@ def _term(term: int, x: float, y: float) -> float:
 
 @njit(inline="always")
 def _is_sound(values: Array) -> bool:
-    """Is none of them negative, infinite or NaN? Counted to the end: so several go abreast."""
-    zero, one = values.dtype.type(0), values.dtype.type(1)
+    """Is each from zero to half the largest number? Counted to the end: so several go abreast."""
+    zero, one, most = values.dtype.type(0), values.dtype.type(1), np.finfo(values.dtype).max / 2
     bad = zero
     for i in range(len(values)):
         bad += zero if values[i] >= zero else one
-        bad += zero if values[i] < np.inf else one
+        bad += zero if values[i] <= most else one
     return bool(bad == zero)
 
 

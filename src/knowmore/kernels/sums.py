@@ -186,18 +186,24 @@ def _compressed(S: Any) -> tuple[Array, Array, Array]:
 
 
 def _sound(values: Array) -> bool:
-    """Neither negative nor infinite; a NaN is its own minimum."""
-    return bool(values.min(initial=0) >= 0 and values.max(initial=0) < np.inf)
+    """From zero to half the largest number, so that two have a sum; a NaN is its own minimum."""
+    return bool(values.min(initial=0) >= 0 and float(values.max(initial=0)) <= _most(values))
+
+
+def _most(*tables: Any) -> float:
+    return float(np.finfo(_precision(*tables)).max) / 2
 
 
 def _complaint(*tables: tuple[str, Any]) -> InvalidInput:
     """What to say of the first bad value in these tables."""
     cells = {name: sparse.coo_array(A) for name, A in tables}
-    bad = {name: np.flatnonzero(~((c.data >= 0) & (c.data < np.inf))) for name, c in cells.items()}
+    most = _most(*(A for _, A in tables))
+    bad = {name: np.flatnonzero(~((c.data >= 0) & (c.data <= most))) for name, c in cells.items()}
     name = next(name for name in bad if len(bad[name]))
     row, column, value = (part[bad[name][0]] for part in (*cells[name].coords, cells[name].data))
+    problem = "negative" if value < 0 else "too large" if np.isfinite(value) else "not finite"
     return InvalidInput(
-        f"A histogram kernel was given a value that is {'negative' if value < 0 else 'not finite'}:"
+        f"A histogram kernel was given a value that is {problem}:"
         f" {value} in row {row}, column {column} of {name}. It compares counts, and is positive "
         f"definite only for those: give histograms, or use another kernel, such as RBF."
     )

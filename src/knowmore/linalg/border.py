@@ -15,12 +15,14 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.frozen import Frozen
+
 Array = npt.NDArray[Any]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Border:
+class Border(Frozen):
     """The bordering column u (n,) and what is solved for it, v = A^-1 u (n,).
 
     >>> A, B = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([[1.0], [2.0]])

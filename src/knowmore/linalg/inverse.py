@@ -20,7 +20,6 @@ the inverse watches its residual and inverts afresh (`refresh`) when a bound is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -28,6 +27,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from knowmore.errors import NotPositiveDefinite
+from knowmore.frozen import Frozen, derived
 from knowmore.linalg.cholesky import Cholesky
 from knowmore.linalg.factor import Update
 from knowmore.linalg.threads import threads_for
@@ -44,7 +44,7 @@ def _empty() -> Array:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Inverse:
+class Inverse(Frozen):
     """A and P = A^-1, both (n, n), immutable.
 
     `update`: `iterative`, k changes of rank 2; `direct`, one of rank 2k; `auto`, direct while that
@@ -199,7 +199,7 @@ class Inverse:
         """-log |P|."""
         return -2.0 * float(np.log(np.diagonal(self._root).astype(float)).sum())
 
-    @cached_property
+    @derived
     def _root(self) -> Array:
         if self.size == 0:
             return self.P

@@ -17,12 +17,12 @@ Caputo 2009) follows one prior of several, MultiKT (Tommasi, Orabona and Caputo 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.frozen import Frozen, derived
 from knowmore.linalg import Border, Cholesky
 from knowmore.linalg.threads import threads_for
 from knowmore.models.hinges import Hinges, interior
@@ -47,7 +47,7 @@ class Prior(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Adapted:
+class Adapted(Frozen):
     """The machines of n examples for P known ones and all beta.
 
     factor : of K + diag(1 / (C zeta))
@@ -75,12 +75,12 @@ class Adapted:
         """zeta, (n,)."""
         return balanced(self.y)
 
-    @cached_property
+    @derived
     def _border(self) -> Border:
         one = np.ones(len(self.y))
         return Border(one, self.factor.solve(one[:, None])[:, 0])
 
-    @cached_property
+    @derived
     def _solution(self) -> tuple[Array, Array]:
         """a (n, 1 + P) and b (1 + P,) for y and for each t."""
         B = np.column_stack([self.y, self.scores])
@@ -98,7 +98,7 @@ class Adapted:
         a, b = self.coefficients(beta)
         return np.asarray(scores @ beta + a @ k + b)
 
-    @cached_property
+    @derived
     def _errors(self) -> Array:
         """a / M_ii, (1 + P, n): what is taken from y in leave-one-out, by y and by each t."""
         a, _ = self._solution
@@ -122,14 +122,14 @@ class Adapted:
         g, which = np.unravel_index(values.argmax(), values.shape)
         return Prior(int(which), float(betas[g]), float(values[g, which]))
 
-    @cached_property
+    @derived
     def hinges(self) -> Hinges:
         """The loss of a mixture, sum_i zeta_i |1 - y_i y^_i(beta)|_+, y^ being left out."""
         none = np.zeros(self.scores.shape[1])
         offsets = self.weights * (1 - self.y * self.left_out(none))
         return Hinges(offsets, -(self.weights * self.y * self._errors[1:]).T)
 
-    @cached_property
+    @derived
     def mixture(self) -> Array:
         """The best beta (P,) in the unit ball; below zero: how much is taken away."""
         return interior(self.hinges, False).beta

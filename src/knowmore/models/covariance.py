@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -17,6 +16,8 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
+from knowmore.finite import bounded, first_not_finite, norm
+from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
@@ -30,7 +31,7 @@ _NUMBERS = 2**23
 
 @final
 @dataclass(frozen=True, eq=False)
-class Covariance:
+class Covariance(Frozen):
     """kernel, noise sigma^2, examples, their weights, and the factor of K~; immutable."""
 
     kernel: AnyKernel
@@ -62,7 +63,7 @@ class Covariance:
         """The inputs, (n, d)."""
         return self.examples.X
 
-    @cached_property
+    @derived
     def weights(self) -> Array:
         """The weights w of the examples, (n,)."""
         return self.weighting(self.examples)
@@ -93,7 +94,7 @@ class Covariance:
         X = examples.X[begin:end]
         held = examples.X[:begin]
         N = corner(self.kernel, X)
-        C = cross(self.kernel, held, X) if begin else np.empty((0, end))
+        C = cross(self.kernel, held, X) if begin else np.empty((0, len(X)))
         if not np.isfinite(noises).all():
             raise InvalidInput(
                 f"noise / weight is not finite for one of the examples: the noise is {self.noise:g}"
@@ -101,17 +102,33 @@ class Covariance:
                 f"Nothing was changed."
             )
         N.flat[:: len(N) + 1] += noises
-        if not (np.isfinite(C.sum()) and abs(N).max() <= float(np.finfo(factor.dtype).max)):
-            ids = examples.ids[begin:end].tolist()
-            raise InvalidInput(
-                f"The kernel {self.kernel!r} gave a value that is not finite for one of the "
-                f"examples {ids[0]!r} ... {ids[-1]!r}. "
-                f"Their features may be too large for it: scale them. Nothing was changed."
-            )
+        self._check_range(C, N, examples.ids[begin:end].tolist())
+        lost = (np.diagonal(N) > 0) & (np.diagonal(N) < _range(factor.dtype)[0])
+        if lost.any():
+            raise self._explained(begin + int(lost.argmax()), examples)
         try:
             return factor.append(C, N)
         except NotPositiveDefinite as error:
             raise self._explained(error.row, examples) from error
+
+    def _check_range(self, C: Array, N: Array, ids: list[Any]) -> None:
+        """Complain if rows C (n, k), N (k, k) for the examples `ids` have no place in a factor."""
+        for block in (C, N):
+            if (bad := first_not_finite(block.T)) is not None:
+                raise InvalidInput(
+                    f"The kernel {self.kernel!r} gave a value that is not finite for the example "
+                    f"{ids[bad]!r}. Its features may be too large for it: scale them. "
+                    f"Nothing was changed."
+                )
+        _, most = _range(self.factor.dtype)
+        size = abs(N).max(axis=0)
+        if size.max() > most:
+            bad = int(size.argmax())
+            raise InvalidInput(
+                f"The kernel {self.kernel!r} gave {size[bad]:.3g}, noise included, for the example "
+                f"{ids[bad]!r}, but {self.factor.dtype} holds no more than {most:.2g}. "
+                f"Scale the features, or use dtype='float64'. Nothing was changed."
+            )
 
     def _explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
         """What to say of an example whose pivot vanishes."""
@@ -141,16 +158,15 @@ class Covariance:
 
     # -- what may go wrong -------------------------------------------------------------------
 
-    @cached_property
+    @derived
     def peak(self) -> float:
         """The largest kappa(x, x) among the examples."""
         return self.peak_of(self.X)
 
     def peak_of(self, X: Array) -> float:
-        """The largest kappa(x, x) among these, infinite where squares of features overflow."""
-        with np.errstate(over="ignore"):
-            reach = np.einsum("ij,ij->i", X, X).max(initial=0)
-        return float(diagonal(self.kernel, X).max(initial=0)) if np.isfinite(reach) else np.inf
+        """The largest kappa(x, x) among these; infinite if one is not finite."""
+        peak = float(diagonal(self.kernel, X).max(initial=0))
+        return np.inf if np.isnan(peak) else peak
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Is a factorisation of these examples, of kappa(x, x) at most `peak`, sure to succeed?
@@ -163,46 +179,65 @@ class Covariance:
         weights = self.weighting(examples)
         least, most = self.noise / weights.max(initial=1), self.noise / weights.min(initial=1)
         eps = float(np.finfo(self.factor.dtype).eps)
-        return bool(least > 4 * len(examples) ** 2 * eps * (peak + most))
+        smallest, largest = _range(self.factor.dtype)
+        within = smallest <= least and peak + most <= largest
+        return bool(within and least > 4 * len(examples) ** 2 * eps * (peak + most))
 
     # -- asking ------------------------------------------------------------------------------
 
-    def cross(self, X: Array) -> Array:
-        """k_* = kappa(X_held, X), (n, m)."""
-        return cross(self.kernel, self.X, X)
+    def cross(self, X: Array, begin: int = 0) -> Array:
+        """k_* = kappa(X_held, X), (n, m); all finite. X are rows from `begin` on of a question."""
+        return finite(self.kernel, cross(self.kernel, self.X, X), begin)
+
+    def prior(self, X: Array, begin: int = 0) -> Array:
+        """k_** = kappa(x, x) for each row, (m,); all finite."""
+        return finite(self.kernel, diagonal(self.kernel, X), begin)
 
     def weighted(self, X: Array, A: Array) -> Array:
         """Sums of kernel values: kappa(X, X_held) A, (m, M)."""
-        sums = [self.cross(part).T @ A for part in self.parts(X)]
-        return np.concatenate(sums or [np.zeros((0, A.shape[1]))])
+        nothing = np.zeros((0, A.shape[1]))
+        sums = (self.cross(part, begin).T @ A for begin, part in self.parts(X))
+        return bounded(lambda: np.concatenate([nothing, *sums]))
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
+        halves = (self.half_solve(self.cross(part, begin)) for begin, part in self.parts(X))
         with threads_for(self.factor.size**2, 1 + len(X)):
-            explained = [
-                np.einsum("ij,ij->j", H, H)
-                for part in self.parts(X)
-                for H in [self.factor.half_solve(self.cross(part))]
-            ]
-        latent = diagonal(self.kernel, X) - np.concatenate(explained or [np.zeros(0)])
-        return np.asarray(np.maximum(latent, 0) + self.noise)
+            explained = [np.einsum("ij,ij->j", H, H) for H in halves]
+        latent = self.prior(X) - np.concatenate([np.zeros(0), *explained])
+        return bounded(lambda: np.maximum(latent, 0) + self.noise)
 
-    def parts(self, X: Array) -> Iterator[Array]:
-        """X cut so that a block of kernel values against the examples stays small."""
+    def half_solve(self, K: Array) -> Array:
+        """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64.
+
+        A float32 factor holds numbers up to 1e38, a square of features is soon beyond: columns are
+        taken in units of their own.
+        """
+        unit = _units(K)
+        return np.asarray(self.factor.half_solve(K / unit) * unit)
+
+    def solve(self, K: Array) -> Array:
+        """K~^-1 K for kernel values K (n, m), in float64."""
+        unit = _units(K)
+        return np.asarray(self.factor.solve(K / unit) * unit)
+
+    def parts(self, X: Array) -> Iterator[tuple[int, Array]]:
+        """X cut so that a block of kernel values against the examples stays small.
+
+        Each part comes with the number of rows before it.
+        """
         step = max(_NUMBERS // max(len(self.examples), 1), 1)
         for begin in range(0, len(X), step):
-            yield X[begin : begin + step]
+            yield begin, X[begin : begin + step]
 
     def matrix_rows(self) -> Iterator[tuple[slice, Array]]:
         """K~ in blocks of rows (b, n), evaluated anew."""
-        begin = 0
-        for part in self.parts(self.X):
+        for begin, part in self.parts(self.X):
             rows = slice(begin, begin + len(part))
             K = np.array(self.cross(part).T)
             K[:, rows] = corner(self.kernel, part)
             K[:, rows] += np.diag(self.noise / self.weights[rows])
             yield rows, K
-            begin = rows.stop
 
     def residual(self, A: Array, T: Array) -> float:
         """How far A (n, M) is from K~^-1 T.
@@ -211,10 +246,38 @@ class Covariance:
         change of K~ and T for which A is exact (Rigal and Gaches). The kernel is evaluated anew,
         so this takes about as long as a prediction for all examples.
         """
-        R, square = np.empty_like(T), 0.0
+        R, size = np.empty_like(T), 0.0
         for rows, K in self.matrix_rows():
             R[rows] = T[rows] - K @ A
-            square += float(np.einsum("ij,ij->", K, K))
-        norm = np.linalg.norm
-        scale = float(np.sqrt(square) * norm(A) + norm(T))
-        return float(norm(R)) / scale if scale else 0.0
+            size = float(np.hypot(size, norm(K)))
+        scale = size * norm(A) + norm(T)
+        return norm(R) / scale if scale else 0.0
+
+
+# -- numbers that can be used --------------------------------------------------------------------
+
+
+def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
+    """The kernel's values for m rows that are asked about, (m,) or (n, m), if all are finite.
+
+    begin : how many rows of the question come before these
+    """
+    if (bad := first_not_finite(K.T)) is None:
+        return K
+    raise InvalidInput(
+        f"The kernel {kernel!r} gave a value that is not finite for row {begin + bad} of X. "
+        f"Its features may be too large for it: scale them as those of the examples, or leave "
+        f"it out."
+    )
+
+
+def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the largest number that has an inverse of full precision in this type."""
+    info = np.finfo(dtype)
+    return float(info.tiny), min(float(info.max), 1 / float(info.tiny))
+
+
+def _units(K: Array) -> Array:
+    """A power of two near the largest value of each column, (m,): to divide by it is exact."""
+    _, exponent = np.frexp(abs(K).max(axis=0, initial=0))
+    return np.asarray(2.0 ** (exponent - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from math import log, pi
 from typing import Any, final
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.examples import Examples
+from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
@@ -25,7 +26,7 @@ Array = npt.NDArray[Any]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class GP:
+class GP(Frozen):
     """An immutable Gaussian process; `follow` gives the process of other examples.
 
     n examples, M target columns, a basis of M + r. `head` is as much of `half` as was known when
@@ -85,17 +86,17 @@ class GP:
         differs |= weights[:rows] != self.covariance.weights[:rows]
         return int(differs.argmax()) if differs.any() else rows
 
-    @cached_property
+    @derived
     def half(self) -> Array:
         """The first half of the solve for the coefficients, (n, M + r): an append extends it."""
         return self.covariance.factor.forward(self.targets.basis, self.head)
 
-    @cached_property
+    @derived
     def solved(self) -> Array:
         """K~^-1 applied to the basis of the targets, (n, M + r)."""
         return self.covariance.factor.backward(self.half).astype(float)
 
-    @cached_property
+    @derived
     def coefficients(self) -> Array:
         """A = K~^-1 T, (n, M)."""
         return np.asarray(self.solved @ self.targets.mix)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
+from knowmore.frozen import Frozen
 from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
@@ -33,7 +34,7 @@ _LEAST = 1e-12
 
 @final
 @dataclass(frozen=True, eq=False)
-class Hinges:
+class Hinges(Frozen):
     """offsets c (m,) and slopes G (m, N)."""
 
     offsets: Array
@@ -53,7 +54,7 @@ class Hinges:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Minimum:
+class Minimum(Frozen):
     """beta (N,), its value f(beta), and at most how far above the least value that is."""
 
     beta: Array

@@ -9,7 +9,6 @@ Caputo's supplement):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
+from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Border, Factor
 from knowmore.linalg.threads import threads_for
@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LSSVM:
+class LSSVM(Frozen):
     """An immutable one-vs-all least-squares SVM; `follow` gives that of other examples.
 
     `gp` is the same machine without a bias.
@@ -91,7 +91,7 @@ class LSSVM:
         """The batch fit of `examples`, by the smallest update that leads there."""
         return LSSVM(self.gp.follow(examples), self.bias)
 
-    @cached_property
+    @derived
     def border(self) -> Border | None:
         """The column of ones, solved for without a solve: it is the sum of the indicators."""
         if not self.bias:
@@ -105,7 +105,7 @@ class LSSVM:
             return solved, np.zeros(solved.shape[1])
         return self.border.eliminated(B, solved)
 
-    @cached_property
+    @derived
     def _solution(self) -> tuple[Array, Array]:
         return self.eliminated(self.targets.T, self.gp.coefficients)
 

@@ -13,13 +13,13 @@ model needs nothing else of that classifier; its kernel sees the other columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from knowmore.examples import Examples
+from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models.covariance import Covariance
@@ -60,7 +60,7 @@ class Shifted:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class NPlusOne:
+class NPlusOne(Frozen):
     """An immutable model of N+1 classes; `follow` gives that of other examples.
 
     `plain` is the same with beta = 0. beta is the convex optimum of a multi-class hinge loss on
@@ -115,7 +115,7 @@ class NPlusOne:
         """The batch fit of `examples`, by the smallest update that leads there."""
         return replace(self, plain=self.plain.follow(examples))
 
-    @cached_property
+    @derived
     def hinges(self) -> Hinges:
         """The loss of beta on leave-one-out scores, a hinge for each example.
 
@@ -138,12 +138,12 @@ class NPlusOne:
         offsets = weights * (1 + rival + sign * scores[:, new][:, 0])
         return Hinges(offsets, (weights * sign * variance)[:, None] * A)
 
-    @cached_property
+    @derived
     def minimum(self) -> Minimum:
         """beta (N,) with its loss and how far that is at most above the least."""
         return self.optimiser(self.hinges, self.positive)
 
-    @cached_property
+    @derived
     def shifted(self) -> LSSVM:
         """The machine on the shifted targets."""
         gp = self.plain.gp

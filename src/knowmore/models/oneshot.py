@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from math import log, pi
 from typing import Any, TypeVar, final
 
@@ -28,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.errors import NotPositiveDefinite
+from knowmore.frozen import Frozen, derived
 from knowmore.linalg import Cholesky
 from knowmore.linalg.threads import threads_for
 from knowmore.models.loo import inverse_block
@@ -44,7 +44,7 @@ _PIVOT = 1e-10
 
 @final
 @dataclass(frozen=True, eq=False)
-class Side:
+class Side(Frozen):
     """One of two tasks as it is by itself: rho = 0, independent learning.
 
     factor : of A, the noise included; it grows and shrinks as every factor does
@@ -65,17 +65,17 @@ class Side:
         """The task of the kernel matrix K (n, n) and the labels y (n,)."""
         return cls(Cholesky().append(np.empty((0, len(K))), _noisy(K, noise)), y)
 
-    @cached_property
+    @derived
     def coefficients(self) -> Array:
         """A^-1 y, (n,)."""
         return np.asarray(self.factor.solve(self.y[:, None])[:, 0])
 
-    @cached_property
+    @derived
     def inverse_diagonal(self) -> Array:
         """The diagonal of A^-1, (n,)."""
         return self.factor.inverse_diagonal()
 
-    @cached_property
+    @derived
     def diagonal(self) -> Array:
         """The diagonal of A, (n,)."""
         return _squared_norms(self.factor.lower().T)
@@ -89,7 +89,7 @@ class Side:
         """
         return np.asarray(1 / (self.diagonal * self.inverse_diagonal))
 
-    @cached_property
+    @derived
     def logdet(self) -> float:
         """log |A|."""
         return self.factor.logdet()
@@ -102,7 +102,7 @@ class Side:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Pair:
+class Pair(Frozen):
     """A target and a support task. Every question is asked for one rho or an array of them.
 
     s : the canonical correlations (m,), m the size of the smaller task
@@ -155,17 +155,17 @@ class Pair:
         """The support task as the target: what is asked of this is said of the other task."""
         return Pair(self.support, self.target, self.s, self.S, self.T)
 
-    @cached_property
+    @derived
     def p(self) -> Array:
         """T'y_T, (m,)."""
         return np.asarray(self.T.T @ self.target.y)
 
-    @cached_property
+    @derived
     def q(self) -> Array:
         """S'y_S, (m,)."""
         return np.asarray(self.S.T @ self.support.y)
 
-    @cached_property
+    @derived
     def _squares(self) -> Array:
         """The squares of T, (m, n_T)."""
         return np.square(self.T.T)

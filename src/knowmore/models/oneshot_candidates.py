@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -12,6 +11,8 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
+from knowmore.finite import first_not_finite
+from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel, corner
 from knowmore.models.oneshot import Pair
 from knowmore.models.oneshot_criteria import CRITERIA
@@ -25,7 +26,7 @@ _SHOWN = 10
 
 @final
 @dataclass(frozen=True, eq=False)
-class Support:
+class Support(Frozen):
     """A support task: examples X (n_S, d) of another class, and their kernel matrix K (n_S, n_S).
 
     The background is the target's. Here it would be there twice, so all labels are one (section 3
@@ -79,7 +80,7 @@ class Rule:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class Candidate(Frozen):
     """A support task beside the target: C (n_T, n_S), their pair, and what is best for it."""
 
     support: Support
@@ -87,7 +88,7 @@ class Candidate:
     pair: Pair
     rule: Rule
 
-    @cached_property
+    @derived
     def best(self) -> Best:
         """The best rho."""
         return self.rule.best(self.pair)
@@ -155,7 +156,7 @@ class Ranking:
 
 def finite(kernel: AnyKernel, name: str, K: Array) -> Array:
     """The kernel values K of the support task `name`, if they are all finite."""
-    if not np.isfinite(K.sum()):
+    if first_not_finite(K) is not None:
         raise InvalidInput(
             f"The kernel {kernel!r} gave a value that is not finite for the support {name!r}. "
             f"Its features may be too large: scale them as those of the examples. "

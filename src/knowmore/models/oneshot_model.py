@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from knowmore.errors import NotPositiveDefinite
 from knowmore.examples import Examples
+from knowmore.finite import bounded, norm
 from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
+from knowmore.models.covariance import finite as finite_at
 from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
 from knowmore.models.model import brief
 from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_noise
@@ -216,8 +218,9 @@ class OneShot:
             score = self.covariance.weighted(X, self.target.coefficients[:, None])[:, 0]
         else:
             one, rho = self.chosen
-            blocks = (self._values(part, one.support) for part in self.covariance.parts(X))
-            score = np.concatenate([one.pair.mean(*block, rho) for block in blocks])
+            blocks = (self._values(*part, one.support) for part in self.covariance.parts(X))
+            means = (one.pair.mean(*block, rho) for block in blocks)
+            score = bounded(lambda: np.concatenate([*means]))
         return np.outer(score, self.signs)
 
     def variance(self, X: Array) -> Array:
@@ -225,15 +228,19 @@ class OneShot:
         if self.chosen is None:
             return self.covariance.variance(X)
         one, rho = self.chosen
-        kernel, latent = self.covariance.kernel, []
-        for part in self.covariance.parts(X):
-            prior = diagonal(kernel, part)
-            latent.append(one.pair.variance(*self._values(part, one.support), prior, rho))
-        return np.concatenate(latent) + self.covariance.noise
+        latent = (
+            one.pair.variance(
+                *self._values(begin, part, one.support), self.covariance.prior(part, begin), rho
+            )
+            for begin, part in self.covariance.parts(X)
+        )
+        return bounded(lambda: np.concatenate([*latent]) + self.covariance.noise)
 
-    def _values(self, X: Array, support: Support) -> tuple[Array, Array]:
-        """k_T (n_T, m) and k_S (n_S, m)."""
-        return self.covariance.cross(X), cross(self.covariance.kernel, support.X, X)
+    def _values(self, begin: int, X: Array, support: Support) -> tuple[Array, Array]:
+        """k_T (n_T, m) and k_S (n_S, m) for rows X from `begin` on of a question."""
+        kernel = self.covariance.kernel
+        k_S = finite_at(kernel, cross(kernel, support.X, X), begin)
+        return self.covariance.cross(X, begin), k_S
 
     def leave_one_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Scores (n_T, 2) and variances (n_T,) of the examples by those of other groups. Eq. (6).
@@ -266,8 +273,8 @@ class OneShot:
         B = S + self.covariance.noise * np.eye(len(S))
         K = np.block([[A, rho * C], [rho * C.T, B]])
         a = np.concatenate([one.pair.coefficients(rho), one.pair.exchanged.coefficients(rho)])
-        y, norm = np.concatenate([y, one.pair.support.y]), np.linalg.norm
-        return float(norm(y - K @ a) / (norm(K) * norm(a) + norm(y)))
+        y = np.concatenate([y, one.pair.support.y])
+        return norm(y - K @ a) / (norm(K) * norm(a) + norm(y))
 
 
 def _outweighs(

@@ -18,8 +18,9 @@ def standardised(mean: Array, variance: Array) -> Array:
     less. So an example that is held without noise is as good as certain, and no more.
     """
     eps, tiny = np.finfo(float).eps, np.finfo(float).tiny
-    least = eps * np.square(mean).max(axis=1) + tiny
-    return np.asarray(mean / np.sqrt(np.maximum(variance, least))[:, None])
+    # In units of mu: its square may be beyond the range.
+    least = np.sqrt(eps) * abs(mean).max(axis=1) + np.sqrt(tiny)
+    return np.asarray(mean / np.maximum(np.sqrt(variance), least)[:, None])
 
 
 def log_chances(mean: Array, variance: Array) -> Array:

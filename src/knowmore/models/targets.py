@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.examples import Examples
+from knowmore.frozen import Frozen
 
 Array = npt.NDArray[Any]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Targets:
+class Targets(Frozen):
     """T = basis @ mix, (n, M), one column for each of `names` (M,), which ascend.
 
     What is solved for is the basis (n, M + r): a column for each name, then r others. Its columns

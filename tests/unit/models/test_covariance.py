@@ -1,0 +1,123 @@
+"""What a covariance accepts it can answer for: its range, its precision, and the row it names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+from tolerance import tolerance
+
+from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
+from knowmore.errors import InvalidInput
+from knowmore.insight import explain, novelty, suggest
+from knowmore.models import covariance
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(30, 3)), np.arange(30) % 2
+BOTH = pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+
+
+def pair(kernel, noise, solver, kind=GPClassifier):
+    """The same model in both precisions, and the relative error that the smaller one may have."""
+    one, other = (
+        kind(kernel, noise, solver=solver, dtype=dtype).fit(X, Y)
+        for dtype in ("float64", "float32")
+    )
+    K = kernel(X) + noise * np.eye(len(X))
+    return one, other, tolerance(K, solver, np.float32)
+
+
+@BOTH
+@pytest.mark.parametrize("size", [1e10, 1e20, 1e21, 1e100])
+def test_a_float32_variance_of_far_rows_is_that_of_float64(solver, size):
+    one, other, error = pair(DotProduct(1.0), 1.0, solver)
+    Q = size * rng.normal(size=(20, 3))
+    want, prior = one.predict_variance(Q), DotProduct(1.0).diag(Q)
+    assert (abs(other.predict_variance(Q) - want) <= error * prior).all()
+    # The truth is far above the noise, where a variance that overflowed used to be put.
+    assert (want > 1e15).all()
+    np.testing.assert_array_equal(one.predict(Q), other.predict(Q))
+
+
+@pytest.mark.parametrize("criterion", ["variance", "margin", "impact", "emoc"])
+def test_float32_models_answer_questions_about_far_rows(criterion):
+    one, other, _ = pair(DotProduct(1.0), 1.0, "cholesky")
+    Q = 1e21 * rng.normal(size=(6, 3))
+    picked = [suggest(clf, Q, 2, criterion).indices.tolist() for clf in (one, other)]
+    assert picked[0] == picked[1]
+    for clf in (one, other):
+        assert np.isfinite(explain(clf, Q[0]).score_without).all()
+        assert np.isfinite(novelty(clf, Q, "null_space").values).all()
+
+
+@BOTH
+@pytest.mark.parametrize("scale", [1e-15, 1.0, 1e15, 3e18])
+def test_leaving_out_in_float32_keeps_its_digits_at_any_scale(solver, scale):
+    one, other, error = pair(ConstantKernel(scale**2) * RBF(1.0), 0.1 * scale**2, solver)
+    here, there = one.leave_one_out(), other.leave_one_out()
+    assert (abs(there.variance / here.variance - 1) <= error).all()
+    assert abs(there.scores - here.scores).max() <= error * abs(here.scores).max()
+    assert np.isfinite(other.log_marginal_likelihood())
+
+
+def test_what_float32_cannot_hold_is_refused_at_the_call():
+    kernel = ConstantKernel(1e30) * DotProduct(1.0)
+    reg = GPRegressor(kernel, noise=1e36, dtype="float32").fit(X, Y)
+    before = reg.predict(X)
+    for call in (
+        lambda: reg.add([[3e4, 0.0, 0.0]], [1.0]),
+        lambda: reg.replace([3], [[3e4, 0.0, 0.0]]),
+        lambda: GPRegressor(kernel, noise=1e36, dtype="float32").fit([[3e4, 0.0, 0.0]], [1.0]),
+    ):
+        with pytest.raises(InvalidInput, match=r"for the example .*float32 holds no more than"):
+            call()
+    np.testing.assert_array_equal(reg.predict(X), before)
+
+
+def test_a_variance_that_is_not_a_number_is_refused_at_the_call():
+    clf = GPClassifier(ConstantKernel(0.0) * DotProduct() + RBF(), noise=1.0).fit(X, Y)
+    with pytest.raises(InvalidInput, match="gave a value that is not finite for the example 'far'"):
+        clf.add([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]], [0, 1], ids=["near", "far"])
+    assert len(clf.ids_) == 30
+
+
+@pytest.mark.parametrize("kind", [GPClassifier, LSSVMClassifier])
+def test_the_row_is_named_that_cannot_be_answered_for(kind, monkeypatch):
+    # Two rows at a time.
+    monkeypatch.setattr(covariance, "_NUMBERS", 60)
+    clf = kind(DotProduct()).fit(X, Y)
+    Q = rng.normal(size=(25, 3))
+    Q[17] = 1e308
+    with pytest.raises(InvalidInput) as caught:
+        clf.predict(Q)
+    assert str(caught.value) == (
+        "The kernel DotProduct(sigma_0=1) gave a value that is not finite for row 17 of X. Its "
+        "features may be too large for it: scale them as those of the examples, or leave it out."
+    )
+
+
+def test_scores_that_overflow_are_told_with_their_row():
+    reg = GPRegressor(DotProduct(), noise=1e-3).fit(X, 1e10 * X[:, 0])
+    Q = X.copy()
+    Q[4, 0] = 1e305
+    with pytest.raises(InvalidInput) as caught:
+        reg.predict(Q)
+    assert str(caught.value) == (
+        "What is asked of row 4 of X is beyond the range of numbers. Its features, or the targets "
+        "of the examples, may be too large: scale them, or leave the row out."
+    )
+
+
+@pytest.mark.parametrize("kind", [GPClassifier, LSSVMClassifier])
+def test_one_huge_row_spoils_no_other(kind):
+    clf = kind(RBF(1.0)).fit(X, Y)
+    huge = np.vstack([X, [[1e160, 0, 0]]])
+    np.testing.assert_array_equal(clf.predict(huge)[:-1], clf.predict(X))
+    assert np.isfinite(clf.decision_function(huge)).all()
+    # What fit accepts add accepts too, and the other way round.
+    told = np.append(Y, 0)
+    added = kind(RBF(1.0)).fit(X, Y).partial_fit(huge[-1:], told[-1:])
+    whole = kind(RBF(1.0)).fit(huge, told)
+    assert abs(added.decision_function(huge) - whole.decision_function(huge)).max() <= (
+        tolerance(RBF(1.0)(X) + 0.1 * np.eye(30)) * 30
+    )
