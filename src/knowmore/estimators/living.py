@@ -152,16 +152,15 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
         `groups`: a name for each example in the order of `ids_`; whole groups are left out then.
         The targets of the others stay as they are: a class whose only example is left out keeps
-        its column.
+        its column. `silent` tells examples apart of which the others say nothing.
         """
         model = self._asked()
         examples = model.examples
         if groups is not None:
             groups = group_names(groups, len(examples))
-        scores, variance = model.leave_one_out(groups)
-        return LeftOut(
-            examples.ids, examples.labels, scores, variance, self._prediction(model, scores)
-        )
+        scores, variance, silent = model.verdicts(groups)
+        predicted = self._prediction(model, scores)
+        return LeftOut(examples.ids, examples.labels, scores, variance, predicted, silent)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples; a few roundings if not at all.

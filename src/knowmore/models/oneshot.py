@@ -30,7 +30,7 @@ import numpy.typing as npt
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg import Cholesky
 from knowmore.linalg.threads import threads_for
-from knowmore.models.loo import inverse_block
+from knowmore.models.loo import bound, inverse_block
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
@@ -203,11 +203,22 @@ class Pair:
     def leave_one_out(self, rho: npt.ArrayLike) -> tuple[Array, Array]:
         """Means and variances of the target's examples, (..., n_T), each by all the others.
 
-        Eq. (6); the noise is in K~ and so in the variance.
+        Eq. (6); the noise is in K~ and so in the variance. A mean that is rounding is zero: the
+        others say nothing of that example, neither for its label nor against it.
         """
         with threads_for(self.T.size, np.size(rho)):
             variance = 1 / self.inverse_diagonal(rho)
-            return self.target.y - self.coefficients(rho) * variance, variance
+            mean = self.target.y - self.coefficients(rho) * variance
+            return np.where(abs(mean) <= self.rounding(mean, variance, rho), 0, mean), variance
+
+    def rounding(self, mean: Array, variance: Array, rho: npt.ArrayLike) -> Array:
+        """The bound of the rounding of these leave-one-out means, (..., n_T); see `bound`."""
+        y, both = self.target.y, (self, self.exchanged)
+        size = sum(p.coefficients(rho) ** 2 @ p.target.diagonal for p in both)
+        condition = sum(p.inverse_diagonal(rho) @ p.target.diagonal for p in both)
+        n = len(y) + len(self.support.y)
+        scales = np.asarray(condition)[..., None], np.sqrt(size)[..., None]
+        return bound(y, mean, variance, *scales, n)
 
     # -- both tasks ------------------------------------------------------------------------------
 

@@ -15,7 +15,15 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
-from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
+from knowmore.models.loo import (
+    Scale,
+    Verdicts,
+    inverse_block,
+    leave_group_out,
+    leave_one_out,
+    rounding,
+    verdicts,
+)
 from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_noise
 from knowmore.models.oneshot_candidates import Candidate, Ranking, Rule, Support, finite
 from knowmore.models.targets import Targets, one_vs_all
@@ -237,6 +245,10 @@ class OneShot:
 
         The support task, rho and the noise stay: they were chosen on these very scores.
         """
+        return self.verdicts(groups)[:2]
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """The same, and of whom neither the others nor the support task say anything."""
         if self.chosen is None:
             a, diagonal = self.target.coefficients, self.target.inverse_diagonal
             block = partial(inverse_block, self.target.factor)
@@ -245,9 +257,17 @@ class OneShot:
             a, diagonal = one.pair.coefficients(rho), one.pair.inverse_diagonal(rho)
             block = partial(one.pair.inverse_block, rho=rho)
         A, T = np.outer(a, self.signs), self.targets.T
-        if groups is None:
-            return leave_one_out(diagonal, A, T)
-        return leave_group_out(block, A, T, groups)
+        left = (
+            leave_one_out(diagonal, A, T)
+            if groups is None
+            else leave_group_out(block, A, T, groups)
+        )
+        if self.chosen is None:
+            error = rounding(left, A, T, Scale.of(self.covariance))
+        else:
+            error = one.pair.rounding(left.mean @ self.signs / 2, left.variance, rho)[:, None]
+            error = np.broadcast_to(error, T.shape)
+        return verdicts(left, error, 0.0, classes=True)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, support and rho.
