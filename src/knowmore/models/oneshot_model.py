@@ -10,7 +10,7 @@ from typing import Any, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.errors import NotPositiveDefinite
+from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
@@ -111,6 +111,8 @@ class OneShot:
         self, examples: Examples, supports: tuple[Support, ...], kept: Collection[str]
     ) -> OneShot:
         chosen = tuple(one for one in supports if self.rule.largest and one.name in kept)
+        if (found := self._shared(examples, chosen)) is not None:
+            raise InvalidInput(found)
         blocks = self._blocks(examples, chosen)
         attempt = partial(self._at, examples=examples, supports=supports, blocks=blocks)
         if self.rule.noise is not None:
@@ -123,6 +125,29 @@ class OneShot:
         """The mean kappa(x, x) of these examples."""
         with np.errstate(over="ignore"):
             return float(diagonal(self.covariance.kernel, examples.X).mean())
+
+    def _shared(self, examples: Examples, supports: tuple[Support, ...]) -> str | None:
+        """What to say of an example that is in a support task too, if the noise is ours to choose.
+
+        The least noise will do for it, and then it is believed: of background that is also called
+        positive, nothing sensible follows; a positive one is answered for by its twin whenever it
+        is left out, and rho chosen by that. What was held together before is not looked at again.
+        """
+        known = {one.support for one in self.candidates}
+        _, appended = examples.since(self.examples)
+        for one in supports if self.rule.noise is None else ():
+            begin = len(examples) - appended if one in known else 0
+            if (twins := one.shared(examples.X[begin:])) is not None:
+                row, twin = begin + twins[0], twins[1]
+                return (
+                    f"Example {examples.names[row]!r}, labelled {examples.labels[row].item()!r}, "
+                    f"is example {twin} of the support {one.name!r} too: their features are the "
+                    f"same. A support's examples count as positive and are never left out, so it "
+                    f"must hold neither background nor examples. Leave them out of the support; "
+                    f"or give noise a number if different things may well look the same. Nothing "
+                    f"was changed."
+                )
+        return None
 
     def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
         """Kernel values C (n_T, n_S); those that are known are not evaluated again."""
@@ -191,12 +216,13 @@ class OneShot:
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Is there sure to be a model of these examples, of kappa(x, x) at most `peak`?"""
-        if not is_positive(self.covariance.kernel):
+        supports = tuple(one.support for one in self.candidates)
+        if not is_positive(self.covariance.kernel) or self._shared(examples, supports):
             return False
         given = self.rule.noise
         noise = LEVELS[-1] * self._variance(examples) if given is None else given
         largest = replace(self.covariance, noise=noise)
-        return _outweighs(largest, examples, peak, [one.support for one in self.candidates])
+        return _outweighs(largest, examples, peak, supports)
 
     # -- choosing ----------------------------------------------------------------------------
 
