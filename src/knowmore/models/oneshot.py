@@ -207,18 +207,26 @@ class Pair:
         others say nothing of that example, neither for its label nor against it.
         """
         with threads_for(self.T.size, np.size(rho)):
-            variance = 1 / self.inverse_diagonal(rho)
-            mean = self.target.y - self.coefficients(rho) * variance
-            return np.where(abs(mean) <= self.rounding(mean, variance, rho), 0, mean), variance
+            a, variance = self.coefficients(rho), 1 / self.inverse_diagonal(rho)
+            mean = self.target.y - a * variance
+            error = bound(self.target.y, mean, variance, *self._scale(a, 1 / variance, rho))
+            return np.where(abs(mean) <= error, 0, mean), variance
 
-    def rounding(self, mean: Array, variance: Array, rho: npt.ArrayLike) -> Array:
-        """The bound of the rounding of these leave-one-out means, (..., n_T); see `bound`."""
-        y, both = self.target.y, (self, self.exchanged)
-        size = sum(p.coefficients(rho) ** 2 @ p.target.diagonal for p in both)
-        condition = sum(p.inverse_diagonal(rho) @ p.target.diagonal for p in both)
-        n = len(y) + len(self.support.y)
-        scales = np.asarray(condition)[..., None], np.sqrt(size)[..., None]
-        return bound(y, mean, variance, *scales, n)
+    def rounding(self, mean: Array, variance: Array, rho: float) -> Array:
+        """The bound of the rounding of leave-one-out means and variances, (n_T,); see `bound`."""
+        scale = self._scale(self.coefficients(rho), self.inverse_diagonal(rho), rho)
+        return bound(self.target.y, mean, variance, *scale)
+
+    def _scale(self, a: Array, d: Array, rho: npt.ArrayLike) -> tuple[Array, Array, int]:
+        """The condition and the size that `bound` asks for, (..., 1) each, and the rows of K~.
+
+        a, d : the target's coefficients and diagonal of the inverse, (..., n_T)
+        """
+        other, D_T, D_S = self.exchanged, self.target.diagonal, self.support.diagonal
+        condition = d @ D_T + other.inverse_diagonal(rho) @ D_S
+        square = a**2 @ D_T + other.coefficients(rho) ** 2 @ D_S
+        n = len(D_T) + len(D_S)
+        return condition[..., None], np.sqrt(square)[..., None], n
 
     # -- both tasks ------------------------------------------------------------------------------
 
