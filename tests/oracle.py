@@ -70,6 +70,36 @@ def left_out(kernel, noise, X, T, groups, bias=False):
     return mean, var
 
 
+def left_out_precisely(K, noise, T, groups, bias=False):
+    """The means (n, M) of `left_out` in extended precision, from kernel values K without noise.
+
+    Gaussian elimination with row pivots, line by line.
+    """
+    precise, mean = np.longdouble, np.empty(T.shape)
+    for g in set(groups.tolist()):
+        out = groups == g
+        A = K[np.ix_(~out, ~out)].astype(precise) + np.diag(noise[~out].astype(precise))
+        k, B = K[np.ix_(out, ~out)].astype(precise), T[~out].astype(precise)
+        if bias:
+            A, B = bordered(A), np.vstack([B, np.zeros((1, T.shape[1]))])
+            k = np.hstack([k, np.ones((len(k), 1))])
+        mean[out] = k @ _eliminated(A.astype(precise), B.astype(precise))
+    return mean
+
+
+def _eliminated(A, B):
+    """A^-1 B in the precision of A, both overwritten."""
+    for j in range(len(A)):
+        p = j + int(abs(A[j:, j]).argmax())
+        A[[j, p]], B[[j, p]] = A[[p, j]], B[[p, j]]
+        factors = A[j + 1 :, j] / A[j, j]
+        A[j + 1 :] -= np.outer(factors, A[j])
+        B[j + 1 :] -= np.outer(factors, B[j])
+    for j in reversed(range(len(A))):
+        B[j] = (B[j] - A[j, j + 1 :] @ B[j + 1 :]) / A[j, j]
+    return B
+
+
 def log_marginal_likelihood(kernel, noise, X, T):
     """The logarithm of the Gaussian density of each target column, summed."""
     K = covariance(kernel, X, noise)

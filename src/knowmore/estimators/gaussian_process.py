@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import label_like, noise_level, real_values
+from knowmore.estimators.chosen import class_weight_of, class_weights, noise_by_loo
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.living import LivingEstimator
 from knowmore.examples import Examples
@@ -29,7 +31,7 @@ class GaussianProcess(LivingEstimator[GP]):
     def __init__(
         self,
         kernel: AnyKernel | None = None,
-        noise: float = 0.1,
+        noise: float | str = 0.1,
         *,
         solver: str = "cholesky",
         update: str = "auto",
@@ -46,6 +48,12 @@ class GaussianProcess(LivingEstimator[GP]):
 
     def _settings(self, model: GP) -> dict[str, Any]:
         return {"kernel": model.covariance.kernel, "noise": model.covariance.noise}
+
+    @property
+    def noise_(self) -> float:
+        """The noise in use."""
+        self._check_fitted()
+        return float(self._state.model.covariance.noise)
 
     def predict_variance(self, X: Any) -> Array:
         """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
@@ -68,7 +76,11 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
         None is an RBF kernel as wide as the median distance of the first examples, kept from then.
-    noise : sigma^2, the variance of the noise on the labels; may be zero
+    noise : sigma^2, the variance of the noise on the labels; may be zero. Or "loo": that of the
+        best leave-one-out predictions of the examples given to `fit`, kept from then; see `noise_`
+    class_weight : None, "balanced" (all classes count the same in sum), or a dict of class and
+        weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with every
+        example, so that edits cost as much as a fit.
     solver : "cholesky", or "inverse" for the explicit inverse of the paper
     update : "direct", a block of examples at once; "iterative", one after the other; "auto"
     dtype : "float64", or "float32" for twice the examples in memory. Scores are then good to
@@ -87,6 +99,36 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
     """
 
     _coding = staticmethod(targets.one_vs_all)
+
+    def __init__(
+        self,
+        kernel: AnyKernel | None = None,
+        noise: float | str = 0.1,
+        *,
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str = "cholesky",
+        update: str = "auto",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(kernel, noise, solver=solver, update=update, dtype=dtype)
+        self.class_weight = class_weight
+
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> GP:
+        weighting = class_weights(self.class_weight, examples)
+        if not isinstance(self.noise, str):
+            noise = noise_level(self.noise)
+        elif self.noise == "loo":
+            noise = noise_by_loo("noise", kernel, examples, weighting, bias=False)
+        else:
+            raise InvalidInput(
+                f"noise={self.noise!r} is not known. Give a number that is not below zero, or "
+                f"'loo'."
+            )
+        return GP.of(kernel, noise, examples, type(self)._coding, empty, weighting)
+
+    def _settings(self, model: GP) -> dict[str, Any]:
+        by_class = class_weight_of(model.covariance.weighting)
+        return super()._settings(model) | {"class_weight": by_class}
 
     def predict(self, X: Any, unknown: Any = None, rate: float = 0.05) -> Array:
         """The class of the largest score, (m,). Eq. (5). `unknown`: a label for what is of none.

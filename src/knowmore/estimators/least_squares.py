@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-
 from knowmore.arguments import flag
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import class_labels, positive
+from knowmore.estimators.checks import positive
+from knowmore.estimators.chosen import class_weight_of, class_weights, noise_by_loo
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, corner
+from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import LSSVM, one_vs_all
-from knowmore.models.penalty import best_C
-from knowmore.models.weights import Weighting, class_weighting
+from knowmore.models.weights import Weighting
 
 
 def penalty(
@@ -26,17 +24,7 @@ def penalty(
         return positive("C", C)
     if C != "loo":
         raise InvalidInput(f"C={C!r} is not known. Give a number above zero, or 'loo'.")
-    if len(examples) < 2:
-        raise InvalidInput(
-            "C='loo' leaves each example out in turn, but n_samples=1. Add one, or give a number."
-        )
-    K, T = corner(kernel, examples.X), one_vs_all(examples).T
-    if not (np.isfinite(K.sum()) and np.trace(K) > 0):
-        raise InvalidInput(
-            f"C='loo' is measured by the kernel's values, but {kernel!r} gave some that are not "
-            f"finite, or none above zero on its diagonal. Look at the features, or give a number."
-        )
-    return best_C(K, weighting(examples), T, bias=bias)
+    return 1 / noise_by_loo("C", kernel, examples, weighting, bias=bias)
 
 
 @final
@@ -90,21 +78,17 @@ class LSSVMClassifier(LivingClassifier[LSSVM]):
         self.dtype = dtype
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> LSSVM:
-        weighting = class_weighting(self.class_weight)
-        if isinstance(weighting.classes, tuple):
-            names = [name for name, _ in weighting.classes]
-            class_labels(names, len(names), examples.labels)
+        weighting = class_weights(self.class_weight, examples)
         bias = flag("bias", self.bias)
         C = penalty(self.C, kernel, examples, weighting, bias=bias)
         return LSSVM.of(kernel, C, examples, one_vs_all, empty, weighting, bias=bias)
 
     def _settings(self, model: LSSVM) -> dict[str, Any]:
-        covariance, by_class = model.covariance, model.covariance.weighting.classes
         return {
-            "kernel": covariance.kernel,
+            "kernel": model.covariance.kernel,
             "C": model.C,
             "bias": model.bias,
-            "class_weight": dict(by_class) if isinstance(by_class, tuple) else by_class,
+            "class_weight": class_weight_of(model.covariance.weighting),
         }
 
     @property

@@ -26,7 +26,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, difference, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
-from knowmore.models.silent import left_out
+from knowmore.models.weightless import left_out
 from knowmore.tables import by_name, from_index, in_order, labels_by_id, masked, names_of
 
 Array = npt.NDArray[Any]
@@ -196,17 +196,17 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         `groups`: a name for each example in the order of `ids_`, or a Series of pandas whose index
         is the ids; whole groups are left out then.
         The targets of the others stay as they are: a class whose only example is left out keeps
-        its column. An example of weight zero is judged as a new one would be.
+        its column. An example of weight zero is judged as a new one would be. `silent` tells
+        examples apart of which the others say nothing.
         """
         state = self._asked_state()
         model, examples = cast("M", state.model), state.examples
         if groups is not None:
             groups = in_order("groups", groups, examples.names)
             groups = group_names(groups, len(examples))
-        scores, variance = left_out(model, examples, groups)
-        predicted = self._prediction(model, scores)
-        names = model.targets.names
-        return LeftOut(examples.ids, examples.labels, scores, variance, predicted, names)
+        scores, variance, silent = left_out(model, examples, groups)
+        predicted, names = self._prediction(model, scores), model.targets.names
+        return LeftOut(examples.ids, examples.labels, scores, variance, predicted, silent, names)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples; a few roundings if not at all.

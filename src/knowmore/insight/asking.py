@@ -86,6 +86,22 @@ def row_names(X: Any, m: int) -> Array:
     return np.arange(m) if index is None else np.asarray(index.to_flat_index())
 
 
+def true_labels(y: Any, m: int, classes: Any) -> Array:
+    """y as the labels of m rows, (m,), that can be compared to the classes."""
+    labels, known = np.asarray(y), np.asarray(classes)
+    if labels.shape != (m,):
+        raise InvalidInput(f"X has {m} rows, but y has shape {labels.shape}. Give one label each.")
+    is_text = [all(isinstance(one, str) for one in each.tolist()) for each in (labels, known)]
+    if m and is_text[0] != is_text[1]:
+        words = ["text" if text else "not text" for text in is_text]
+        raise InvalidInput(
+            f"The labels in y are {words[0]}, such as {labels[:1].tolist()[0]!r}, but the classes "
+            f"of the model are {words[1]}, such as {known[:1].tolist()[0]!r}: no prediction could "
+            f"be right. Convert y to what the model was fitted with."
+        )
+    return labels
+
+
 def generator(random_state: Any) -> np.random.Generator:
     """Random numbers from a seed."""
     try:

@@ -20,7 +20,7 @@ from scipy.special import softmax
 from knowmore.answers import Answer
 from knowmore.arguments import whole_number
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.insight.asking import asked, inputs, of_classes, unseen
+from knowmore.insight.asking import asked, inputs, of_classes, true_labels, unseen
 from knowmore.models import GP, class_probabilities
 from knowmore.models.probabilities import log_chances
 
@@ -185,11 +185,8 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
             f"has no predict_proba. Give a fitted classifier that has it, such as GPClassifier."
         )
     else:
-        P, classes, labels = model.predict_proba(X), model.classes_, np.asarray(y)
-    if labels.shape != (len(P),):
-        raise InvalidInput(
-            f"X has {len(P)} rows, but y has shape {labels.shape}. Give one label each."
-        )
+        P, classes = model.predict_proba(X), model.classes_
+        labels = true_labels(y, len(P), classes)
     confidence, right = P.max(axis=1), np.asarray(classes)[P.argmax(axis=1)] == labels
     bin_ = np.minimum((confidence * bins).astype(int), bins - 1)
     filled, which, count = np.unique(bin_, return_inverse=True, return_counts=True)

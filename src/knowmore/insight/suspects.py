@@ -41,6 +41,8 @@ class Suspects(Answer):
     rows : (k,), where they stand among the examples of the model
     scores, variance : (n, M) and (n,), what the others say of all examples, suspect or not, as of
         new rows
+    silent : (s,), the ids of examples of which the others say nothing, as when none is near: their
+        labels are neither suspect nor confirmed
     model : the frozen model that was asked; what happens to the estimator later is nothing to it
 
     Only those that are not believed are listed. Who is alone in its class is, as no other example
@@ -54,6 +56,7 @@ class Suspects(Answer):
     rows: Array
     scores: Array
     variance: Array
+    silent: Array
     model: AnyModel
 
     @cached_property
@@ -112,7 +115,8 @@ class Suspects(Answer):
         }
 
     def _summary(self) -> str:
-        return f"{len(self.ids)} of {len(self.model.examples)} labels are not believed"
+        told = f"{len(self.ids)} of {len(self.model.examples)} labels are not believed"
+        return told + f", and of {len(self.silent)} nothing is said" * (len(self.silent) > 0)
 
 
 def suspects(model: Any) -> Suspects:
@@ -145,9 +149,10 @@ def suspects(model: Any) -> Suspects:
             f"All labels are {names[0].item()!r}: there is no other class that leave-one-out "
             f"could prefer. Add examples of another class first."
         )
-    scores, variance = unseen(frozen)
+    (scores, variance), silent = unseen(frozen), frozen.verdicts().silent
     own = scores[np.arange(len(labels)), np.searchsorted(names, labels)]
-    margin = scores.max(axis=1) - own
+    # A bias prefers the more frequent class also where nothing is said of the example itself.
+    margin = np.where(silent, 0, scores.max(axis=1) - own)
     rows = np.argsort(-margin, kind="stable")[: int((margin > 0).sum())]
     return Suspects(
         ids=frozen.examples.ids[rows],
@@ -157,6 +162,7 @@ def suspects(model: Any) -> Suspects:
         rows=rows,
         scores=scores,
         variance=variance,
+        silent=frozen.examples.ids[silent],
         model=frozen,
     )
 

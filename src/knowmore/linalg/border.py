@@ -52,3 +52,13 @@ class Border(Frozen):
     def inverse_block(self, rows: Array, block: Array) -> Array:
         """Rows and columns `rows` (k,) of the inverse, from those of A^-1, (k, k)."""
         return np.asarray(block - np.outer(self.v[rows], self.v[rows]) / self.s)
+
+    def without(self, z: Array, E: Array, groups: Array) -> Array:
+        """z (m,) had the rows of one group been left out of A and B, for each row, (n, m).
+
+        By block inversion z - v_g'E_g / s, where E (n, m) are what the leading block P of the
+        inverse makes of the groups, E_g = P_gg^-1 Z_g. groups (n,): whole numbers from 0 on.
+        """
+        sums = np.zeros((int(groups.max()) + 1, E.shape[1]))
+        np.add.at(sums, groups, self.v[:, None] * E)
+        return np.asarray(z - sums[groups] / self.s)

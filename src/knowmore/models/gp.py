@@ -16,9 +16,17 @@ from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
-from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
+from knowmore.models.loo import (
+    Scale,
+    Verdicts,
+    inverse_block,
+    leave_group_out,
+    leave_one_out,
+    rounding,
+    verdicts,
+)
 from knowmore.models.model import brief
-from knowmore.models.targets import Coding, Targets
+from knowmore.models.targets import Coding, Targets, one_vs_all
 from knowmore.models.weights import Weighting
 
 Array = npt.NDArray[Any]
@@ -112,10 +120,17 @@ class GP(Frozen):
 
     def leave_one_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the examples by those of other groups."""
+        return self.verdicts(groups)[:2]
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """The same, and of whom the others say nothing."""
         factor, A, T = self.covariance.factor, self.coefficients, self.targets.T
         if groups is None:
-            return leave_one_out(factor.inverse_diagonal(), A, T)
-        return leave_group_out(partial(inverse_block, factor), A, T, groups)
+            left = leave_one_out(factor.inverse_diagonal(), A, T)
+        else:
+            left = leave_group_out(partial(inverse_block, factor), A, T, groups)
+        error = rounding(left, A, T, Scale.of(self.covariance))
+        return verdicts(left, error, 0.0, classes=self.coding is one_vs_all)
 
     def log_marginal_likelihood(self) -> float:
         """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi, summed over the M columns."""

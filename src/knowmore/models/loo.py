@@ -8,19 +8,25 @@ Williams, section 5.4.2, for one; block inversion gives the same for many):
 
 For g = {i} that is t_i - A_i / P_ii and 1 / P_ii. With a bias P is the leading block of the inverse
 of the bordered matrix, and the same holds (Cawley 2006).
+
+The mean is a difference. Where the others say nothing of an example, what is left is rounding, and
+likely of the sign of the example's own target. So this is the one place that says what is rounding
+(`bound`), and takes it for what it is (`verdicts`): no opinion, or a tie of classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from knowmore.answers import Answer
+from knowmore.kernels import diagonal
 from knowmore.linalg import Factor
+from knowmore.models.covariance import Covariance
 
 Array = npt.NDArray[Any]
 
@@ -30,8 +36,13 @@ Array = npt.NDArray[Any]
 class LeftOut(Answer):
     """What the model says of each example when that example, or its group, is left out.
 
-    scores (n, M), variance (n,) with the noise included, in the order of ids and labels; `names`
-    (M,) are the columns of scores: the classes, or the numbers of a regressor's targets.
+    scores (n, M), variance (n,) with the noise included, in the order of ids and labels. silent
+    (n,): whether the others say nothing of the example, as when none is near: its scores are then
+    those of a row infinitely far from all (zero, or the offsets that a bias makes of the others'
+    labels), and `predicted` is what is predicted there. That is no opinion of its label, for or
+    against. Classes whose scores differ by no more than rounding have the same; of these the first
+    is predicted. `names` (M,) are the columns of scores: the classes, or the numbers of a
+    regressor's targets.
     """
 
     ids: Array
@@ -39,6 +50,7 @@ class LeftOut(Answer):
     scores: Array
     variance: Array
     predicted: Array
+    silent: Array
     names: Array
 
     def to_pandas(self) -> Any:
@@ -69,24 +81,40 @@ def _by_column(name: str, values: Array) -> dict[str, Array]:
     return {f"{name} {i}": column for i, column in enumerate(values.T)}
 
 
-def leave_one_out(P_diagonal: Array, A: Array, T: Array) -> tuple[Array, Array]:
-    """Means (n, M) and variances (n,) of each example by all the others."""
-    variance = 1 / P_diagonal.astype(float)
-    return T - A * variance[:, None], variance
+class Verdicts(NamedTuple):
+    """The scores (n, M), variances (n,) and silences (n,) of `LeftOut`."""
+
+    scores: Array
+    variance: Array
+    silent: Array
 
 
-def leave_group_out(
-    P_block: Callable[[Array], Array], A: Array, T: Array, groups: Array
-) -> tuple[Array, Array]:
-    """Means (n, M) and variances (n,) of each example by all that are not of its group."""
-    mean, variance = np.empty_like(T), np.empty(len(T))
+class Left(NamedTuple):
+    """Means (n, M) and variances (n,) as the closed form gives them, and the diagonal of P (n,)."""
+
+    mean: Array
+    variance: Array
+    P_diagonal: Array
+
+
+def leave_one_out(P_diagonal: Array, A: Array, T: Array) -> Left:
+    """What is said of each example by all the others."""
+    d = P_diagonal.astype(float)
+    return Left(T - A / d[:, None], 1 / d, d)
+
+
+def leave_group_out(P_block: Callable[[Array], Array], A: Array, T: Array, groups: Array) -> Left:
+    """What is said of each example by all that are not of its group."""
+    left = Left(np.empty_like(T), np.empty(len(T)), np.empty(len(T)))
     names, codes = np.unique(groups, return_inverse=True)
     for code in range(len(names)):
         g = np.flatnonzero(codes == code)
-        covariance = np.linalg.inv(P_block(g))
-        mean[g] = T[g] - covariance @ A[g]
-        variance[g] = np.diagonal(covariance)
-    return mean, variance
+        P = P_block(g)
+        covariance = np.linalg.inv(P)
+        left.mean[g] = T[g] - covariance @ A[g]
+        left.variance[g] = np.diagonal(covariance)
+        left.P_diagonal[g] = np.diagonal(P)
+    return left
 
 
 def inverse_block(factor: Factor, rows: Array) -> Array:
@@ -95,3 +123,100 @@ def inverse_block(factor: Factor, rows: Array) -> Array:
     E[rows, np.arange(len(rows))] = 1
     H = factor.half_solve(E).astype(float)
     return np.asarray(H.T @ H)
+
+
+# -- what is rounding ----------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """How large K~ is, and how precisely it is kept.
+
+    diagonal, noise : of K~ and its part that is noise, (n,)
+    eps : the rounding of its factor
+    """
+
+    diagonal: Array
+    noise: Array
+    eps: float
+
+    @classmethod
+    def of(cls, covariance: Covariance) -> Scale:
+        """That of the covariance of examples."""
+        noise = covariance.noise / covariance.weights
+        own = diagonal(covariance.kernel, covariance.X)
+        return cls(own + noise, noise, float(np.finfo(covariance.factor.dtype).eps))
+
+    def condition(self, P_diagonal: Array) -> float:
+        """A bound of |D^1/2 P D^1/2|, D = diag K~: by its trace, or by the noise, which K~ exceeds.
+
+        The condition of K~ that counts, whatever the units of its rows.
+        """
+        with np.errstate(divide="ignore", over="ignore"):
+            by_noise = float((self.diagonal / self.noise).max())
+        return min(float(self.diagonal @ P_diagonal), by_noise)
+
+
+def rounding(left: Left, A: Array, T: Array, scale: Scale) -> Array:
+    """How far the means may be from those of a model that never saw the examples, (n, M)."""
+    size = np.linalg.norm(np.sqrt(scale.diagonal)[:, None] * A, axis=0)
+    condition = scale.condition(left.P_diagonal)
+    return bound(T, left.mean, left.variance[:, None], condition, size, len(T), scale.eps)
+
+
+def bound(
+    t: Array,
+    mean: Array,
+    variance: Array,
+    condition: Array | float,
+    size: Array,
+    n: int,
+    eps: float = float(np.finfo(float).eps),
+) -> Array:
+    """The bound of the rounding of each mean, from arrays that broadcast.
+
+    condition : |D^1/2 P D^1/2| for the diagonal D of K~, or more
+    size : |D^1/2 a| for the coefficients a that the targets t were solved with
+    n : the rows of K~
+
+    What is computed is exact for some K~ + E. A factor's E is about eps sqrt(K~_jj K~_kk) in each
+    entry (Higham, Accuracy and Stability, theorem 10.3), so that |x'Ey| is about
+    eps |D^1/2 x| |D^1/2 y|. E moves the mean of example i by -x'Ea, where x = P_i / P_ii: one at i,
+    and minus the weights of the others elsewhere. Now x'K~x = 1 / P_ii is the variance v_i, and
+
+        |D^1/2 x|^2 <= |D^1/2 P D^1/2| x'K~x.
+
+    Besides, t_i, the difference from it, and their difference are rounded. Sums of n roundings grow
+    like sqrt(n). Two of these bound all that was measured: a factor's errors are an eighth of this,
+    those of an inverse after edits two thirds.
+    """
+    moved = np.sqrt(condition * variance) * size
+    return np.asarray(2 * np.sqrt(n) * eps * (abs(t) + abs(t - mean) + moved))
+
+
+def verdicts(left: Left, error: Array, prior: Array | float, *, classes: bool) -> Verdicts:
+    """The means with all that is rounding taken for what it is.
+
+    error (n, M) : the bound of the rounding
+    prior : what is said of a row infinitely far from all but the example, (n, M) or one number
+    classes : whether the columns are scores of classes, which compare
+
+    >>> left = Left(np.array([[1e-17, -1e-17], [0.3, -0.3]]), np.ones(2), np.ones(2))
+    >>> verdicts(left, np.full((2, 2), 1e-15), 0.0, classes=True).scores
+    array([[ 0. ,  0. ],
+           [ 0.3, -0.3]])
+    """
+    silent = np.all(abs(left.mean - prior) <= error, axis=1)
+    scores = np.where(silent[:, None], prior, left.mean)
+    return Verdicts(tied(scores, error) if classes else scores, left.variance, silent)
+
+
+def tied(scores: Array, error: Array) -> Array:
+    """Scores (n, M) of which those that are as good as the best of their row are the best.
+
+    Whatever rounding makes of a tie may follow the example's own label.
+    """
+    best = scores.argmax(axis=1)[:, None]
+    top, slack = (np.take_along_axis(values, best, axis=1) for values in (scores, error))
+    return np.where(scores >= top - slack - error, top, scores)

@@ -22,9 +22,18 @@ from knowmore.linalg import Border, Factor
 from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
 from knowmore.models.gp import GP
-from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
+from knowmore.models.loo import (
+    Left,
+    Scale,
+    Verdicts,
+    inverse_block,
+    leave_group_out,
+    leave_one_out,
+    rounding,
+    verdicts,
+)
 from knowmore.models.model import brief
-from knowmore.models.targets import Coding, Targets
+from knowmore.models.targets import Coding, Targets, one_vs_all
 from knowmore.models.weights import Weighting
 
 Array = npt.NDArray[Any]
@@ -138,15 +147,30 @@ class LSSVM(Frozen):
 
         Y_i - A_i / M_ii: the last equation of the supplement's section 1.
         """
-        n = len(self.examples)
-        if self.bias and len(np.unique(np.arange(n) if groups is None else groups)) < 2:
+        return self.verdicts(groups)[:2]
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """The same, and of whom the others say nothing but how frequent the classes are."""
+        left, error, prior = self.left_out(groups)
+        return verdicts(left, error, prior, classes=self.gp.coding is one_vs_all)
+
+    def left_out(self, groups: Array | None) -> tuple[Left, Array, Array]:
+        """The closed form, the bound of its rounding (n, M), and the others' offsets (n, M)."""
+        n, A, T = len(self.examples), self.coefficients, self.targets.T
+        codes = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+        if self.bias and len(np.unique(codes)) < 2:
             raise InvalidInput(
                 f"To leave out {'the only example' if n == 1 else 'all examples'} leaves none, and "
                 f"no bias follows from none. Add examples, or use smaller groups or bias=False."
             )
         if groups is None:
-            return leave_one_out(self.inverse_diagonal(), self.coefficients, self.targets.T)
-        return leave_group_out(self._inverse_block, self.coefficients, self.targets.T, groups)
+            left = leave_one_out(self.inverse_diagonal(), A, T)
+        else:
+            left = leave_group_out(self._inverse_block, A, T, groups)
+        error = rounding(left, A, T, Scale.of(self.covariance))
+        if self.border is None:
+            return left, error, np.zeros_like(T)
+        return left, error, self.border.without(self.offsets, T - left.mean, codes)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples.

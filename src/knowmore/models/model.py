@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from knowmore.examples import Examples
 from knowmore.models.covariance import Covariance
+from knowmore.models.loo import Verdicts
 from knowmore.models.targets import Targets
 
 Array = npt.NDArray[Any]
@@ -50,6 +51,10 @@ class Model(Protocol):
 
     def leave_one_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Scores (n, M) and variances (n,) of the examples by those of other groups."""
+        ...
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """The same, and of whom the others say nothing, (n,)."""
         ...
 
     def residual(self) -> float:

@@ -24,6 +24,7 @@ from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models.covariance import Covariance
 from knowmore.models.hinges import Hinges, Minimum, Optimiser, interior
+from knowmore.models.loo import Verdicts, tied, verdicts
 from knowmore.models.lssvm import LSSVM
 from knowmore.models.model import brief
 from knowmore.models.targets import Targets, one_vs_all
@@ -167,8 +168,17 @@ class NPlusOne(Frozen):
 
         beta stays as it is: it was chosen on these very scores.
         """
-        scores, variance = self.shifted.leave_one_out(groups)
-        return scores + self._transferred(self.examples.X), variance
+        return self.verdicts(groups)[:2]
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """The same. Nobody is met with silence: of whom the examples say nothing the source does.
+
+        What they say of such a one is exactly their offsets, as if it were infinitely far.
+        """
+        left, error, offsets = self.shifted.left_out(groups)
+        scores = verdicts(left, error, offsets, classes=False).scores
+        scores = tied(scores + self._transferred(self.examples.X), error)
+        return Verdicts(scores, left.variance, np.zeros(len(scores), dtype=bool))
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given beta."""

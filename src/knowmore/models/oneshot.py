@@ -30,7 +30,7 @@ from knowmore.errors import NotPositiveDefinite
 from knowmore.frozen import Frozen, derived
 from knowmore.linalg import Cholesky
 from knowmore.linalg.threads import threads_for
-from knowmore.models.loo import inverse_block
+from knowmore.models.loo import bound, inverse_block
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
@@ -209,11 +209,30 @@ class Pair(Frozen):
     def leave_one_out(self, rho: npt.ArrayLike) -> tuple[Array, Array]:
         """Means and variances of the target's examples, (..., n_T), each by all the others.
 
-        Eq. (6); the noise is in K~ and so in the variance.
+        Eq. (6); the noise is in K~ and so in the variance. A mean that is rounding is zero: the
+        others say nothing of that example, neither for its label nor against it.
         """
         with threads_for(self.T.size, np.size(rho)):
-            variance = 1 / self.inverse_diagonal(rho)
-            return self.target.y - self.coefficients(rho) * variance, variance
+            a, variance = self.coefficients(rho), 1 / self.inverse_diagonal(rho)
+            mean = self.target.y - a * variance
+            error = bound(self.target.y, mean, variance, *self._scale(a, 1 / variance, rho))
+            return np.where(abs(mean) <= error, 0, mean), variance
+
+    def rounding(self, mean: Array, variance: Array, rho: float) -> Array:
+        """The bound of the rounding of leave-one-out means and variances, (n_T,); see `bound`."""
+        scale = self._scale(self.coefficients(rho), self.inverse_diagonal(rho), rho)
+        return bound(self.target.y, mean, variance, *scale)
+
+    def _scale(self, a: Array, d: Array, rho: npt.ArrayLike) -> tuple[Array, Array, int]:
+        """The condition and the size that `bound` asks for, (..., 1) each, and the rows of K~.
+
+        a, d : the target's coefficients and diagonal of the inverse, (..., n_T)
+        """
+        other, D_T, D_S = self.exchanged, self.target.diagonal, self.support.diagonal
+        condition = d @ D_T + other.inverse_diagonal(rho) @ D_S
+        square = a**2 @ D_T + other.coefficients(rho) ** 2 @ D_S
+        n = len(D_T) + len(D_S)
+        return condition[..., None], np.sqrt(square)[..., None], n
 
     # -- both tasks ------------------------------------------------------------------------------
 

@@ -10,14 +10,22 @@ from typing import Any, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.errors import NotPositiveDefinite
+from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.finite import bounded, norm
 from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
 from knowmore.models.covariance import finite as finite_at
-from knowmore.models.loo import inverse_block, leave_group_out, leave_one_out
+from knowmore.models.loo import (
+    Scale,
+    Verdicts,
+    inverse_block,
+    leave_group_out,
+    leave_one_out,
+    rounding,
+    verdicts,
+)
 from knowmore.models.model import brief
 from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_noise
 from knowmore.models.oneshot_candidates import Candidate, Ranking, Rule, Support, finite
@@ -108,6 +116,8 @@ class OneShot:
         self, examples: Examples, supports: tuple[Support, ...], kept: Collection[str]
     ) -> OneShot:
         chosen = tuple(one for one in supports if self.rule.largest and one.name in kept)
+        if (found := self._shared(examples, chosen)) is not None:
+            raise InvalidInput(found)
         blocks = self._blocks(examples, chosen)
         attempt = partial(self._at, examples=examples, supports=supports, blocks=blocks)
         if self.rule.noise is not None:
@@ -120,6 +130,29 @@ class OneShot:
         """The mean kappa(x, x) of these examples."""
         with np.errstate(over="ignore"):
             return float(diagonal(self.covariance.kernel, examples.X).mean())
+
+    def _shared(self, examples: Examples, supports: tuple[Support, ...]) -> str | None:
+        """What to say of an example that is in a support task too, if the noise is ours to choose.
+
+        The least noise will do for it, and then it is believed: of background that is also called
+        positive, nothing sensible follows; a positive one is answered for by its twin whenever it
+        is left out, and rho chosen by that. What was held together before is not looked at again.
+        """
+        known = {one.support for one in self.candidates}
+        _, appended = examples.since(self.examples)
+        for one in supports if self.rule.noise is None else ():
+            begin = len(examples) - appended if one in known else 0
+            if (twins := one.shared(examples.X[begin:])) is not None:
+                row, twin = begin + twins[0], twins[1]
+                return (
+                    f"Example {examples.names[row]!r}, labelled {examples.labels[row].item()!r}, "
+                    f"is example {twin} of the support {one.name!r} too: their features are the "
+                    f"same. A support's examples count as positive and are never left out, so it "
+                    f"must hold neither background nor examples. Leave them out of the support; "
+                    f"or give noise a number if different things may well look the same. Nothing "
+                    f"was changed."
+                )
+        return None
 
     def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
         """Kernel values C (n_T, n_S); those that are known are not evaluated again."""
@@ -188,12 +221,13 @@ class OneShot:
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Is there sure to be a model of these examples, of kappa(x, x) at most `peak`?"""
-        if not is_positive(self.covariance.kernel):
+        supports = tuple(one.support for one in self.candidates)
+        if not is_positive(self.covariance.kernel) or self._shared(examples, supports):
             return False
         given = self.rule.noise
         noise = LEVELS[-1] * self._variance(examples) if given is None else given
         largest = replace(self.covariance, noise=noise)
-        return _outweighs(largest, examples, peak, [one.support for one in self.candidates])
+        return _outweighs(largest, examples, peak, supports)
 
     # -- choosing ----------------------------------------------------------------------------
 
@@ -247,6 +281,10 @@ class OneShot:
 
         The support task, rho and the noise stay: they were chosen on these very scores.
         """
+        return self.verdicts(groups)[:2]
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """The same, and of whom neither the others nor the support task say anything."""
         if self.chosen is None:
             a, diagonal = self.target.coefficients, self.target.inverse_diagonal
             block = partial(inverse_block, self.target.factor)
@@ -255,9 +293,17 @@ class OneShot:
             a, diagonal = one.pair.coefficients(rho), one.pair.inverse_diagonal(rho)
             block = partial(one.pair.inverse_block, rho=rho)
         A, T = np.outer(a, self.signs), self.targets.T
-        if groups is None:
-            return leave_one_out(diagonal, A, T)
-        return leave_group_out(block, A, T, groups)
+        left = (
+            leave_one_out(diagonal, A, T)
+            if groups is None
+            else leave_group_out(block, A, T, groups)
+        )
+        if self.chosen is None:
+            error = rounding(left, A, T, Scale.of(self.covariance))
+        else:
+            error = one.pair.rounding(left.mean @ self.signs / 2, left.variance, rho)[:, None]
+            error = np.broadcast_to(error, T.shape)
+        return verdicts(left, error, 0.0, classes=True)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, support and rho.

@@ -19,11 +19,14 @@ from sklearn.model_selection import cross_val_score
 from tolerance import assert_rounded, assert_solves
 
 from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
-from knowmore.errors import NotPositiveDefinite
+from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.kernels import On, Task, corner
 from knowmore.linalg import cholesky
 from knowmore.models.oneshot import LEVELS
 from knowmore.models.oneshot_criteria import CRITERIA, average_precision, log_predictive
+
+# So little apart that a smooth kernel gives one: the square is lost in its rounding.
+ALIKE = np.sqrt(np.finfo(float).eps) / 8
 
 
 def both_tasks(clf):
@@ -189,8 +192,9 @@ def test_a_fixed_rho_is_judged_by_itself():
     want = oracle.scores(kernel, 0.0, inputs, y, q)
     scores = clf.decision_function(X + 0.1)[:, None]
     assert_solves(scores, want, K, y, left=kernel(inputs, q))
-    assert OneShotClassifier(KERNEL, supports, search=0.5).fit(X, Y).noise_ == 0
-    assert OneShotClassifier(KERNEL, supports).fit(X, Y).noise_ > 0
+    alike = {"both": X[[3, 5]] + ALIKE}
+    assert OneShotClassifier(KERNEL, alike, search=0.5).fit(X, Y).noise_ == 0
+    assert OneShotClassifier(KERNEL, alike).fit(X, Y).noise_ > 0
     with pytest.raises(NotPositiveDefinite, match="not positive definite at rho = 1: its example"):
         OneShotClassifier(KERNEL, supports, noise=0.0).fit(X, Y)
     with pytest.raises(NotPositiveDefinite, match=r"at rho = 0\.5: its example 1 adds nothing"):
@@ -246,12 +250,12 @@ def test_noise_comes_and_goes_with_twins(scale):
     kernel = scale * RBF(1.5)
     clf = OneShotClassifier(kernel, SUPPORTS).fit(X, Y)
     assert clf.noise_ == 0
-    (twin,) = clf.add(SUPPORTS["wrench"][3:4], ["background"])
+    (twin,) = clf.add(SUPPORTS["wrench"][3:4] + ALIKE, ["background"])
     assert_rounded(clf.noise_, LEVELS[1] * scale, 100)
     assert_equal_models(clf, batch(partial(OneShotClassifier, None, SUPPORTS), clf), X)
     clf.remove(twin)
     assert clf.noise_ == 0
-    clf.add_support("twins", X[[3, 3, 5]])
+    clf.add_support("twins", X[[3, 3, 5]] + ALIKE)
     assert_rounded(clf.noise_, LEVELS[1] * scale, 100)
     assert clf.remove_support("twins").noise_ == 0
 
@@ -269,6 +273,44 @@ def test_what_can_only_just_be_factorised_is_given_noise(seed):
         clf.remove(added[:1])
         assert_equal_models(clf, batch(make, clf), inputs + 0.1)
     assert_rounded(clf.noise_, LEVELS[1])
+
+
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_support_holds_no_example_if_the_noise_is_to_be_chosen(row):
+    label = Y[row]
+    said = (
+        f"Example {row}, labelled {str(label)!r}, is example 2 of the support 'both' too: their "
+        f"features are the same. A support's examples count as positive and are never left out, "
+        f"so it must hold neither background nor examples. Leave them out of the support; or give "
+        f"noise a number if different things may well look the same. Nothing was changed."
+    )
+    both = {"both": np.vstack([SUPPORTS["wrench"][:2], X[[row]]])}
+    with pytest.raises(InvalidInput) as caught:
+        OneShotClassifier(KERNEL, both).fit(X, Y)
+    assert str(caught.value) == said
+    clf = fitted()
+    before = clf.decision_function(X)
+    with pytest.raises(InvalidInput) as caught:
+        clf.add_support("both", both["both"])
+    assert str(caught.value) == said
+    for verb in (
+        lambda: clf.add(SUPPORTS["wrench"][3:5], [label, label]),
+        lambda: clf.replace([row], SUPPORTS["wrench"][4:5]),
+    ):
+        with pytest.raises(InvalidInput, match=r"is example [34] of the support 'wrench' too"):
+            verb()
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+    # With a noise of one's own, or without transfer, it is as good as any.
+    assert OneShotClassifier(KERNEL, both, noise=0.1).fit(X, Y).noise_ == 0.1
+    assert OneShotClassifier(KERNEL, both, search=0.0).fit(X, Y).rho_ == 0
+
+
+def test_an_example_that_was_removed_may_join_a_support():
+    clf = fitted().remove([3])
+    assert "more" in clf.add_support("more", X[[3, 3]] + [[0.0], [0.1]]).supports_
+    with pytest.raises(InvalidInput, match="is example 0 of the support 'more' too"):
+        clf.add(X[[3]], ["background"])
+    clf.remove_support("more").add(X[[3]], ["background"])
 
 
 def test_without_noise_twins_are_refused():

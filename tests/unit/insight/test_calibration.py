@@ -17,7 +17,13 @@ from tolerance import assert_rounded, tolerance
 
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.insight import Reliability, ReliabilityDisplay, calibrate, reliability
+from knowmore.insight import (
+    LearningCurveDisplay,
+    Reliability,
+    ReliabilityDisplay,
+    calibrate,
+    reliability,
+)
 from knowmore.insight.calibration import best_temperature
 
 matplotlib.use("agg")
@@ -269,6 +275,38 @@ def test_labels_that_the_model_does_not_know_count_as_wrong():
     X, y = clouds()
     clf = GPClassifier(KERNEL).fit(X, y)
     assert reliability(clf, X, ["elm"] * 60, bins=1).accuracy.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("asking", [reliability, LearningCurveDisplay.from_estimator])
+def test_labels_of_another_type_are_not_taken_for_mistakes(asking):
+    X, y = clouds()
+    codes = np.unique(y, return_inverse=True)[1]
+    with pytest.raises(InvalidInput) as caught:
+        asking(GPClassifier(KERNEL).fit(X, codes), X, codes.astype(str))
+    assert str(caught.value) == (
+        f"The labels in y are text, such as {str(codes[0])!r}, but the classes of the model are "
+        f"not text, such as 0: no prediction could be right. Convert y to what the model was "
+        f"fitted with."
+    )
+    with pytest.raises(InvalidInput, match=r"are not text, .* the classes .* are text"):
+        asking(GPClassifier(KERNEL).fit(X, y), X, codes)
+    # Numbers of another type are equal to what they are equal to.
+    asking(GPClassifier(KERNEL).fit(X, codes), X, codes.astype(float))
+    asking(GPClassifier(KERNEL).fit(X, y), X, y.astype(object))
+    pyplot.close("all")
+
+
+def test_examples_of_which_nothing_is_said_say_nothing_of_the_temperature():
+    X, y = clouds()
+    far = np.vstack([X, 1e6 * (1 + np.arange(40))[:, None] * np.ones(X.shape[1])])
+    labels = np.append(y, np.resize(np.unique(y), 40))
+    near, all_ = GPClassifier(KERNEL).fit(X, y), GPClassifier(KERNEL).fit(far, labels)
+    assert_rounded(calibrate(all_).temperature, calibrate(near).temperature, 1e4)
+    silent = GPClassifier(KERNEL).fit(far[60:], labels[60:])
+    assert calibrate(silent).temperature == 1
+    M = len(np.unique(y))
+    assert_rounded(calibrate(silent).predict_proba(X), np.full((60, M), 1 / M))
+    assert_rounded(reliability(silent).confidence, [1 / M])
 
 
 def test_the_diagram_shows_the_bins():

@@ -170,6 +170,14 @@ def test_other_factors_say_the_same(method, settings):
     assert abs(found.left_out - want.left_out).max() <= error * abs(want.left_out).max()
 
 
+@pytest.mark.parametrize("method", ["score", "probability", "variance"])
+def test_what_nothing_is_said_of_is_as_new_as_what_is_far_from_all(method):
+    X, y = load_digits(return_X_y=True)
+    found = novelty(GPClassifier(RBF(1.0)).fit(X[:60], y[:60]), X[60:80], method)
+    assert_rounded(found.left_out, np.full(60, found.values[0]), scale=1.0)
+    assert_rounded(found.threshold(0.95), found.values[0], scale=1.0)
+
+
 def test_an_answer_is_of_the_model_that_was_asked():
     X, y, queries = clusters()
     clf = GPClassifier(KERNEL).fit(X, y)

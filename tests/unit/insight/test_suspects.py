@@ -35,6 +35,27 @@ def clouds(seed, n=60):
     return X, np.array(["ash", "oak", "yew"])[y]
 
 
+@pytest.mark.parametrize(
+    "clf",
+    [GPClassifier(RBF(1.0)), LSSVMClassifier(RBF(1.0)), LSSVMClassifier(RBF(1.0), bias=False)],
+)
+def test_of_whom_nothing_is_said_is_neither_suspect_nor_confirmed(clf):
+    X, y = load_digits().data[:80], np.random.default_rng(0).integers(0, 10, 80)
+    found = suspects(clf.fit(X, y))
+    assert len(found.ids) == 0
+    np.testing.assert_array_equal(found.silent, clf.ids_)
+    assert repr(found).splitlines()[0] == (
+        "Suspects: 0 of 80 labels are not believed, and of 80 nothing is said"
+    )
+    # A wrong label among neighbours is found beside them.
+    near = X[0] + np.eye(64)[:8] / 2
+    clf.add(near, [11, 11, 11, 12, 11, 11, 11, 11], list("stuvwxyz"))
+    found = suspects(clf.remove([0]))
+    assert found.ids.tolist() == ["v"]
+    assert len(found.silent) == 79
+    assert found.contradicting[0][0] in set("stuwxyz")
+
+
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
 def test_the_suspects_are_those_of_n_refits(solver):
     X, y = clouds(0)

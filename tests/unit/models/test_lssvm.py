@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from tolerance import assert_rounded, tolerance
 
-from knowmore import LSSVMClassifier, NPlusOneClassifier, Scores
+from knowmore import GPClassifier, LSSVMClassifier, NPlusOneClassifier, Scores
+from knowmore.errors import InvalidInput
 from knowmore.models.penalty import _NOISES
 
 rng = np.random.default_rng(3)
@@ -65,20 +67,74 @@ def test_offsets_of_the_source_do_not_matter_with_a_bias():
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("bias", [True, False])
+MACHINES = {
+    "svm": LSSVMClassifier(RBF(1.0), C="loo"),
+    "svm without bias": LSSVMClassifier(RBF(1.0), C="loo", bias=False),
+    "gp": GPClassifier(RBF(1.0), noise="loo"),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("weights", [None, rng.uniform(0.5, 3, 40)])
-def test_C_is_what_refits_like_best(bias, weights):
-    clf = LSSVMClassifier(RBF(1.0), C="loo", bias=bias).fit(X, y, sample_weight=weights)
+def test_the_noise_is_what_refits_like_best(machine, weights):
+    clf, bias = clone(MACHINES[machine]).fit(X, y, sample_weight=weights), machine == "svm"
     zeta = np.ones(40) if weights is None else weights
     tried = {}
     for noise in _NOISES:
         mean, _ = oracle.left_out(RBF(1.0), noise / zeta, X, Y, np.arange(40), bias)
         wrong = zeta[mean.argmax(axis=1) != y].sum()
-        tried[float(1 / noise)] = (wrong, zeta @ ((Y - mean) ** 2).sum(axis=1))
+        tried[float(noise)] = (wrong, zeta @ ((Y - mean) ** 2).sum(axis=1))
     least = min(tried.values())
-    wrong, squares = tried[min(tried, key=lambda C: abs(C - clf.C_))]
+    chosen = clf.model_.covariance.noise
+    wrong, squares = tried[min(tried, key=lambda noise: abs(noise - chosen))]
     assert wrong == least[0]
     np.testing.assert_allclose(squares, least[1])
+
+
+def test_the_noise_is_kept_from_the_fit_on():
+    clf = GPClassifier(RBF(1.0), noise="loo").fit(X, y)
+    chosen = clf.noise_
+    clf.add(X[:9] + 0.5, (y[:9] + 1) % 4)
+    clf.remove([3, 4])
+    assert clf.noise_ == clf.model_.covariance.noise == chosen
+    assert clone(clf).get_params()["noise"] == "loo"
+    fixed = GPClassifier(RBF(1.0), noise=chosen).fit(X, y)
+    assert fixed.noise_ == chosen
+    other = GPClassifier(RBF(1.0), noise="loo").fit(X, y, range(100, 140))
+    assert len(fixed.merge(other).ids_) == 80
+    # Of one class, or of two examples, any noise will do.
+    assert GPClassifier(RBF(1.0), noise="loo").fit(X[:2], [0, 1]).noise_ > 0
+    assert LSSVMClassifier(RBF(1.0), C="loo").fit(X[:2], [0, 1]).C_ == 1
+    assert LSSVMClassifier(RBF(1.0), C="loo").fit(X, ["one"] * 40).C_ == 1
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_noise_is_chosen_where_the_examples_say_nothing_of_each_other(machine):
+    clf, far = clone(MACHINES[machine]), 1e3 * X
+    name = "noise" if machine == "gp" else "C"
+    with pytest.raises(InvalidInput) as caught:
+        clf.fit(far, y)
+    assert str(caught.value) == (
+        f"{name}='loo' asks what the examples say of each other, but under the kernel "
+        f"RBF(length_scale=1) none of these 40 says anything of another that is more than "
+        f"rounding. Either (a) the kernel is too narrow for the scale of the features: widen it, "
+        f"or scale them; or (b) all examples are the same to it. Or give a number."
+    )
+    assert not clf.__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_silence_is_no_success(machine):
+    """Half of the examples are far from all; of the rest, labels follow the neighbours."""
+    t = np.arange(24.0)[:, None]
+    inputs = np.vstack([t, 1e4 * (1 + t)])
+    labels = np.r_[(t[:, 0] // 4) % 2, rng.integers(0, 2, 24)].astype(int)
+    clf = clone(MACHINES[machine]).fit(inputs, labels)
+    left = clf.leave_one_out()
+    np.testing.assert_array_equal(left.silent, np.arange(48) >= 24)
+    near = clone(MACHINES[machine]).fit(inputs[:24], labels[:24]).leave_one_out()
+    right = (left.predicted == labels)[:24].mean()
+    assert right >= (near.predicted == labels[:24]).mean() - 1 / 24
 
 
 def test_the_chosen_C_does_not_depend_on_the_unit_of_the_features():
@@ -88,20 +144,34 @@ def test_the_chosen_C_does_not_depend_on_the_unit_of_the_features():
 
 
 def test_without_a_bias_it_is_the_gaussian_process():
-    from knowmore import GPClassifier
-
     svm = LSSVMClassifier(RBF(1.0), C=4.0, bias=False).fit(X, y)
     gp = GPClassifier(RBF(1.0), noise=0.25).fit(X, y)
     np.testing.assert_array_equal(svm.decision_function(X), gp.decision_function(X))
     np.testing.assert_array_equal(svm.leave_one_out().variance, gp.leave_one_out().variance)
 
 
-def test_balanced_classes_weigh_the_same():
+@pytest.mark.parametrize("machine", [LSSVMClassifier, GPClassifier])
+def test_balanced_classes_weigh_the_same(machine):
     rows = np.r_[0:40, 0, 4, 8, 12]
-    clf = LSSVMClassifier(RBF(1.0), class_weight="balanced").fit(X[rows], y[rows])
+    clf = machine(RBF(1.0), class_weight="balanced").fit(X[rows], y[rows])
     weights = clf.model_.covariance.weights
     sums = np.bincount(y[rows], weights)
     assert_rounded(sums, np.full(4, 11.0))
     named = {c: float(weights[y[rows] == c][0]) for c in range(4)}
-    other = LSSVMClassifier(RBF(1.0), class_weight=named).fit(X[rows], y[rows])
+    other = machine(RBF(1.0), class_weight=named).fit(X[rows], y[rows])
     np.testing.assert_array_equal(clf.decision_function(X), other.decision_function(X))
+
+
+def test_class_weights_are_part_of_what_merges():
+    one = GPClassifier(RBF(1.0), class_weight={0: 2.0}).fit(X, y)
+    other = GPClassifier(RBF(1.0)).fit(X, y, range(100, 140))
+    with pytest.raises(InvalidInput, match=r"differ in class_weight: \{0: 2\.0\} here"):
+        one.merge(other)
+
+
+def test_noise_is_a_number_or_loo():
+    with pytest.raises(InvalidInput) as caught:
+        GPClassifier(noise="best").fit(X, y)
+    assert str(caught.value) == (
+        "noise='best' is not known. Give a number that is not below zero, or 'loo'."
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import oracle
 import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from tolerance import assert_rounded, assert_solves, tolerance
@@ -417,3 +418,17 @@ def test_a_matrix_that_no_noise_mends():
         sound_noise(np.array([[1.0, 5.0], [5.0, 1.0]]), [])
     with pytest.raises(NotPositiveDefinite, match="a variance of 0 in the mean, but that must be"):
         sound_noise(np.zeros((2, 2)), [])
+
+
+@pytest.mark.parametrize("noise", [1e-8, 1e-3, 1.0])
+@pytest.mark.parametrize("width", [0.1, 1.0, 5.0])
+def test_means_are_within_the_bound_of_their_rounding(noise, width):
+    some = tasks(20, 8, RBF(width), noise)
+    pair, n = some.pair(), 28
+    for rho in (0.0, 0.4, 1.0):
+        variance = 1 / pair.inverse_diagonal(rho)
+        mean = some.y_target - pair.coefficients(rho) * variance
+        K, noises = some.matrix(rho) - noise * np.eye(n), np.full(n, noise)
+        groups = np.minimum(np.arange(n), 20)
+        want = oracle.left_out_precisely(K, noises, some.y[:, None], groups)[:20, 0]
+        assert (abs(mean - want) <= pair.rounding(mean, variance, rho)).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
+from tolerance import assert_rounded
 
 from knowmore.models.oneshot import Pair, Side
 from knowmore.models.oneshot_criteria import CRITERIA
@@ -166,3 +167,18 @@ def test_a_related_task_is_preferred():
     assert ranking(found)[0] == "near"
     assert found["near"].value == 1
     assert found["near"].rho > 0
+
+
+@pytest.mark.parametrize("name", ["ap", "auc"])
+@pytest.mark.parametrize("positives", [1, 3])
+def test_rounding_wins_no_criterion(name, positives):
+    """Nobody is near to anybody, so that no rho puts an example before another."""
+    X = 100 * np.random.default_rng(0).normal(size=(40, 3))
+    y = np.where(np.arange(30) < positives, 1.0, -1.0)
+    K = RBF(1.0)(X)
+    target, support = Side.of(K[:30, :30], y, 0.3), Side.of(K[30:, 30:], np.ones(10), 0.3)
+    pair = Pair.of(target, support, K[:30, 30:])
+    assert not pair.leave_one_out(RHOS)[0].any()
+    best = grid(pair, CRITERIA[name])
+    assert best.rho == 0
+    assert_rounded(best.value, positives / 30 if name == "ap" else 0.5)

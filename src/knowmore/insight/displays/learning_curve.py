@@ -13,7 +13,7 @@ from knowmore.arguments import whole_number
 from knowmore.drawing import BLUE, quiet_axes
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import asked, inputs, of_classes
+from knowmore.insight.asking import asked, inputs, of_classes, true_labels
 from knowmore.insight.displays.display import Display
 from knowmore.models import GP, LSSVM, Model
 
@@ -59,7 +59,7 @@ class LearningCurveDisplay(Display):
         points = whole_number("points", points, 2)
         if (X is None) != (y is None):
             raise InvalidInput("Of the test data X and y only one was given. Give both, or none.")
-        share = _left_out if X is None else _on(inputs(estimator, X), np.asarray(y))
+        share = _left_out if X is None else _on(inputs(estimator, X), y, model.targets.names)
         measure = "leave-one-out" if X is None else f"{len(y)} test examples"
         sizes = np.unique(np.linspace(max(n // points, 2), n, points).astype(int))
         accuracy = np.array([share(_beginning(model, int(m))) for m in sizes])
@@ -90,7 +90,6 @@ def _left_out(model: Model) -> float:
     return _right(model, model.leave_one_out()[0], model.examples.labels)
 
 
-def _on(X: Array, y: Array) -> Callable[[Model], float]:
-    if y.shape != (len(X),):
-        raise InvalidInput(f"X has {len(X)} rows, but y has shape {y.shape}. Give one label each.")
-    return lambda model: _right(model, model.mean(X), y)
+def _on(X: Array, y: Any, classes: Array) -> Callable[[Model], float]:
+    labels = true_labels(y, len(X), classes)
+    return lambda model: _right(model, model.mean(X), labels)

@@ -38,7 +38,7 @@ class SuspectsDisplay(Display):
         # An id may hold dollar signs, which would begin a formula.
         ax.set_yticks(at, names, parse_math=False)
         ax.set(
-            title=f"{len(found.ids)} of {len(found.scores)} labels are not believed",
+            title=found._summary(),
             xlabel="margin of the preferred class in leave-one-out",
             ylabel="id:  label → preferred class",
             ylim=(max(k, 1) - 0.5, -0.5),

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from knowmore.examples import Examples
 from knowmore.kernels import cross
 from knowmore.models.gp import GP
-from knowmore.models.loo import inverse_block
+from knowmore.models.loo import Verdicts, inverse_block
 from knowmore.models.lssvm import LSSVM
 from knowmore.models.model import Model
 from knowmore.models.nplusone import NPlusOne
@@ -32,32 +32,32 @@ from knowmore.models.oneshot_model import OneShot
 Array = npt.NDArray[Any]
 
 
-def left_out(model: Model, examples: Examples, groups: Array | None) -> tuple[Array, Array]:
-    """Scores (n, M) and variances (n,) of `examples` by those that the model counts of them.
+def left_out(model: Model, examples: Examples, groups: Array | None) -> Verdicts:
+    """What is said of `examples` by those of them that the model counts.
 
     groups : (n,), those that are left out together; None: each by itself
     """
     if model.examples is examples:
-        return model.leave_one_out(groups)
-    heard = examples.weights > 0
-    apart = None if groups is None else (groups[~heard], groups[heard])
-    known = model.leave_one_out(None if groups is None else groups[heard])
-    new = of_silent(model, examples.X[~heard], apart)
-    scores, variance = np.empty((len(examples), known[0].shape[1])), np.empty(len(examples))
-    for rows, (mean, spread) in ((heard, known), (~heard, new)):
-        scores[rows], variance[rows] = mean, spread
-    return scores, variance
+        return model.verdicts(groups)
+    counts = examples.weights > 0
+    apart = None if groups is None else (groups[~counts], groups[counts])
+    known = model.verdicts(None if groups is None else groups[counts])
+    new = of_weightless(model, examples.X[~counts], apart)
+    n = len(examples)
+    whole = Verdicts(np.empty((n, known.scores.shape[1])), np.empty(n), np.empty(n, dtype=bool))
+    for rows, part in ((counts, known), (~counts, new)):
+        for values, some in zip(whole, part, strict=True):
+            values[rows] = some
+    return whole
 
 
-def of_silent(
-    model: Model, X: Array, groups: tuple[Array, Array] | None = None
-) -> tuple[Array, Array]:
-    """Scores (m, M) and variances (m,) of silent rows X (m, d) by the model's n examples.
+def of_weightless(model: Model, X: Array, groups: tuple[Array, Array] | None = None) -> Verdicts:
+    """What the model's n examples say of rows X (m, d) that weigh nothing.
 
     groups : those of the rows, (m,), and of the examples, (n,), which leave their own rows alone
     """
     view = _view(model, X)
-    mean, variance = view.mean.copy(), view.variance.copy()
+    mean, variance, near = view.mean.copy(), view.variance.copy(), view.k != 0
     if groups is not None:
         theirs, ours = groups
         for name in np.intersect1d(theirs, ours):
@@ -66,16 +66,22 @@ def of_silent(
             taken = np.linalg.solve(view.block(g), Q)
             mean[rows] -= taken.T @ view.A[g]
             variance[rows] += np.einsum("ij,ij->j", Q, taken)
-    return mean, variance
+            near[np.ix_(g, rows)] = False
+    return Verdicts(mean, variance, ~near.any(axis=0))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _View:
-    """mean (m, M), variance (m,), W = P k_x (n, m), A (n, M), and P_gg as a function of g."""
+    """What a model has to say of m rows, and what it says it by.
+
+    mean (m, M), variance (m,), W = P k_x (n, m), A (n, M), and P_gg as a function of g. k has the
+    kernel values of the rows and all that is held, the n examples first.
+    """
 
     mean: Array
     variance: Array
+    k: Array
     W: Array
     A: Array
     block: Callable[[Array], Array]
@@ -91,7 +97,7 @@ def _view(model: Model, X: Array) -> _View:
             return _of_machine(model.shifted, X, model.mean(X))
         case OneShot():
             return _of_one_shot(model, X)
-    raise NotImplementedError(f"what a {type(model).__name__} says of silent examples")
+    raise NotImplementedError(f"what a {type(model).__name__} says of weightless examples")
 
 
 def _of_machine(svm: LSSVM, X: Array, mean: Array) -> _View:
@@ -103,7 +109,7 @@ def _of_machine(svm: LSSVM, X: Array, mean: Array) -> _View:
         open_ = 1 - border.v @ k
         W += np.outer(border.v, open_ / border.s)
         variance = variance + open_**2 / border.s
-    return _View(mean, variance, W, svm.coefficients, svm._inverse_block)
+    return _View(mean, variance, k, W, svm.coefficients, svm._inverse_block)
 
 
 def _of_one_shot(model: OneShot, X: Array) -> _View:
@@ -115,5 +121,5 @@ def _of_one_shot(model: OneShot, X: Array) -> _View:
         one, rho = model.chosen
         pair, k_S = one.pair, rho * cross(model.covariance.kernel, one.support.X, X)
         a, block = pair.coefficients(rho), partial(pair.inverse_block, rho=rho)
-        W = W + pair.explained(k, k_S, rho)
-    return _View(model.mean(X), model.variance(X), W, np.outer(a, model.signs), block)
+        W, k = W + pair.explained(k, k_S, rho), np.vstack([k, k_S])
+    return _View(model.mean(X), model.variance(X), k, W, np.outer(a, model.signs), block)
