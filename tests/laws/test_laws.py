@@ -27,6 +27,7 @@ SETTINGS = {
 rng = np.random.default_rng(2)
 SOURCE = LSSVMClassifier(RBF(1.0)).fit(rng.normal(size=(30, 3)), np.arange(30) % 3)
 MORE = {
+    "GPRegressor": {"as-given": {"normalize_y": False}},
     "LSSVMClassifier": {"balanced": {"class_weight": "balanced"}, "no-bias": {"bias": False}},
     "NPlusOneClassifier": {"no-bias": {"bias": False}, "any-sign": {"positive": False}},
 }
@@ -55,7 +56,7 @@ def settings_of(estimator):
         return
     for name, given in (SETTINGS | MORE.get(estimator.__name__, {})).items():
         words = dict(given)
-        if estimator.__name__ in MORE:
+        if estimator.__name__ in ("LSSVMClassifier", "NPlusOneClassifier"):
             words["C"] = 1 / words.pop("noise", 0.1)
         if estimator.__name__ == "NPlusOneClassifier":
             words["source"] = SOURCE

@@ -152,16 +152,15 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
         `groups`: a name for each example in the order of `ids_`; whole groups are left out then.
         The targets of the others stay as they are: a class whose only example is left out keeps
-        its column.
+        its column. Only what a regressor normalises values by is that of the others too.
         """
         model = self._asked()
         examples = model.examples
         if groups is not None:
             groups = group_names(groups, len(examples))
         scores, variance = model.leave_one_out(groups)
-        return LeftOut(
-            examples.ids, examples.labels, scores, variance, self._prediction(model, scores)
-        )
+        predicted, variance = self._prediction(model, scores), self._variances(model, variance)
+        return LeftOut(examples.ids, examples.labels, scores, variance, predicted)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples; a few roundings if not at all.
@@ -210,6 +209,10 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     @abstractmethod
     def _prediction(self, model: M, scores: Array) -> Array:
         """What is predicted at these scores (m, M)."""
+
+    def _variances(self, model: M, variance: Array) -> Array:
+        """The variances of a model, (m,), in the shape of what is predicted."""
+        return variance
 
     def _inputs(self, X: Any, *, reset: bool) -> Array:
         """X as the model has it, (k, d)."""

@@ -29,7 +29,8 @@ Array = npt.NDArray[Any]
 class LeftOut:
     """What the model says of each example when that example, or its group, is left out.
 
-    scores (n, M), variance (n,) with the noise included, in the order of ids and labels.
+    scores (n, M), variance (n,) with the noise included, in the order of ids and labels. A
+    regressor with several targets has a variance for each, (n, M).
     """
 
     ids: Array
