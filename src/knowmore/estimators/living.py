@@ -156,9 +156,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """
         model = self._asked()
         examples = model.examples
-        if groups is not None:
-            groups = group_names(groups, len(examples))
-        scores, variance = model.leave_one_out(groups)
+        scores, variance = model.leave_one_out(self._groups(groups, len(examples)))
         predicted, variance = self._prediction(model, scores), self._variances(model, variance)
         return LeftOut(examples.ids, examples.labels, scores, variance, predicted)
 
@@ -217,6 +215,10 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def _inputs(self, X: Any, *, reset: bool) -> Array:
         """X as the model has it, (k, d)."""
         return inputs(self, X, reset=reset)
+
+    def _groups(self, groups: Any, n: int) -> Array | None:
+        """The names of groups, one for each of n examples, (n,), if any are given."""
+        return None if groups is None else group_names(groups, n)
 
     def _admit(self, examples: Examples) -> None:
         """Complain of examples that there can be no model of."""
