@@ -100,6 +100,27 @@ def _eliminated(A, B):
     return B
 
 
+def units(Y, weights):
+    """Mean and standard deviation (M,) of values (n, M) of such weights (n,); of constants one."""
+    if weights.sum() == 0:
+        return np.zeros(Y.shape[1]), np.ones(Y.shape[1])
+    mean = np.array([np.average(y, weights=weights) for y in Y.T])
+    square = np.array([np.average(y**2, weights=weights) for y in (Y - mean).T])
+    constant = (Y[weights > 0] == Y[weights > 0][0]).all(axis=0)
+    return mean, np.where(constant, 1.0, np.sqrt(square))
+
+
+def normalised_left_out(kernel, noise, X, Y, groups, weights):
+    """Means and variances (n, M) of values Y by one refit of normalised values for each group."""
+    mean, var = np.empty_like(Y), np.empty_like(Y)
+    for g in set(groups.tolist()):
+        out = groups == g
+        m, s = units(Y[~out], weights[~out])
+        one_mean, one_var = left_out(kernel, noise, X, (Y - m) / s, out)
+        mean[out], var[out] = m + s * one_mean[out], s**2 * one_var[out, None]
+    return mean, var
+
+
 def log_marginal_likelihood(kernel, noise, X, T):
     """The logarithm of the Gaussian density of each target column, summed."""
     K = covariance(kernel, X, noise)

@@ -60,3 +60,7 @@ class MissingExtra(KnowmoreError, ImportError):
 
 class MissingData(KnowmoreError, FileNotFoundError):
     """A data set whose file is in none of the folders where it may be."""
+
+
+class KnowmoreWarning(UserWarning):
+    """What knowmore did, but not as might be expected: what it found, why, and what to do."""

@@ -149,6 +149,12 @@ def machine(estimator):
     return getattr(estimator.model_, "plain", estimator.model_)
 
 
+def values(estimator):
+    """The targets (n, M) in the units of what is predicted, as far as rounding is concerned."""
+    targets = machine(estimator).targets
+    return targets.T if targets.units is None else targets.T * targets.units.scale
+
+
 def scores(estimator, X):
     """All columns of scores, (m, M)."""
     return estimator.model_.mean(estimator._inputs(X, reset=False))
@@ -164,12 +170,13 @@ def assert_equal_models(one, other, queries):
     K, k = matrix(one), kernel(X, asked_of(one, queries))
     both = {"solver": one.solver, "left": k}
     np.testing.assert_array_equal(mine.targets.names, theirs.targets.names)
-    bias, T = getattr(one, "bias", False), told(one, mine.targets.T)
+    bias, T = getattr(one, "bias", False), told(one, values(one))
     Q = one._inputs(queries, reset=False)
     assert_solves(mine.mean(Q), theirs.mean(Q), K, T, bias=bias, **both)
     if hasattr(one, "predict_variance"):
-        ours = np.diag(one.predict_variance(queries))
-        other_s = np.diag(other.predict_variance(queries))
+        # In the units of the targets; what these are is a function of the labels.
+        ours = np.diag(one.predict_variance(queries)) / mine.targets.square
+        other_s = np.diag(other.predict_variance(queries)) / mine.targets.square
         assert_solves(ours, other_s, K, k, **both)
     if hasattr(one, "beta_"):
         assert_equal_mixtures(one, other, K)
@@ -285,8 +292,9 @@ def leaving_out_is_refitting_without(make, rng):
     X, y = data(clf, rng, 30)
     clf.fit(X, y).remove([4]).add(X[:3] + 0.1, y[:3])
     held, (kernel, inputs, noises) = clf.model_.examples, process(clf)
-    T, bias = told(clf, clf.model_.targets.T), getattr(clf, "bias", False)
+    T, bias = told(clf, values(clf)), getattr(clf, "bias", False)
     K, given, n = matrix(clf), oracle_of_the_source(clf), len(held)
+    normalised = clf.model_.targets.units is not None
     groups = rng.integers(0, 6, n)
     for g, left in [
         (np.arange(len(held)), clf.leave_one_out()),
@@ -295,10 +303,16 @@ def leaving_out_is_refitting_without(make, rng):
         # A support task is never left out: it is a group of its own.
         g = np.append(g, np.full(len(K) - n, -1))
         mean, variance = oracle.left_out(kernel, noises, inputs, T, g, bias)
+        square = 1.0
+        if normalised:
+            Y, weights = held.labels[:, None], held.weights
+            mean, each = oracle.normalised_left_out(kernel, noises, inputs, Y, g, weights)
+            # The units are those of the others, different for each.
+            square = each[:, 0] / variance
         both = {"solver": clf.solver, "left": K[:, :n], "bias": bias}
         assert_solves(left.scores, mean[:n] + given, K, T, **both)
         want, unit = np.diag(variance[:n]), np.eye(len(K))[:, :n]
-        assert_solves(np.diag(left.variance), want, K, unit, **both)
+        assert_solves(np.diag(left.variance / square), want, K, unit, **both)
         np.testing.assert_array_equal(left.ids, clf.ids_)
         np.testing.assert_array_equal(left.labels, held.labels)
 
@@ -346,7 +360,7 @@ def an_example_of_weight_two_is_two_examples(make, rng):
     other.fit(X[twice], y[twice])
     clf.set_params(kernel=other.kernel_).fit(X, y, sample_weight=weights)
     K, k = matrix(other), other.kernel_(features(other), X)
-    T, bias = machine(other).targets.T, getattr(clf, "bias", False)
+    T, bias = values(other), getattr(clf, "bias", False)
     Q = clf._inputs(X, reset=False)
     got, want = machine(clf).mean(Q), machine(other).mean(Q)
     assert_solves(got, want, K, T, solver=clf.solver, left=k, bias=bias)
@@ -414,11 +428,18 @@ def variance_ignores_labels(make, rng):
     if getattr(clf, "class_weight", None) is not None:
         return  # Weights by class follow the labels, and the variance the weights.
     X, y = data(clf, rng, 30)
+
+    def variance(estimator):
+        """In the units of the targets, which labels have a say in if they are normalised."""
+        return estimator.model_.covariance.variance(X)
+
     clf.fit(X, y)
     other.fit(X, rng.permutation(y))
-    np.testing.assert_array_equal(clf.predict_variance(X), other.predict_variance(X))
-    before = clf.predict_variance(X)
-    np.testing.assert_array_equal(clf.relabel([3], y[:1]).predict_variance(X), before)
+    before = variance(clf)
+    np.testing.assert_array_equal(before, variance(other))
+    np.testing.assert_array_equal(variance(clf.relabel([3], y[:1])), before)
+    square = clf.model_.targets.square
+    assert_rounded(clf.predict_variance(X), square * before)
 
 
 @law

@@ -28,6 +28,7 @@ rng = np.random.default_rng(2)
 SOURCE = LSSVMClassifier(RBF(1.0)).fit(rng.normal(size=(30, 3)), np.arange(30) % 3)
 MORE = {
     "GPClassifier": {"balanced": {"class_weight": "balanced"}},
+    "GPRegressor": {"as-given": {"normalize_y": False}},
     "LSSVMClassifier": {"balanced": {"class_weight": "balanced"}, "no-bias": {"bias": False}},
     "NPlusOneClassifier": {"no-bias": {"bias": False}, "any-sign": {"positive": False}},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self, final
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import label_like, noise_level, real_values
+from knowmore.estimators.checks import label_like, noise_level
+from knowmore.estimators.checks import real_values as finite_values
 from knowmore.estimators.chosen import class_weight_of, class_weights, noise_by_loo
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.living import LivingEstimator
@@ -17,34 +19,32 @@ from knowmore.examples import Examples
 from knowmore.insight.novelty import unknown_rows
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.models import GP, class_probabilities, targets
+from knowmore.models import (
+    GP,
+    class_probabilities,
+    normalised_values,
+    one_vs_all,
+    real_values,
+)
 from knowmore.models.targets import Coding
 
 Array = npt.NDArray[Any]
+
+# The square of a target is a number.
+_LARGEST = 1e150
 
 
 class GaussianProcess(LivingEstimator[GP]):
     """The parameters and questions that classification and regression have in common."""
 
-    _coding: Coding
+    noise: float | str
 
-    def __init__(
-        self,
-        kernel: AnyKernel | None = None,
-        noise: float | str = 0.1,
-        *,
-        solver: str = "cholesky",
-        update: str = "auto",
-        dtype: str = "float64",
-    ) -> None:
-        self.kernel = kernel
-        self.noise = noise
-        self.solver = solver
-        self.update = update
-        self.dtype = dtype
+    @abstractmethod
+    def _coding(self) -> Coding:
+        """How labels become targets."""
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> GP:
-        return GP.of(kernel, noise_level(self.noise), examples, type(self)._coding, empty)
+        return GP.of(kernel, noise_level(self.noise), examples, self._coding(), empty)
 
     def _settings(self, model: GP) -> dict[str, Any]:
         return {"kernel": model.covariance.kernel, "noise": model.covariance.noise}
@@ -54,10 +54,6 @@ class GaussianProcess(LivingEstimator[GP]):
         """The noise in use."""
         self._check_fitted()
         return float(self._state.model.covariance.noise)
-
-    def predict_variance(self, X: Any) -> Array:
-        """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
-        return self._asked().variance(self._inputs(X, reset=False))
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
@@ -98,8 +94,6 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
     array(['mild'], dtype='<U4')
     """
 
-    _coding = staticmethod(targets.one_vs_all)
-
     def __init__(
         self,
         kernel: AnyKernel | None = None,
@@ -110,8 +104,15 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
         update: str = "auto",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(kernel, noise, solver=solver, update=update, dtype=dtype)
+        self.kernel = kernel
+        self.noise = noise
         self.class_weight = class_weight
+        self.solver = solver
+        self.update = update
+        self.dtype = dtype
+
+    def _coding(self) -> Coding:
+        return one_vs_all
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> GP:
         weighting = class_weights(self.class_weight, examples)
@@ -124,7 +125,7 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
                 f"noise={self.noise!r} is not known. Give a number that is not below zero, or "
                 f"'loo'."
             )
-        return GP.of(kernel, noise, examples, type(self)._coding, empty, weighting)
+        return GP.of(kernel, noise, examples, self._coding(), empty, weighting)
 
     def _settings(self, model: GP) -> dict[str, Any]:
         by_class = class_weight_of(model.covariance.weighting)
@@ -143,6 +144,10 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
         label = label_like(unknown, model.targets.names)
         return np.where(unknown_rows(model, X, rate), label, predicted)
 
+    def predict_variance(self, X: Any) -> Array:
+        """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
+        return self._asked().variance(self._inputs(X, reset=False))
+
     def predict_proba(self, X: Any) -> Array:
         """Phi(mu_*^(c) / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`.
 
@@ -157,18 +162,64 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     """Gaussian-process regression that keeps learning and forgets exactly.
 
     mu_* = k_*' (K + sigma^2 I)^-1 t (eq. 2, Lütz, Rodner and Denzler) for targets t (n,) or (n, q);
-    the prior mean is zero. The parameters and verbs are those of `GPClassifier`; `relabel` gives
-    examples other target values.
+    the prior mean is zero. The verbs are those of `GPClassifier`; `relabel` gives examples other
+    target values.
 
-    >>> reg = GPRegressor(noise=0.01).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    Parameters
+    ----------
+    kernel, solver, update, dtype : as for `GPClassifier`
+    noise : sigma^2, the variance of the noise on the targets as they are learnt; may be zero
+    normalize_y : learn each column of targets less its mean and over its standard deviation, both
+        of the examples held now and weighted as they are; predictions and variances are in the
+        units of y again. So kernel and noise are relative: a noise of 0.1 is a tenth of the
+        variance of y. `log_marginal_likelihood` is that of the normalised targets. All as in
+        scikit-learn, but mean and deviation follow every edit. Values that are all equal have a
+        deviation of one.
+
+    Examples
+    --------
+    >>> reg = GPRegressor(noise=0.01).fit([[0.0], [1.0], [2.0]], [100.0, 101.0, 104.0])
     >>> reg.remove([2]).predict([[1.0]]).round(2)
-    array([0.98])
+    array([100.99])
+    >>> mean, deviation = reg.predict([[1.0], [50.0]], return_std=True)
+    >>> mean.round(2), deviation.round(2)
+    (array([100.99, 100.5 ]), array([0.07, 0.5 ]))
     """
 
-    _coding = staticmethod(targets.real_values)
+    def __init__(
+        self,
+        kernel: AnyKernel | None = None,
+        noise: float = 0.1,
+        *,
+        normalize_y: bool = True,
+        solver: str = "cholesky",
+        update: str = "auto",
+        dtype: str = "float64",
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.normalize_y = normalize_y
+        self.solver = solver
+        self.update = update
+        self.dtype = dtype
+
+    def _coding(self) -> Coding:
+        if not isinstance(self.normalize_y, (bool, np.bool_)):
+            raise InvalidInput(f"normalize_y={self.normalize_y!r}. Give True or False.")
+        return normalised_values if self.normalize_y else real_values
+
+    def _settings(self, model: GP) -> dict[str, Any]:
+        normalised = model.targets.units is not None
+        return super()._settings(model) | {"normalize_y": normalised}
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return real_values(y, k, held)
+        values = finite_values(y, k, held)
+        if (largest := float(abs(values).max(initial=0))) > _LARGEST:
+            raise InvalidInput(
+                f"y has a value of {largest:g}, whose square no number can hold: there would be no "
+                f"variance. Give the targets in other units. Nothing was changed."
+            )
+        return values
 
     def _prediction(self, model: GP, scores: Array) -> Array:
         return scores[:, 0] if model.examples.labels.ndim == 1 else scores
@@ -183,7 +234,40 @@ class GPRegressor(RegressorMixin, GaussianProcess):
         self.add(X, y, sample_weight=sample_weight)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """The posterior mean mu_*, (m,) or (m, q) as the targets are. Eq. (2)."""
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """The posterior mean mu_*, (m,) or (m, q) as the targets are. Eq. (2).
+
+        return_std : and the standard deviation of a target there, of the same shape
+        return_cov : and the covariance of the targets there, (m, m) or (m, m, q)
+
+        Both are of observations: the noise is included, as in `predict_variance`.
+        """
+        if return_std and return_cov:
+            raise InvalidInput(
+                "return_std=True and return_cov=True. Ask for one of them: the squares of the "
+                "deviations are the diagonal of the covariance."
+            )
+        model, X = self._asked(), self._inputs(X, reset=False)
+        mean = self._prediction(model, model.mean(X))
+        if return_std:
+            return mean, np.sqrt(_as_targets(model, model.variance(X)))
+        if return_cov:
+            return mean, _as_targets(model, model.joint(X))
+        return mean
+
+    def predict_variance(self, X: Any) -> Array:
+        """sigma_*^2 of eq. (3), (m,) or (m, q) as the targets are, noise included."""
         model = self._asked()
-        return self._prediction(model, model.mean(self._inputs(X, reset=False)))
+        return _as_targets(model, model.variance(self._inputs(X, reset=False)))
+
+    def _variances(self, model: GP, variance: Array) -> Array:
+        return _as_targets(model, variance)
+
+
+def _as_targets(model: GP, variance: Array) -> Array:
+    """Variances (..., q), or (...) if the columns share them, in the shape of the targets."""
+    labels = model.examples.labels
+    columns = variance[..., None] if model.targets.units is None else variance
+    if labels.ndim == 1:
+        return np.asarray(columns[..., 0])
+    return np.array(np.broadcast_to(columns, (*columns.shape[:-1], labels.shape[1])))

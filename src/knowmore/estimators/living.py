@@ -196,16 +196,15 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         `groups`: a name for each example in the order of `ids_`, or a Series of pandas whose index
         is the ids; whole groups are left out then.
         The targets of the others stay as they are: a class whose only example is left out keeps
-        its column. An example of weight zero is judged as a new one would be. `silent` tells
-        examples apart of which the others say nothing.
+        its column. Only what a regressor normalises values by is that of the others too. An example
+        of weight zero is judged as a new one would be. `silent` tells examples apart of which the
+        others say nothing.
         """
         state = self._asked_state()
         model, examples = cast("M", state.model), state.examples
-        if groups is not None:
-            groups = in_order("groups", groups, examples.names)
-            groups = group_names(groups, len(examples))
-        scores, variance, silent = left_out(model, examples, groups)
-        predicted, names = self._prediction(model, scores), model.targets.names
+        scores, variance, silent = left_out(model, examples, self._groups(groups, examples))
+        predicted, variance = self._prediction(model, scores), self._variances(model, variance)
+        names = model.targets.names
         return LeftOut(examples.ids, examples.labels, scores, variance, predicted, silent, names)
 
     def residual(self) -> float:
@@ -256,6 +255,10 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def _prediction(self, model: M, scores: Array) -> Array:
         """What is predicted at these scores (m, M)."""
 
+    def _variances(self, model: M, variance: Array) -> Array:
+        """The variances of a model, (m,), in the shape of what is predicted."""
+        return variance
+
     def _inputs(self, X: Any, *, reset: bool) -> Array:
         """X as the model has it, (k, d)."""
         return dense(self, X, reset=reset)
@@ -274,6 +277,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         if not ids and len(y) == 0:
             return held[:0]
         return self._labels(by_name("y", y, ids, given), len(ids), held)
+
+    def _groups(self, groups: Any, examples: Examples) -> Array | None:
+        """The names of groups, one for each of the examples, (n,), if any are given."""
+        if groups is None:
+            return None
+        return group_names(in_order("groups", groups, examples.names), len(examples))
 
     def _admit(self, examples: Examples) -> None:
         """Complain of examples that there can be no model of."""

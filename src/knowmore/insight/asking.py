@@ -62,13 +62,16 @@ def machine(model: AnyModel) -> LSSVM:
 
 
 def unseen(model: Model) -> tuple[Array, Array]:
-    """Scores (n, M) and variances (n,) of the examples had the model never seen them.
+    """Scores (n, M) and variances of the examples had the model never seen them.
 
-    Leave-one-out counts the noise sigma^2 / w that an example of weight w has itself; a new row
-    weighs one.
+    The variances are (n,), or (n, M) if the columns have units. Leave-one-out counts the noise
+    sigma^2 / w that an example of weight w has itself; a new row weighs one.
     """
     scores, variance = model.leave_one_out()
-    noise, w = model.covariance.noise, model.covariance.weights
+    rest = model.targets.rest()
+    noise, w = np.asarray(model.covariance.noise), model.covariance.weights
+    if rest is not None:
+        noise, w = noise * rest.scale**2, w[:, None]
     return scores, np.maximum(variance + noise * (1 - 1 / w), noise)
 
 

@@ -25,6 +25,7 @@ from knowmore.answers import Answer
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import AnyModel, asked, inputs, machine
 from knowmore.models import GP, LSSVM, NPlusOne
+from knowmore.models.targets import Units
 
 Array = npt.NDArray[Any]
 
@@ -39,7 +40,8 @@ class Explanation(Answer):
     where two examples are alike both contribute, and without one of them the other stands in.
     Without the only example there is no bias, and score_without is NaN where there is one.
 
-    offset : what no example contributes: the bias, and what a known source says; else zero
+    offset : what no example contributes: the bias, what a known source says, or the mean of the
+        values that a regressor normalises; else zero
     """
 
     label: Any
@@ -91,24 +93,40 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
     scores = frozen.mean(row)[0]
     known = scores - svm.mean(row)[0]
     c = _column(svm, label, scores if is_classifier(model) else None)
-    k, a = svm.covariance.cross(row), svm.coefficients[:, c]
+    units, k = svm.targets.units, svm.covariance.cross(row)
+    a = svm.coefficients[:, c] * (1.0 if units is None else units.scale[c])
     contributions = a * k[:, 0]
     order = np.argsort(-abs(contributions), kind="stable")
     examples = svm.examples
     if svm.bias and len(examples) == 1:
         without = np.full(1, np.nan)
-    else:
+    elif (rest := svm.targets.rest()) is None:
         without = scores[c] - _felt(svm, k) * a * svm.leave_one_out()[1]
+    else:
+        without = _normalised_without(svm, k, rest)[:, c]
     labels = examples.labels if examples.labels.ndim == 1 else examples.labels[:, c]
     return Explanation(
         label=svm.targets.names[c].item(),
         score=float(scores[c]),
-        offset=float(svm.offsets[c] + known[c]),
+        offset=float(svm.offsets[c] + known[c] if units is None else units.mean[c]),
         ids=examples.ids[order],
         labels=labels[order],
         contributions=contributions[order],
         score_without=without[order],
     )
+
+
+def _normalised_without(svm: LSSVM, k: Array, rest: Units) -> Array:
+    """The values (n, M) at x without each example, in the units of the others.
+
+    In units that stay the same, mu_-i = k_*' A - (P k_*)_i A_i / P_ii; but the units, and so the A
+    of all, are different for each i.
+    """
+    targets, solved = svm.targets, svm.gp.solved
+    whole = np.broadcast_to(k.T @ solved, solved.shape)
+    lost = (_felt(svm, k) / svm.inverse_diagonal())[:, None]
+    left = targets.mixed(whole, rest) - lost * targets.mixed(solved, rest)
+    return np.asarray(rest.mean + rest.scale * left)
 
 
 def _felt(svm: LSSVM, k: Array) -> Array:

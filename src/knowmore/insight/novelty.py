@@ -94,7 +94,8 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
     Parameters
     ----------
     method : all grow with what is new
-        "variance": sigma_*^2, the noise included. No label enters.
+        "variance": sigma_*^2, the noise included. No label enters. Of a regressor with several
+        targets, the mean of their variances.
         "score": -max_c mu^(c), no class is near.
         "probability": log Phi(-max_c mu^(c) / sigma_*), the chance that not even the best class's
         target is above zero; both of the above count. The order is that of mu / sigma, one of the
@@ -143,6 +144,11 @@ class _Method(NamedTuple):
 
     at: Callable[[GP, Array], Array]
     left_out: Callable[[GP], Array]
+
+
+def _of_one(variance: Array) -> Array:
+    """Variances (m,), or (m, M) if the targets have units, in the mean of all targets, (m,)."""
+    return variance if variance.ndim == 1 else np.asarray(variance.mean(axis=1))
 
 
 def _low(mean: Array) -> Array:
@@ -205,8 +211,8 @@ def _null_space_left_out(model: GP) -> Array:
 
 _METHODS = {
     "variance": _Method(
-        lambda model, X: model.variance(X),
-        lambda model: unseen(model)[1],
+        lambda model, X: _of_one(model.variance(X)),
+        lambda model: _of_one(unseen(model)[1]),
     ),
     "score": _Method(
         lambda model, X: _low(model.mean(X)),

@@ -1,14 +1,18 @@
 """What good parameters make large, and its slope in the covariance matrix.
 
-P = K~^-1, A = PT (n, M), d = diag P. Every objective F gives one symmetric matrix W = dF / dK~, so
-that the derivative by any parameter is dF / d theta_j = <W, dK~ / d theta_j>: one n^3 product for
-all parameters together. With a bias P is the leading block of the inverse of the bordered matrix.
+P = K~^-1, A = PT (n, M). Every objective F gives one symmetric matrix W = dF / dK~, so that the
+derivative by any parameter is dF / d theta_j = <W, dK~ / d theta_j>: one n^3 product for all
+parameters together. With a bias P is the leading block of the inverse of the bordered matrix.
+
+Where groups are left out, V is the block-diagonal matrix of all P_gg^-1; where single examples
+are, V = diag(1 / P_ii). What the others say of T is T - VA, with the variances diag V.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, pi
 from typing import Any, Protocol, final
 
@@ -28,25 +32,72 @@ Score = Callable[[Array, Array, Array], tuple[float, Array, Array]]
 @final
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """K~ solved for the targets T (n, M): P (n, n), A = PT (n, M) and log |K~|."""
+    """K~ solved for the targets T (n, M): P (n, n), A = PT (n, M) and log |K~|.
+
+    parts : the rows of each group that is left out together; None: each example alone
+    """
 
     P: Array
     A: Array
     T: Array
     logdet: float
+    parts: tuple[Array, ...] | None = None
 
     @classmethod
-    def of(cls, P: Array, T: Array, logdet: float) -> Solved:
+    def of(
+        cls, P: Array, T: Array, logdet: float, parts: tuple[Array, ...] | None = None
+    ) -> Solved:
         """From the inverse."""
         with threads_for(P.size, T.shape[1]):
-            return cls(P, P @ T, T, logdet)
+            return cls(P, P @ T, T, logdet, parts)
+
+    @cached_property
+    def blocks(self) -> list[tuple[Array, Array]]:
+        """The rows of each group, and its block P_gg^-1 of V."""
+        return [(g, np.linalg.inv(self.P[np.ix_(g, g)])) for g in self.parts or ()]
+
+    def spread(self, B: Array) -> Array:
+        """VB for B (n, M)."""
+        if self.parts is None:
+            return np.asarray(B / np.diagonal(self.P)[:, None])
+        VB = np.empty_like(B)
+        for g, V in self.blocks:
+            VB[g] = V @ B[g]
+        return VB
+
+    @cached_property
+    def error(self) -> Array:
+        """VA, (n, M): by how much the others are wrong."""
+        return self.spread(self.A)
+
+    @cached_property
+    def variance(self) -> Array:
+        """diag V, (n,)."""
+        if self.parts is None:
+            return np.asarray(1 / np.diagonal(self.P))
+        variance = np.empty(len(self.P))
+        for g, V in self.blocks:
+            variance[g] = np.diagonal(V)
+        return variance
+
+    def squeezed(self, G: Array, w: Array) -> Array:
+        """PHP (n, n), H the diagonal blocks of 1/2 (G E' + E G') - V diag(w) V, E = VA."""
+        P, E, v = self.P, self.error, self.variance
+        if self.parts is None:
+            return _squeezed(P, np.einsum("ij,ij->i", G, E) - w * v**2)
+        PH = np.empty_like(P)
+        for g, V in self.blocks:
+            GE = 0.5 * G[g] @ E[g].T
+            PH[:, g] = P[:, g] @ (GE + GE.T - (V * w[g]) @ V)
+        with threads_for(P.size, len(P)):
+            return np.asarray(PH @ P)
 
 
 class Objective(Protocol):
     """What is to be made large."""
 
-    def value(self, model: GP | LSSVM) -> float:
-        """F of a model as it is."""
+    def value(self, model: GP | LSSVM, groups: Array | None = None) -> float:
+        """F of a model as it is; groups (n,), if these are left out and not single examples."""
         ...
 
     def slope(self, solved: Solved) -> tuple[float, Array]:
@@ -59,7 +110,7 @@ class Objective(Protocol):
 class Evidence:
     """The log marginal likelihood, summed over the M columns."""
 
-    def value(self, model: GP | LSSVM) -> float:
+    def value(self, model: GP | LSSVM, groups: Array | None = None) -> float:
         """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi."""
         if isinstance(model, LSSVM):
             raise InvalidInput(
@@ -87,24 +138,25 @@ class LeaveOneOut:
 
     score: Score
 
-    def value(self, model: GP | LSSVM) -> float:
+    def value(self, model: GP | LSSVM, groups: Array | None = None) -> float:
         """F(T, mu, v)."""
-        return self._scored(model.targets.T, *model.leave_one_out())[0]
+        left_out = model.leave_targets_out if isinstance(model, GP) else model.leave_one_out
+        return self._scored(model.targets.T, *left_out(groups))[0]
 
     def slope(self, solved: Solved) -> tuple[float, Array]:
-        """W = 1/2 (RA' + AR') - P diag(h) P.
+        """W = 1/2 (RA' + AR') - PHP.
 
-        mu = T - A / d and v = 1 / d by rows. With g = dF/dmu and w = dF/dv: R = P (g / d) and
-        h_i = (sum_c g_ic A_ic - w_i) / d_i^2.
+        mu = T - VA and v = diag V. With g = dF/dmu, w = dF/dv and E = VA: R = PVg, and H is the
+        diagonal blocks of 1/2 (Vg E' + E g'V) - V diag(w) V. This is block inversion: dP = -P dK~ P
+        and dV = V (P dK~ P) V block by block.
         """
         P, A, T = solved.P, solved.A, solved.T
-        d = np.diagonal(P)
-        value, g, w = self._scored(T, T - A / d[:, None], 1 / d)
-        h = (np.einsum("ij,ij->i", g, A) - w) / d**2
+        value, g, w = self._scored(T, T - solved.error, solved.variance)
+        G = solved.spread(g)
         with threads_for(P.size, T.shape[1]):
-            RA = P @ (g / d[:, None]) @ (0.5 * A).T
+            RA = P @ G @ (0.5 * A).T
         W = RA + RA.T
-        W -= _squeezed(P, h)
+        W -= solved.squeezed(G, w)
         return value, W
 
     def _scored(self, T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:

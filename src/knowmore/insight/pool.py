@@ -74,7 +74,8 @@ class Pool:
 
     picked : (u,), which of them are
     rounding : (u,), as much of a variance as may be rounding alone
-    variance : (u,), sigma_*^2 of all, the noise included, and no less than that
+    variance : (u,), sigma_*^2 of all, the noise included, and no less than that; of targets as the
+        model learns them, normalised if they are
     at, pivots, R : the picks whose rows entered the factor, and what they added to it: it is
         [[L, 0], [Y', L_2]] with Y' = L^-1 K at the picks, L_2 (k, k) from R and the pivots; and
         the half-solved columns of the pool are [L^-1 K; R], R (k, u).
@@ -95,7 +96,7 @@ class Pool:
         """Nothing is picked yet."""
         u, eps = len(X), float(np.finfo(model.covariance.factor.dtype).eps)
         rounding = (len(model.examples) + u) * eps * model.covariance.prior(X)
-        variance = np.maximum(model.variance(X), rounding)
+        variance = np.maximum(model.covariance.variance(X), rounding)
         nothing = (), np.empty(0), np.empty((0, u)), np.zeros((u, len(model.targets.names)))
         return cls(Candidates(model, X), np.zeros(u, dtype=bool), rounding, variance, *nothing)
 

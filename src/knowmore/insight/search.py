@@ -1,18 +1,18 @@
-"""Parameters as a vector of logarithms, and the way uphill from where a model stands."""
+"""Parameters as a vector of logarithms, and what an objective says of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
-from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
 from knowmore.errors import InvalidInput
 from knowmore.insight.gradients import Gram, prepared
+from knowmore.insight.loss import left_out_loss
 from knowmore.insight.objectives import Objective, Solved
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Border
@@ -22,11 +22,9 @@ Array = npt.NDArray[Any]
 Bounds = tuple[float, float] | Literal["fixed"]
 
 # A slope per target below this leads nowhere; it is the optimiser's own bound.
-_FLAT = 1e-5
-# How much worse than the best a place counts where there is no value.
-_WALL = 10
+FLAT = 1e-5
 # The logarithm of a bound is rounded, and that of a parameter that stands on it.
-_SLACK = 4 * np.finfo(float).eps * np.log(np.finfo(float).max)
+SLACK = 4 * np.finfo(float).eps * np.log(np.finfo(float).max)
 
 
 @final
@@ -103,19 +101,14 @@ class Space:
                 f"is nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
             )
         theta, (low, high) = self.theta, self.bounds.T
-        outside = np.flatnonzero(~((low - _SLACK <= theta) & (theta <= high + _SLACK)))
+        outside = np.flatnonzero(~((low - SLACK <= theta) & (theta <= high + SLACK)))
         if len(outside):
             i = int(outside[0])
             raise InvalidInput(
                 f"{self.names[i]} is {np.exp(theta[i]):.6g}, which is not within its bounds "
                 f"{np.exp(low[i]):.6g} to {np.exp(high[i]):.6g}: the search has no start. "
-                f"{self._remedy(self.names[i])}"
+                f"{remedy(self.names[i])}"
             )
-
-    def _remedy(self, name: str) -> str:
-        if name == "noise":
-            return 'Give other noise_bounds, or noise_bounds="fixed".'
-        return "Give the kernel other bounds, or fit the model with another value."
 
     def random(self, rng: np.random.Generator) -> Array:
         """Any theta, each logarithm as likely as another."""
@@ -128,6 +121,22 @@ class Space:
         return np.asarray(rng.uniform(low, high))
 
 
+def remedy(name: str) -> str:
+    """What to do about a parameter that is at a bound or beyond."""
+    if name in ("noise", "C"):
+        return 'Give other noise_bounds, or noise_bounds="fixed".'
+    return "Give the kernel other bounds, or fit the model with another value."
+
+
+class Place(NamedTuple):
+    """A theta (p,), what the objective is there, its slope (p,), and the loss (see `loss`)."""
+
+    theta: Array
+    value: float
+    gradient: Array
+    loss: float
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Slope:
@@ -135,16 +144,21 @@ class Slope:
 
     weights : (n,), of the examples
     bias : whether each column of T has an offset of its own, as in a least-squares SVM
+    classes : whether T are classes or values
     eps : the rounding of the factor that is to hold K~ in the end
+    parts : the rows of each group that is left out together; None: each example alone
     """
 
     space: Space
     objective: Objective
+    X: Array
     T: Array
     gram: Gram
     weights: Array
     bias: bool
+    classes: bool
     eps: float
+    parts: tuple[Array, ...] | None
 
     @classmethod
     def of(
@@ -156,26 +170,28 @@ class Slope:
         *,
         weights: Array | None = None,
         bias: bool = False,
+        classes: bool = False,
         dtype: Any = np.float64,
+        groups: Array | None = None,
     ) -> Slope:
         """With all that does not depend on theta computed once."""
         w = np.ones(len(T)) if weights is None else weights
         gram, eps = prepared(space.kernel, X), float(np.finfo(dtype).eps)
-        return cls(space, objective, T, gram, w, bias, eps)
+        parts = None if groups is None else _parts(groups)
+        return cls(space, objective, X, T, gram, w, bias, classes, eps, parts)
 
-    def part(self, X: Array, rows: Array) -> Slope:
-        """The same of some rows alone."""
-        gram = prepared(self.space.kernel, X[rows])
-        return replace(self, T=self.T[rows], gram=gram, weights=self.weights[rows])
+    def of_space(self, space: Space) -> Slope:
+        """The same for another kernel."""
+        return replace(self, space=space, gram=prepared(space.kernel, self.X))
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """F and dF / d theta, (p,); -infinity and zeros where one of them is not finite."""
+    def __call__(self, theta: Array) -> Place:
+        """What is there; -infinity and zeros where value or slope are not finite."""
         found = self._evaluated(theta)
-        if found is None or not (np.isfinite(found[0]) and np.isfinite(found[1]).all()):
-            return -np.inf, np.zeros_like(theta)
+        if found is None or not (np.isfinite(found.value) and np.isfinite(found.gradient).all()):
+            return Place(theta, -np.inf, np.zeros_like(theta), np.inf)
         return found
 
-    def start(self) -> tuple[float, Array]:
+    def start(self) -> Place:
         """The same where the model stands, or an error that says what is wrong there."""
         kernel, noise = self.space.kernel, self.space.noise
         found = self._evaluated(self.space.theta)
@@ -184,26 +200,26 @@ class Slope:
                 f"The covariance matrix is not positive definite at noise={noise:g}, where the "
                 f"search would start. Fit the model with more noise."
             )
-        value, gradient = found
-        wrong = [n for n, g in zip(self.space.names, gradient, strict=True) if not np.isfinite(g)]
-        if np.isfinite(value) and not wrong:
+        names = zip(self.space.names, found.gradient, strict=True)
+        wrong = [name for name, slope in names if not np.isfinite(slope)]
+        if np.isfinite(found.value) and not wrong:
             return found
-        what = f"The slope in {', '.join(wrong)}" if wrong else f"The objective ({value})"
+        what = f"The slope in {', '.join(wrong)}" if wrong else f"The objective ({found.value})"
         raise InvalidInput(
             f"{what} is not finite at the kernel {kernel!r} and noise={noise:g}, where the search "
             f"would start. The features may be too large for the kernel: scale them. "
             f"Nothing was changed."
         )
 
-    def _evaluated(self, theta: Array) -> tuple[float, Array] | None:
-        """F and dF / d theta, (p,), finite or not; None where K~ is not positive definite."""
+    def _evaluated(self, theta: Array) -> Place | None:
+        """What is there, finite or not; None where K~ is not positive definite."""
         there = self.space.at(theta)
         # Where the model stands it has a factor, however little is left of a pivot.
         eps = 0.0 if np.array_equal(theta, self.space.theta) else self.eps
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             K, pull = self.gram(there.kernel)
             diagonal = there.noise / self.weights
-            solved = _solved(K, diagonal, self.T, self.bias, eps)
+            solved = _solved(K, diagonal, self.T, self.bias, eps, self.parts)
             if solved is None:
                 return None
             value, W = self.objective.slope(solved)
@@ -211,45 +227,31 @@ class Slope:
             if self.space.noise_bounds != "fixed":
                 # dK~ / d log sigma^2 is the part of the diagonal that the noise makes up.
                 gradient = np.append(gradient, np.diagonal(W) @ diagonal)
-        return value, gradient
+        loss = left_out_loss(self.T, solved.error, classes=self.classes)
+        return Place(theta, value, gradient, loss)
 
-    def is_flat(self, theta: Array, gradient: Array) -> bool:
+    def is_flat(self, place: Place) -> bool:
         """Does every way uphill end at a bound, or has none a slope worth the name?"""
         low, high = self.space.bounds.T
-        step = np.clip(theta + gradient / self.T.size, low, high) - theta
-        return bool(abs(step).max() <= _FLAT)
-
-    def climb(self, theta: Array) -> tuple[float, Array]:
-        """The best value on the way uphill from theta, and where. L-BFGS-B, as scikit-learn's.
-
-        First to as much noise as there should be, then in all parameters. Where there is too little
-        noise, slopes are so steep that the first step in all of them may leap over every hill, to
-        where the kernel is zero between any two examples: a plain that nothing leads back from.
-        """
-        best, place = -np.inf, theta
-
-        def downhill(theta: Array) -> tuple[float, Array]:
-            nonlocal best, place
-            value, gradient = self(theta)
-            if value > best:
-                best, place = value, theta.copy()
-            if not np.isfinite(value):
-                # A wall that is finite lets the line search turn back; at an infinite one it ends.
-                # Within the wall there is no slope, and a search that starts there ends at once.
-                value = best - _WALL * (abs(best) + self.T.size) if np.isfinite(best) else 0.0
-            return -value / self.T.size, -gradient / self.T.size
-
-        boxes, options = [self.space.bounds], {"gtol": _FLAT}
-        if self.space.noise_bounds != "fixed" and len(theta) > 1:
-            up = np.column_stack([theta, theta])
-            up[-1, 1] = max(theta[-1], boxes[0][-1, 1])
-            boxes.insert(0, up)
-        for box in boxes:
-            minimize(downhill, place, method="L-BFGS-B", jac=True, bounds=box, options=options)
-        return best, place
+        step = np.clip(place.theta + place.gradient / self.T.size, low, high) - place.theta
+        return bool(abs(step).max() <= FLAT)
 
 
-def _solved(K: Array, diagonal: Array, T: Array, bias: bool, eps: float) -> Solved | None:
+def _parts(groups: Array) -> tuple[Array, ...]:
+    """The rows of each group."""
+    _, codes = np.unique(groups, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    return tuple(np.split(order, np.flatnonzero(np.diff(codes[order])) + 1))
+
+
+def _solved(
+    K: Array,
+    diagonal: Array,
+    T: Array,
+    bias: bool,
+    eps: float,
+    parts: tuple[Array, ...] | None,
+) -> Solved | None:
     """K~ = K + diag(diagonal), solved for T; None if it is not positive definite.
 
     A pivot that is lost in the rounding of its row counts as none, as in `Cholesky`. With a bias P
@@ -271,4 +273,4 @@ def _solved(K: Array, diagonal: Array, T: Array, bias: bool, eps: float) -> Solv
     P.flat[:: n + 1] /= 2
     if bias:
         P = Border(np.ones(n), P.sum(axis=1)).inverse_block(np.arange(n), P)
-    return Solved.of(P, T, logdet)
+    return Solved.of(P, T, logdet, parts)

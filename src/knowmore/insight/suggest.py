@@ -162,7 +162,8 @@ def how_many(n: Any, rows: int, name: str = "n") -> int:
 
 
 def _variance(pool: Pool) -> Array:
-    return pool.variance
+    """In the units of the values; of several targets, the mean."""
+    return pool.variance * pool.candidates.model.targets.square
 
 
 def _uncertainty(pool: Pool) -> Array:
@@ -203,7 +204,7 @@ def _emoc(pool: Pool) -> Array:
 
 
 def _deviation(pool: Pool, row: int) -> str:
-    return f"standard deviation {np.sqrt(pool.variance[row]):.2g}"
+    return f"standard deviation {np.sqrt(_variance(pool)[row]):.2g}"
 
 
 def _name(pool: Pool, c: int) -> str:

@@ -10,7 +10,7 @@ from knowmore.models.nplusone import NPlusOne, Shifted
 from knowmore.models.oneshot_candidates import Ranking, Rule, Support
 from knowmore.models.oneshot_model import OneShot
 from knowmore.models.probabilities import class_probabilities
-from knowmore.models.targets import Targets, one_vs_all, real_values
+from knowmore.models.targets import Targets, normalised_values, one_vs_all, real_values
 from knowmore.models.weights import Weighting
 from knowmore.models.window import Window, lagged
 
@@ -33,6 +33,7 @@ __all__ = [
     "Window",
     "class_probabilities",
     "lagged",
+    "normalised_values",
     "one_vs_all",
     "real_values",
 ]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from knowmore.examples import Examples
 from knowmore.frozen import Frozen, derived
-from knowmore.kernels import AnyKernel
+from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
@@ -26,7 +26,7 @@ from knowmore.models.loo import (
     verdicts,
 )
 from knowmore.models.model import brief
-from knowmore.models.targets import Coding, Targets, one_vs_all
+from knowmore.models.targets import Coding, Targets, Units, one_vs_all
 from knowmore.models.weights import Weighting
 
 Array = npt.NDArray[Any]
@@ -110,21 +110,46 @@ class GP(Frozen):
         return np.asarray(self.solved @ self.targets.mix)
 
     def mean(self, X: Array) -> Array:
-        """mu_* = k_*' K~^-1 T, (m, M). Eqs. (2) and (4), Lütz et al."""
+        """mu_* = k_*' K~^-1 T, (m, M), as values. Eqs. (2) and (4), Lütz et al."""
         with threads_for(len(self.examples) ** 2, 1 + len(self.targets.names)):
-            return self.covariance.weighted(X, self.coefficients)
+            mean = self.covariance.weighted(X, self.coefficients)
+        units = self.targets.units
+        return mean if units is None else units.mean + units.scale * mean
 
     def variance(self, X: Array) -> Array:
-        """sigma_*^2, (m,), the noise included. Eq. (3)."""
-        return self.covariance.variance(X)
+        """sigma_*^2, (m,), the noise included; (m, M) if the columns have units. Eq. (3)."""
+        return in_squares(self.covariance.variance(X), self.targets.units)
+
+    def joint(self, X: Array) -> Array:
+        """The covariance of the targets of X (m, d), noise included, (m, m), or (m, m, M)."""
+        H = self.covariance.factor.half_solve(self.covariance.cross(X)).astype(float)
+        C = corner(self.covariance.kernel, X) - H.T @ H
+        # The diagonal is what `variance` says: never below the noise.
+        C.flat[:: len(C) + 1] = self.covariance.variance(X)
+        return in_squares(C, self.targets.units)
 
     def leave_one_out(self, groups: Array | None = None) -> tuple[Array, Array]:
-        """Means (n, M) and variances (n,) of the examples by those of other groups."""
+        """Means (n, M) and variances of the examples by those of other groups.
+
+        The variances are (n,), or (n, M) if the columns have units; these are of the others too.
+        """
         return self.verdicts(groups)[:2]
 
     def verdicts(self, groups: Array | None = None) -> Verdicts:
         """The same, and of whom the others say nothing."""
-        factor, A, T = self.covariance.factor, self.coefficients, self.targets.T
+        rest = self.targets.rest(groups)
+        if rest is None:
+            return self._left_out(self.coefficients, self.targets.T, groups)
+        A, T = (self.targets.mixed(B, rest) for B in (self.solved, self.targets.basis))
+        mean, variance, silent = self._left_out(A, T, groups)
+        return Verdicts(rest.mean + rest.scale * mean, in_squares(variance, rest), silent)
+
+    def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
+        """The same of the targets T as they are: their units are not learnt anew."""
+        return self._left_out(self.coefficients, self.targets.T, groups)[:2]
+
+    def _left_out(self, A: Array, T: Array, groups: Array | None) -> Verdicts:
+        factor = self.covariance.factor
         if groups is None:
             left = leave_one_out(factor.inverse_diagonal(), A, T)
         else:
@@ -133,7 +158,10 @@ class GP(Frozen):
         return verdicts(left, error, 0.0, classes=self.coding is one_vs_all)
 
     def log_marginal_likelihood(self) -> float:
-        """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi, summed over the M columns."""
+        """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi, summed over the M columns.
+
+        It is that of T: of normalised values if they have units, as in scikit-learn.
+        """
         T = self.targets.T
         n, M = len(T), T.shape[1]
         fit = float(np.einsum("ij,ij->", T, self.coefficients))
@@ -146,3 +174,8 @@ class GP(Frozen):
         The backward error of the coefficients; see `Covariance.residual`.
         """
         return self.covariance.residual(self.coefficients, self.targets.T)
+
+
+def in_squares(variance: Array, units: Units | None) -> Array:
+    """Variances of T as those of the values, one for each column if these have units."""
+    return variance if units is None else np.asarray(variance[..., None] * units.scale**2)

@@ -36,13 +36,13 @@ Array = npt.NDArray[Any]
 class LeftOut(Answer):
     """What the model says of each example when that example, or its group, is left out.
 
-    scores (n, M), variance (n,) with the noise included, in the order of ids and labels. silent
-    (n,): whether the others say nothing of the example, as when none is near: its scores are then
-    those of a row infinitely far from all (zero, or the offsets that a bias makes of the others'
-    labels), and `predicted` is what is predicted there. That is no opinion of its label, for or
-    against. Classes whose scores differ by no more than rounding have the same; of these the first
-    is predicted. `names` (M,) are the columns of scores: the classes, or the numbers of a
-    regressor's targets.
+    scores (n, M), variance (n,) with the noise included, in the order of ids and labels; a
+    regressor with several targets has a variance for each, (n, M). silent (n,): whether the others
+    say nothing of the example, as when none is near: its scores are then those of a row infinitely
+    far from all (zero, or the offsets that a bias makes of the others' labels), and `predicted` is
+    what is predicted there. That is no opinion of its label, for or against. Classes whose scores
+    differ by no more than rounding have the same; of these the first is predicted. `names` (M,) are
+    the columns of scores: the classes, or the numbers of a regressor's targets.
     """
 
     ids: Array
@@ -62,7 +62,7 @@ class LeftOut(Answer):
 
     def _columns(self) -> dict[str, Array]:
         said = {**_by_column("label", self.labels), **_by_column("predicted", self.predicted)}
-        return {"id": self.ids, **said, "variance": self.variance}
+        return {"id": self.ids, **said, **_by_column("variance", self.variance)}
 
     def _summary(self) -> str:
         n = len(self.ids)

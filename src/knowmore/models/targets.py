@@ -15,6 +15,62 @@ from knowmore.frozen import Frozen
 Array = npt.NDArray[Any]
 
 
+# A spread whose square a number cannot hold is none.
+_LEAST_SPREAD = 1e-150
+# Numbers in a block of weights that the spread of the others is computed from at a time.
+_NUMBERS = 2**21
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What normalised targets are counted from and in: the values are mean + scale * T.
+
+    mean, scale : (M,), or (n, M) where each example has its own
+    """
+
+    mean: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, Y: Array, weights: Array) -> Units:
+        """The mean and the standard deviation of values Y (n, M), an example of weight w like w."""
+        mean, scale = _moments(Y, weights[None])
+        return cls(mean[0], scale[0])
+
+    @classmethod
+    def of_others(cls, Y: Array, weights: Array, groups: Array, shift: Array) -> Units:
+        """For each example those of all that are not of its group, of Y + shift, from scratch."""
+        names, codes = np.unique(groups, return_inverse=True)
+        step = max(_NUMBERS // max(len(Y), 1), 1)
+        parts = [
+            _moments(Y, weights * (codes != np.arange(begin, end)[:, None]), shift)
+            for begin in range(0, len(names), step)
+            for end in [min(begin + step, len(names))]
+        ]
+        mean, scale = (np.concatenate(one)[codes] for one in zip(*parts, strict=True))
+        return cls(mean, scale)
+
+
+def _moments(Y: Array, W: Array, shift: Any = 0.0) -> tuple[Array, Array]:
+    """Mean and standard deviation (g, M) of Y + shift, (n, M), under each row of weights W (g, n).
+
+    A spread that is rounding alone counts as one, as in scikit-learn; nothing has the mean zero.
+    """
+    total = W.sum(axis=1, keepdims=True)
+    shares = np.divide(W, total, out=np.zeros(W.shape), where=total > 0)
+    mean = shares @ Y
+    scale = np.empty_like(mean)
+    for c, y in enumerate(Y.T):
+        # The mean of what is left corrects the rounding of a sum of values far from zero.
+        mean[:, c] += np.einsum("ij,ij->i", shares, y - mean[:, c, None]) * (total[:, 0] > 0)
+        apart = y - mean[:, c, None]
+        scale[:, c] = np.sqrt(np.einsum("ij,ij,ij->i", shares, apart, apart))
+    mean += shift * (total > 0)
+    rounding = 8 * np.finfo(float).eps * abs(mean)
+    return mean, np.where(scale > np.maximum(rounding, _LEAST_SPREAD), scale, 1.0)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Targets(Frozen):
@@ -22,11 +78,17 @@ class Targets(Frozen):
 
     What is solved for is the basis (n, M + r): a column for each name, then r others. Its columns
     do not change when a class comes or goes, nor with what the mix says.
+
+    units : what T is counted in if it is normalised. The basis then is [Y - shift, 1], for values
+        Y (n, M), examples of `weights` (n,), and a shift (M,) that seldom changes.
     """
 
     names: Array
     basis: Array
     mix: Array
+    units: Units | None = None
+    shift: Array | None = None
+    weights: Array | None = None
 
     @property
     def T(self) -> Array:
@@ -38,6 +100,10 @@ class Targets(Frozen):
 
         A name that is new had no example before: its column was zero.
         """
+        if self.shift is not None and (
+            earlier.shift is None or (self.shift != earlier.shift).any()
+        ):
+            return H[:0]
         if np.array_equal(self.names, earlier.names):
             return H
         M, others = len(self.names), H[:, len(earlier.names) :]
@@ -47,6 +113,24 @@ class Targets(Frozen):
         known[known] = earlier.names[at[known]] == self.names[known]
         carried[:, :M][:, known] = H[:, at[known]]
         return carried
+
+    def rest(self, groups: Array | None = None) -> Units | None:
+        """For each example the units of all that are not of its group, (n, M)."""
+        if self.shift is None or self.weights is None:
+            return None
+        groups = np.arange(len(self.basis)) if groups is None else groups
+        Y = self.basis[:, : len(self.names)]
+        return Units.of_others(Y, self.weights, groups, self.shift)
+
+    def mixed(self, B: Array, units: Units) -> Array:
+        """Columns B (n, M + 1) of the basis, or solved for it, as those of T in such units."""
+        M = len(self.names)
+        return np.asarray((B[:, :M] - (units.mean - self.shift) * B[:, M:]) / units.scale)
+
+    @property
+    def square(self) -> float:
+        """The square of the units, in the mean of all columns."""
+        return 1.0 if self.units is None else float((self.units.scale**2).mean())
 
 
 Coding = Callable[[Examples], Targets]
@@ -72,5 +156,31 @@ def one_vs_all(examples: Examples) -> Targets:
 
 def real_values(examples: Examples) -> Targets:
     """The values themselves, (n,) or (n, M)."""
-    basis = examples.labels.reshape(len(examples), -1).astype(float)
-    return Targets(np.arange(basis.shape[1]), basis, np.eye(basis.shape[1]))
+    Y = _columns(examples)
+    return Targets(np.arange(Y.shape[1]), Y, np.eye(Y.shape[1]))
+
+
+def normalised_values(examples: Examples) -> Targets:
+    """The values, (n,) or (n, M), less their mean, over their standard deviation, by columns.
+
+    Mean and deviation follow every edit; what is solved for does not change with them. It is
+    counted from the mean too, as rounding of values far from zero would be felt, but from one on a
+    grid as coarse as the spread, which most edits leave alone.
+
+    >>> normalised_values(Examples.of(np.zeros((2, 1)), np.array([99.0, 101.0]))).T
+    array([[-1.],
+           [ 1.]])
+    """
+    Y, weights = _columns(examples), examples.weights
+    units, M = Units.of(Y, weights), Y.shape[1]
+    grid = 2.0 ** np.ceil(np.log2(units.scale))
+    shift = grid * np.round(units.mean / grid)
+    basis = np.column_stack([Y - shift, np.ones(len(Y))])
+    mix = np.vstack([np.eye(M), shift - units.mean]) / units.scale
+    return Targets(np.arange(M), basis, mix, units, shift, weights)
+
+
+def _columns(examples: Examples) -> Array:
+    """The values as columns, (n, M); there may be no examples."""
+    values = examples.labels.astype(float)
+    return values[:, None] if values.ndim == 1 else values

@@ -13,7 +13,7 @@ of the bordered matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
@@ -22,12 +22,13 @@ import numpy.typing as npt
 
 from knowmore.examples import Examples
 from knowmore.kernels import cross
-from knowmore.models.gp import GP
+from knowmore.models.gp import GP, in_squares
 from knowmore.models.loo import Verdicts, inverse_block
 from knowmore.models.lssvm import LSSVM
 from knowmore.models.model import Model
 from knowmore.models.nplusone import NPlusOne
 from knowmore.models.oneshot_model import OneShot
+from knowmore.models.targets import Units
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +45,7 @@ def left_out(model: Model, examples: Examples, groups: Array | None) -> Verdicts
     known = model.verdicts(None if groups is None else groups[counts])
     new = of_weightless(model, examples.X[~counts], apart)
     n = len(examples)
-    whole = Verdicts(np.empty((n, known.scores.shape[1])), np.empty(n), np.empty(n, dtype=bool))
+    whole = Verdicts(*(np.empty((n, *part.shape[1:]), dtype=part.dtype) for part in known))
     for rows, part in ((counts, known), (~counts, new)):
         for values, some in zip(whole, part, strict=True):
             values[rows] = some
@@ -56,10 +57,13 @@ def of_weightless(model: Model, X: Array, groups: tuple[Array, Array] | None = N
 
     groups : those of the rows, (m,), and of the examples, (n,), which leave their own rows alone
     """
-    view = _view(model, X)
+    view, units = _view(model, X), model.targets.units
     mean, variance, near = view.mean.copy(), view.variance.copy(), view.k != 0
+    if units is not None:
+        units = Units(*(np.tile(each, (len(X), 1)) for each in (units.mean, units.scale)))
     if groups is not None:
         theirs, ours = groups
+        rest = model.targets.rest(ours)
         for name in np.intersect1d(theirs, ours):
             g, rows = np.flatnonzero(ours == name), np.flatnonzero(theirs == name)
             Q = view.W[np.ix_(g, rows)]
@@ -67,7 +71,11 @@ def of_weightless(model: Model, X: Array, groups: tuple[Array, Array] | None = N
             mean[rows] -= taken.T @ view.A[g]
             variance[rows] += np.einsum("ij,ij->j", Q, taken)
             near[np.ix_(g, rows)] = False
-    return Verdicts(mean, variance, ~near.any(axis=0))
+            if units is not None and rest is not None:
+                units.mean[rows], units.scale[rows] = rest.mean[g[0]], rest.scale[g[0]]
+    if units is not None:
+        mean = units.mean + units.scale * model.targets.mixed(mean, units)
+    return Verdicts(mean, in_squares(variance, units), ~near.any(axis=0))
 
 
 @final
@@ -76,7 +84,8 @@ class _View:
     """What a model has to say of m rows, and what it says it by.
 
     mean (m, M), variance (m,), W = P k_x (n, m), A (n, M), and P_gg as a function of g. k has the
-    kernel values of the rows and all that is held, the n examples first.
+    kernel values of the rows and all that is held, the n examples first. Where targets have units,
+    which are other ones without a group, mean and A are of the basis that they are mixed from.
     """
 
     mean: Array
@@ -89,6 +98,9 @@ class _View:
 
 def _view(model: Model, X: Array) -> _View:
     match model:
+        case GP() if model.targets.units is not None:
+            view = _of_machine(LSSVM(model, bias=False), X, model.mean(X))
+            return replace(view, mean=view.k.T @ model.solved, A=model.solved)
         case GP():
             return _of_machine(LSSVM(model, bias=False), X, model.mean(X))
         case LSSVM():

@@ -11,12 +11,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from tolerance import assert_solves
+from tolerance import assert_rounded, assert_solves
 
 from knowmore import (
     GPClassifier,
@@ -223,14 +223,34 @@ def test_what_weighs_nothing_stays_through_tuning_and_merging():
     assert clf.predict(X[:2]).tolist() == ["0", "0"]
 
 
-def test_the_regressor_is_scikit_learn_s_posterior():
+@pytest.mark.parametrize("normalize_y", [True, False])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_the_regressor_is_scikit_learn_s_posterior(columns, normalize_y):
     rng = np.random.default_rng(0)
-    targets = rng.normal(size=(len(X), 2))
-    ours = GPRegressor(RBF(1.0), noise=0.1).fit(X, targets)
-    theirs = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None).fit(X, targets)
-    mean, std = theirs.predict(X + 0.1, return_std=True)
+    targets = 5 + rng.normal(size=(len(X), 2)) * [1.0, 30.0]
+    targets = targets if columns == 2 else targets[:, 1]
+    # Of an observation: scikit-learn's standard deviation has the noise of a WhiteKernel in it.
+    noisy = RBF(1.0) + WhiteKernel(0.1)
+    ours = GPRegressor(RBF(1.0), noise=0.1, normalize_y=normalize_y).fit(X, targets)
+    theirs = GaussianProcessRegressor(noisy, alpha=0, optimizer=None, normalize_y=normalize_y)
+    theirs.fit(X, targets)
     K, k = RBF(1.0)(X) + 0.1 * np.eye(len(X)), RBF(1.0)(X, X + 0.1)
-    assert_solves(ours.predict(X + 0.1), mean, K, targets, left=k)
-    # scikit-learn's variance is that of the function, ours that of an observation.
-    latent = ours.predict_variance(X + 0.1) - 0.1
-    assert_solves(np.diag(latent), np.diag(std[:, 0] ** 2), K, k, left=k)
+    T = np.reshape(targets, (len(X), -1))
+    for asked in {}, {"return_std": True}, {"return_cov": True}:
+        got, want = ours.predict(X + 0.1, **asked), theirs.predict(X + 0.1, **asked)
+        got, want = (one if asked else (one, one) for one in (got, want))
+        for one, other in zip(got, want, strict=True):
+            assert one.shape == other.shape
+        mean, other = (np.reshape(one[0], (len(X), -1)) for one in (got, want))
+        assert_solves(mean, other, K, T, left=k)
+        units = T.std(axis=0) if normalize_y else np.ones(columns)
+        square = units**2 if columns == 2 else units[0] ** 2
+        if "return_std" in asked:
+            np.testing.assert_array_equal(got[1], np.sqrt(ours.predict_variance(X + 0.1)))
+        if "return_cov" in asked:
+            mine, other = (np.reshape(one[1] / square, (len(X), -1)) for one in (got, want))
+            assert_solves(mine, other, K, np.repeat(k, columns, axis=1), left=k)
+            diagonal = np.einsum("ii...->i...", got[1])
+            np.testing.assert_array_equal(diagonal, ours.predict_variance(X + 0.1))
+    likelihood, cond = theirs.log_marginal_likelihood(), np.linalg.cond(K)
+    assert_rounded(ours.log_marginal_likelihood(), likelihood, 100 * cond, abs(likelihood))

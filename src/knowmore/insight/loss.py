@@ -1,0 +1,47 @@
+"""How wrong the others are about each example: what parameters may not make worse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.models import GP, LSSVM
+
+Array = npt.NDArray[Any]
+
+
+def left_out_loss(T: Array, error: Array, *, classes: bool) -> float:
+    """Of targets T (n, M) and errors (n, M), T less the leave-one-out means: the mean loss.
+
+    Classes: the share of examples whose own class has not the largest score. Scores that differ
+    by rounding alone are no opinion, and so not right: where an example has no neighbours T - mu is
+    T up to rounding. Values: the mean square.
+
+    >>> T, mu = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[0.3, 0.1], [0.2, -0.2]])
+    >>> left_out_loss(T, T - mu, classes=True), left_out_loss(T, T - T, classes=True)
+    (0.5, 0.0)
+    >>> left_out_loss(T, T * (1 - 1e-16), classes=True)
+    1.0
+    """
+    if not classes:
+        return float(np.einsum("ij,ij->", error, error)) / error.size
+    n, M = T.shape
+    if M == 1:
+        return 0.0
+    rows, own = np.arange(n), T.argmax(axis=1)
+    mean = T - error
+    others = mean.copy()
+    others[rows, own] = -np.inf
+    rounding = 8 * np.finfo(float).eps * (abs(T) + abs(error)).max(axis=1)
+    return float(np.mean(mean[rows, own] - others.max(axis=1) <= rounding))
+
+
+def model_loss(model: GP | LSSVM, groups: Array | None, *, classes: bool) -> float:
+    """The loss of a model by its own leave-one-out; of values in units of their spread."""
+    scores, _ = model.leave_one_out(groups)
+    T, units = model.targets.T, model.targets.units
+    if units is not None:
+        scores = (scores - units.mean) / units.scale
+    return left_out_loss(T, T - scores, classes=classes)
