@@ -90,7 +90,7 @@ def unfitted():
     """Each public estimator by name, with every kernel where it has one."""
     for name in knowmore.__all__:
         kind = getattr(knowmore, name)
-        if not issubclass(kind, BaseEstimator):
+        if not (isinstance(kind, type) and issubclass(kind, BaseEstimator)):
             continue
         if not issubclass(kind, LivingEstimator):
             yield (

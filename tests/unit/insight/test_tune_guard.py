@@ -204,7 +204,7 @@ def test_what_has_no_matrix_with_all_examples_is_not_taken():
         (DotProduct(1.0) * RBF(1.0), False, False),
         (lambda X, Y: X @ Y.T, True, True),
     ],
-    ids=repr,
+    ids=lambda each: getattr(each, "__name__", None) or repr(each),
 )
 def test_a_kernel_has_what_its_own_terms_and_factors_are(kernel, amplitude, offset):
     assert has_amplitude(kernel) == amplitude

@@ -142,7 +142,7 @@ KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: getattr(k, "__name__", str(k)))
 def test_block_corner_and_diagonal_have_the_same_values(kernel):
     # Rows that are there twice, and rows that are next to each other.
     rows = np.vstack([X, X[:5], X[:5] * (1 + 1e-15), np.zeros((2, 3))])
