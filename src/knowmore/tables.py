@@ -8,8 +8,6 @@ names them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,15 +42,9 @@ def in_step(**columns: Any) -> None:
         _agree(*named[0], name, index)
 
 
-@contextmanager
-def from_index(unasked: bool) -> Iterator[None]:
-    """Where ids come from an index `unasked`, say so of those that are held already."""
-    try:
-        yield
-    except RepeatedId as error:
-        if not unasked:
-            raise
-        raise RepeatedId(f"{error} These ids are the index of the table: {_NUMBERED}") from error
+def of_index(error: RepeatedId) -> RepeatedId:
+    """What to say of ids that are held already and came from an index, unasked."""
+    return RepeatedId(f"{error} These ids are the index of the table: {_NUMBERED}")
 
 
 def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 
 from knowmore.arguments import choice
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, NoExamples, NotFitted
+from knowmore.errors import InvalidInput, NoExamples, NotFitted, RepeatedId
 from knowmore.estimators.checks import dense, group_names, sample_weights
 from knowmore.estimators.shell import (
     beginning,
@@ -27,7 +27,7 @@ from knowmore.kernels import AnyKernel, difference, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
 from knowmore.models.weightless import left_out
-from knowmore.tables import by_name, from_index, in_order, labels_by_id, masked, names_of
+from knowmore.tables import by_name, in_order, labels_by_id, masked, names_of, of_index
 
 Array = npt.NDArray[Any]
 
@@ -119,8 +119,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         X = self._inputs(X, reset=False)
         labels = self._labels(y, len(X), self._state.examples.labels)
         weights = sample_weights(sample_weight, len(X))
-        with from_index(unasked=ids is None):
+        try:
             return self._apply(Add(X, labels, names, weights))
+        except RepeatedId as error:
+            if ids is not None:
+                raise
+            raise of_index(error) from error
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 
-from knowmore.errors import InvalidType
+from knowmore.errors import InvalidType, RepeatedId
 from knowmore.estimators.living import LivingEstimator
 from knowmore.models import LeftOut
-from knowmore.tables import by_name, from_index, names_of
+from knowmore.tables import by_name, names_of, of_index
 
 Array = npt.NDArray[Any]
 
@@ -74,8 +74,13 @@ class LivingPipeline:
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,); the index of X is theirs by default."""
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
-        with from_index(unasked=ids is None):
-            return np.asarray(self.estimator.add(self._transformed(X), y, names, sample_weight))
+        try:
+            new: Array = self.estimator.add(self._transformed(X), y, names, sample_weight)
+            return new
+        except RepeatedId as error:
+            if ids is not None:
+                raise
+            raise of_index(error) from error
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly: ids, or a Boolean mask in the order of `ids_`."""
