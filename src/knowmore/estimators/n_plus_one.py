@@ -17,7 +17,7 @@ from knowmore.estimators.checks import class_labels, inputs
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
 from knowmore.estimators.living import LivingEstimator
-from knowmore.estimators.shell import same_features, unchanged_on_error
+from knowmore.estimators.shell import same_features
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel, beneath, on
@@ -121,9 +121,11 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
 
         ids and sample_weight are as in `LSSVMClassifier`.
         """
-        with unchanged_on_error(self):
-            self.source_ = _snapshot(self.source)
-            return super().fit(X, y, ids, sample_weight)
+        return super().fit(X, y, ids, sample_weight)
+
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+        self.source_ = _snapshot(self.source)
+        super()._learn(X, y, ids, sample_weight)
 
     def merge(self, other: Self) -> Self:
         """Learn all examples of another estimator of the same kind, settings and source.
@@ -242,10 +244,12 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
             f"exactly one more. {remedy} Nothing was changed."
         )
 
-    def _own_kernel(self, X: Array) -> AnyKernel:
+    def _features(self, X: Array) -> Array:
         """The kernel sees the features, not the scores behind them."""
-        width = X.shape[1] - len(self._known)
-        return on(slice(0, width), super()._own_kernel(X[:, :width]))
+        return X[:, : X.shape[1] - len(self._known)]
+
+    def _seeing(self, kernel: AnyKernel, X: Array) -> AnyKernel:
+        return on(slice(0, X.shape[1] - len(self._known)), kernel)
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> NPlusOne:
         choice("optimiser", self.optimiser, _OPTIMISERS)

@@ -272,10 +272,8 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         """
 
         def changed(state: Any) -> Any:
-            supports = change(state.model)
-            current = state.model.examples is state.examples
-            model = state.model if current else state.model.follow(state.examples)
-            return state._replace(model=model.holding(supports))
+            state = state.followed()
+            return state._replace(model=state.model.holding(change(state.model)))
 
         exchange(self, "_state", changed)
         return self

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple, final
 
@@ -19,6 +18,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
 
 from knowmore.arguments import choice
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.insight.answers import Answer, read_only
 from knowmore.insight.asking import asked, inputs, of_classes, unseen

@@ -9,7 +9,7 @@ from knowmore.kernels.histograms import (
     ExponentialIntersection,
     HistogramIntersection,
 )
-from knowmore.kernels.median import median_rbf
+from knowmore.kernels.median import enough, median_rbf
 from knowmore.kernels.task import Task
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "corner",
     "cross",
     "diagonal",
+    "enough",
     "is_positive",
     "median_rbf",
     "on",

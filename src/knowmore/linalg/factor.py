@@ -57,6 +57,14 @@ class Factor(Protocol):
         """Is it cheaper to cut A off before the first of `rows` and append what is left of it?"""
         ...
 
+    def prepare(self) -> None:
+        """Load what `delete` needs, so that it cannot fail for that."""
+        ...
+
+    def room(self, kept: int, size: int, deleted: int) -> int:
+        """Bytes for a change to `size` rows, the first `kept` as they are, that deletes some."""
+        ...
+
     def forward(self, B: Array, head: Array | None = None) -> Array:
         """The first half of a solve, F(B) (n, m): what an append merely extends.
 

@@ -20,13 +20,13 @@ the inverse watches its residual and inverts afresh (`refresh`) when a bound is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.cholesky import Cholesky
 from knowmore.linalg.factor import Update
@@ -110,6 +110,13 @@ class Inverse:
     def regrows(self, rows: Array) -> bool:
         """Never: what is left of A is stored and can be inverted as it is."""
         return False
+
+    def prepare(self) -> None:
+        """There is nothing to load."""
+
+    def room(self, kept: int, size: int, deleted: int) -> int:
+        """For A and P, the copies that they are cut from, and a factor to invert A by."""
+        return 8 * max(size + deleted, self.size) ** 2 * self.dtype.itemsize
 
     def change(self, rows: Array, new: Array) -> Inverse:
         """The inverse of A with `rows` and these columns replaced by `new` (k, n)."""

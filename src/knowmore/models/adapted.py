@@ -17,12 +17,12 @@ Caputo 2009) follows one prior of several, MultiKT (Tommasi, Orabona and Caputo 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.linalg import Border, Cholesky
 from knowmore.linalg.threads import threads_for
 from knowmore.models.hinges import Hinges, interior

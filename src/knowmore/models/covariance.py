@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
@@ -53,6 +53,28 @@ class Covariance:
         begin = cls(kernel, noise, nothing, empty.with_update("auto"), weighting or Weighting())
         batch = begin.follow(examples)
         return replace(batch, factor=batch.factor.with_update(empty.update))
+
+    def under(self, kernel: AnyKernel, examples: Examples) -> Covariance:
+        """The covariance of `examples` by another kernel, factorised from scratch."""
+        empty = self.factor.with_update("auto").delete(np.arange(self.factor.size))
+        empty = empty.with_update(self.factor.update)
+        return Covariance.of(kernel, self.noise, examples, empty, self.weighting)
+
+    def prepare(self, examples: Examples) -> None:
+        """Load what it takes to follow these examples."""
+        deleted, _ = examples.since(self.examples)
+        if len(deleted):
+            self.factor.prepare()
+
+    def room(self, examples: Examples, *, anew: bool = False) -> int:
+        """How many bytes it takes to follow these examples, roughly and rather more than less."""
+        deleted, appended = examples.since(self.examples)
+        n = len(examples)
+        kept = int(deleted[0]) if len(deleted) else n - appended
+        kept = 0 if anew or self.weighting.classes is not None else min(kept, n - appended)
+        # A kernel's block of values, and a few that it is computed from.
+        block = 5 * min(n - kept, self.factor.block) * n + 4 * examples.X.size
+        return self.factor.room(kept, n, len(deleted)) + 8 * block
 
     @property
     def X(self) -> Array:

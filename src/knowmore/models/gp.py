@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from math import log, pi
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
@@ -71,6 +72,12 @@ class GP:
             covariance = self.covariance.follow(examples)
         known = self.__dict__.get("half", self.head)[: self._unchanged(covariance)]
         return GP(covariance, self.coding, targets, targets.carry(self.targets, known))
+
+    def under(self, kernel: AnyKernel, examples: Examples) -> GP:
+        """The batch fit of `examples` with another kernel."""
+        targets = self.coding(examples)
+        covariance = self.covariance.under(kernel, examples)
+        return GP(covariance, self.coding, targets, targets.basis[:0])
 
     def _unchanged(self, covariance: Covariance) -> int:
         """How many leading rows have the same example, label and weight there."""

@@ -9,12 +9,12 @@ Caputo's supplement):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
@@ -87,6 +87,10 @@ class LSSVM:
     def follow(self, examples: Examples) -> LSSVM:
         """The batch fit of `examples`, by the smallest update that leads there."""
         return LSSVM(self.gp.follow(examples), self.bias)
+
+    def under(self, kernel: AnyKernel, examples: Examples) -> LSSVM:
+        """The batch fit of `examples` with another kernel."""
+        return LSSVM(self.gp.under(kernel, examples), self.bias)
 
     @cached_property
     def border(self) -> Border | None:

@@ -13,12 +13,12 @@ model needs nothing else of that classifier; its kernel sees the other columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
@@ -111,6 +111,10 @@ class NPlusOne:
     def follow(self, examples: Examples) -> NPlusOne:
         """The batch fit of `examples`, by the smallest update that leads there."""
         return replace(self, plain=self.plain.follow(examples))
+
+    def under(self, kernel: AnyKernel, examples: Examples) -> NPlusOne:
+        """The batch fit of `examples` with another kernel."""
+        return replace(self, plain=self.plain.under(kernel, examples))
 
     @cached_property
     def hinges(self) -> Hinges:

@@ -71,5 +71,6 @@ def one_vs_all(examples: Examples) -> Targets:
 
 def real_values(examples: Examples) -> Targets:
     """The values themselves, (n,) or (n, M)."""
-    basis = examples.labels.reshape(len(examples), -1).astype(float)
+    labels = examples.labels
+    basis = (labels[:, None] if labels.ndim == 1 else labels).astype(float)
     return Targets(np.arange(basis.shape[1]), basis, np.eye(basis.shape[1]))
