@@ -72,6 +72,16 @@ class Cholesky:
     # -- growing -----------------------------------------------------------------------------
 
     @property
+    def stable(self) -> bool:
+        """Yes: both halves of a solve are backward stable."""
+        return True
+
+    @property
+    def bears(self) -> float:
+        """One: until nothing of A is left but rounding."""
+        return 1.0
+
+    @property
     def block(self) -> int:
         """Wide enough for products at full speed, narrow enough that it is small beside L."""
         return 512

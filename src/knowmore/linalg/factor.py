@@ -34,6 +34,16 @@ class Factor(Protocol):
         ...
 
     @property
+    def stable(self) -> bool:
+        """Does a solve A x = b leave a residual of rounding of |A| |x|? If not, of cond(A) |b|."""
+        ...
+
+    @property
+    def bears(self) -> float:
+        """How large eps cond(A) may be, about, before `append` refuses."""
+        ...
+
+    @property
     def block(self) -> int:
         """How many rows are best appended at a time."""
         ...

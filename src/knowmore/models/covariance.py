@@ -26,6 +26,8 @@ Array = npt.NDArray[Any]
 
 # Numbers in a block of kernel values that a question works on at a time.
 _NUMBERS = 2**23
+# Vectors that the residual of the factor is measured on.
+_PROBES = 4
 
 
 @final
@@ -152,9 +154,10 @@ class Covariance:
             text += (
                 " Either (a) its own variance is not positive: look at the kernel's value there;"
             )
+        factor = "" if self.factor.stable else ", or use solver='cholesky', which bears more"
         return NotPositiveDefinite(
-            f"{text} or (b) noise={self.noise:g} is too small for so smooth a kernel: raise it; "
-            f"or (c) the kernel {self.kernel!r} is not positive definite. Nothing was changed.",
+            f"{text} or (b) noise={self.noise:g} is too small for so smooth a kernel: raise it"
+            f"{factor}; or (c) the kernel {self.kernel!r} is not positive definite. Nothing was changed.",
             row,
         )
 
@@ -175,14 +178,16 @@ class Covariance:
         """Is a factorisation of these examples, of kappa(x, x) at most `peak`, sure to succeed?
 
         Rounding perturbs K~ by at most about n^2 eps max K~_ii (Higham, Accuracy and Stability,
-        theorem 10.7); noise above that keeps a positive kernel's matrix positive definite.
+        theorem 10.7); noise above that keeps a positive kernel's matrix positive definite. In other
+        words, eps times n times the condition, which is at most n (peak + noise) / noise.
         """
         if not is_positive(self.kernel):
             return False
         weights = self.weighting(examples)
         least, most = self.noise / weights.max(initial=1), self.noise / weights.min(initial=1)
         eps = float(np.finfo(self.factor.dtype).eps)
-        return bool(least > 4 * len(examples) ** 2 * eps * (peak + most))
+        worst = len(examples) ** 2 * (peak + most) / least if least else np.inf
+        return bool(4 * eps * worst < self.factor.bears)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -224,16 +229,22 @@ class Covariance:
             begin = rows.stop
 
     def residual(self, A: Array, T: Array) -> float:
-        """How far A (n, M) is from K~^-1 T.
+        """How far A (n, M) is from K~^-1 T, and the factor from that of K~, whichever is further.
 
         The backward error |T - K~A| / (|K~| |A| + |T|), Frobenius norms: the smallest relative
-        change of K~ and T for which A is exact (Rigal and Gaches). The kernel is evaluated anew,
-        so this takes about as long as a prediction for all examples.
+        change of K~ and T for which A is exact (Rigal and Gaches). For the factor, the same of what
+        it solves for a few random vectors z; of an explicit inverse P it is |z - K~Pz| / |z|, for a
+        wrong P is large and so hides in |P z|. The kernel is evaluated anew, so this takes about as
+        long as a prediction for all examples.
         """
-        R, square = np.empty_like(T), 0.0
+        signs = np.random.default_rng(len(T)).integers(0, 2, (len(T), _PROBES))
+        Z = 2.0 * signs - 1
+        X = self.factor.solve(Z).astype(float)
+        R, square = np.hstack([T, Z]), 0.0
         for rows, K in self.matrix_rows():
-            R[rows] = T[rows] - K @ A
+            R[rows] -= K @ np.hstack([A, X])
             square += float(np.einsum("ij,ij->", K, K))
-        norm = np.linalg.norm
-        scale = float(np.sqrt(square) * norm(A) + norm(T))
-        return float(norm(R)) / scale if scale else 0.0
+        norm, K_norm, M = np.linalg.norm, float(np.sqrt(square)), T.shape[1]
+        scales = K_norm * norm(A) + norm(T), K_norm * norm(X) * self.factor.stable + norm(Z)
+        errors = norm(R[:, :M]), norm(R[:, M:])
+        return max(float(e / s) if s else 0.0 for e, s in zip(errors, scales, strict=True))
