@@ -77,7 +77,8 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
     source : a fitted classifier of N classes with `decision_function`, or `Scores`
         What it is at the time of `fit` counts: a copy is kept as `source_`. To survive `clone`, as
         in a grid search, it needs scikit-learn's `FrozenEstimator` around it.
-    kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C of that, without a source
+    kernel, C, bias : as in `LSSVMClassifier`, None and its width too; "loo" is the best C of that,
+        without a source
     positive : whether a known class can only be added to the mixture: beta >= 0
     optimiser : "interior", exact; or "subgradient", 2000 steps as in the paper
     solver, update, dtype : as in `GPClassifier`

@@ -38,7 +38,7 @@ class Room:
 
     def grown(self, size: int) -> Room:
         """Room of at least `size` bytes, to which this one belongs. Raises MemoryError."""
-        more = size // _STEP * _STEP - self.size
+        more = -(-size // _STEP) * _STEP - self.size if size > _STEP else 0
         return Room((*self._blocks, np.empty(more, np.uint8))) if more > 0 else self
 
     def give_back(self) -> None:

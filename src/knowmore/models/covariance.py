@@ -157,7 +157,8 @@ class Covariance:
         factor = "" if self.factor.stable else ", or use solver='cholesky', which bears more"
         return NotPositiveDefinite(
             f"{text} or (b) noise={self.noise:g} is too small for so smooth a kernel: raise it"
-            f"{factor}; or (c) the kernel {self.kernel!r} is not positive definite. Nothing was changed.",
+            f"{factor}; or (c) the kernel {self.kernel!r} is not positive definite. "
+            f"Nothing was changed.",
             row,
         )
 
