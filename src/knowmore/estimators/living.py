@@ -79,10 +79,9 @@ class _State(NamedTuple):
 
     def with_room(self) -> _State:
         """The same, sure to have what it takes to follow: compiled code and memory."""
-        covariance = self.model.covariance
-        covariance.prepare(self.examples)
-        bytes_ = covariance.room(self.examples, anew=not self._has_its_kernel)
-        return self._replace(room=self.room.grown(bytes_))
+        anew = not self._has_its_kernel
+        size = self.model.covariance.prepare(self.examples, anew=anew)
+        return self._replace(room=self.room.grown(size))
 
 
 class LivingEstimator(BaseEstimator, ABC, Generic[M]):

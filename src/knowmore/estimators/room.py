@@ -15,7 +15,7 @@ class Room:
     """Memory for work that is put off until a question is asked, given back when it begins.
 
     A question must not fail for what an edit has taken on: what is missing is told by the edit. The
-    memory is not touched, so that it costs nothing but the promise.
+    memory is not touched, so that it costs nothing but the promise. `size` is in bytes.
 
     >>> room = Room().grown(10_000_000)
     >>> room.size >= 10_000_000 and room.grown(20_000_000).size >= 20_000_000
@@ -27,14 +27,10 @@ class Room:
 
     def __init__(self, blocks: tuple[np.ndarray, ...] = ()) -> None:
         self._blocks = blocks
+        self.size = sum(block.nbytes for block in blocks)
 
     def __reduce__(self) -> tuple[type[Room], tuple[()]]:
         return Room, ()
-
-    @property
-    def size(self) -> int:
-        """How many bytes it has."""
-        return sum(block.nbytes for block in self._blocks)
 
     def grown(self, size: int) -> Room:
         """Room of at least `size` bytes, to which this one belongs. Raises MemoryError."""
@@ -43,4 +39,4 @@ class Room:
 
     def give_back(self) -> None:
         """Let others have it."""
-        self._blocks = ()
+        self._blocks, self.size = (), 0

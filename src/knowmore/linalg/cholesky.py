@@ -156,8 +156,9 @@ class Cholesky:
 
     def room(self, kept: int, size: int, deleted: int) -> int:
         """For the panels from the first that changes on, and what is worked with beside them."""
-        panels = range(kept // PANEL, -(-size // PANEL))
-        new = sum(PANEL * PANEL * (p + 1) for p in panels)
+        first, last = kept // PANEL, -(-size // PANEL)
+        # Panel p has p + 1 squares.
+        new = PANEL**2 * (last * (last + 1) - first * (first + 1)) // 2
         work = size * (3 * min(size - kept, self.block) + 3 * deleted)
         return (new + work) * self.dtype.itemsize
 

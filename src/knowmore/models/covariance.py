@@ -62,15 +62,14 @@ class Covariance:
         empty = empty.with_update(self.factor.update)
         return Covariance.of(kernel, self.noise, examples, empty, self.weighting)
 
-    def prepare(self, examples: Examples) -> None:
-        """Load what it takes to follow these examples."""
-        deleted, _ = examples.since(self.examples)
+    def prepare(self, examples: Examples, *, anew: bool = False) -> int:
+        """Load what it takes to follow these examples, and return how many bytes it will take.
+
+        Roughly, and rather more than less.
+        """
+        deleted, appended = examples.since(self.examples)
         if len(deleted):
             self.factor.prepare()
-
-    def room(self, examples: Examples, *, anew: bool = False) -> int:
-        """How many bytes it takes to follow these examples, roughly and rather more than less."""
-        deleted, appended = examples.since(self.examples)
         n = len(examples)
         kept = int(deleted[0]) if len(deleted) else n - appended
         kept = 0 if anew or self.weighting.classes is not None else min(kept, n - appended)
