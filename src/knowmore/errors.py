@@ -54,6 +54,10 @@ class NotPositiveDefinite(KnowmoreError, np.linalg.LinAlgError):
         self.row = row
 
 
+class NotEnoughMemory(KnowmoreError, MemoryError):
+    """An edit or a question that there is no memory for."""
+
+
 class MissingExtra(KnowmoreError, ImportError):
     """An optional part of knowmore whose libraries are not installed."""
 

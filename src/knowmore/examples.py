@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from threading import Lock
 from typing import Any, assert_never, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property, moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, RepeatedId, UnknownId
 from knowmore.growing import Rows
@@ -25,16 +24,15 @@ class _Serials:
 
     def __init__(self) -> None:
         self.next = 0
-        self.lock = Lock()
 
     def take(self, k: int) -> Array:
-        with self.lock:
-            self.next += k
-            return np.arange(self.next - k, self.next)
+        with moment:
+            end = self.next = self.next + k
+        return np.arange(end - k, end)
 
     def pass_over(self, serial: int) -> None:
         """Numbers that come from another process must not be given out again in this one."""
-        with self.lock:
+        with moment:
             self.next = max(self.next, serial + 1)
 
 
@@ -50,18 +48,17 @@ class _Index:
 
     def __init__(self, serials: dict[Id, int]) -> None:
         self.serials = serials
-        self.lock = Lock()
 
     @classmethod
     def of(cls, ids: Rows, serials: Rows) -> _Index:
         return cls(dict(zip(ids.view.tolist(), serials.view.tolist(), strict=True)))
 
     def extended(self, new: dict[Id, int]) -> _Index:
-        with self.lock:
+        with moment:
             if self.serials.keys().isdisjoint(new):
                 self.serials.update(new)
                 return self
-            return _Index(self.serials | new)
+        return _Index(self.serials | new)
 
 
 @final

@@ -7,10 +7,11 @@ handed out by a model is what the model computes with, so writing to it would ch
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import numpy as np
+
+from knowmore.concurrency import cached_property
 
 T = TypeVar("T")
 

@@ -7,22 +7,30 @@ can see. A value that is not the newest copies before it writes: no value ever c
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import moment
+
 Array = npt.NDArray[Any]
 
 
 class _Buffer:
-    """Rows written so far, and room for more. Written only behind `filled`, under the lock."""
+    """Rows taken so far, and room for more. Who moves `filled` on writes the rows in between."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
         self.filled = len(array)
-        self.lock = Lock()
+
+    def claim(self, begin: int, end: int) -> bool:
+        """Are rows [begin, end) the caller's to write? Not if another came first."""
+        with moment:
+            free = self.filled == begin and end <= len(self.array)
+            if free:
+                self.filled = end
+            return free
 
 
 @final
@@ -56,27 +64,25 @@ class Rows:
 
     def append(self, rows: Array) -> Rows:
         """These rows and `rows` behind them."""
-        end = self._length + len(rows)
-        dtype = np.result_type(self._buffer.array, rows) if self._length else rows.dtype
-        with self._buffer.lock:
-            buffer = self._buffer
-            newest = buffer.filled == self._length and buffer.array.dtype == dtype
-            if not newest or end > len(buffer.array):
-                room = max(end, self._length + self._length // 2 + 8)
-                array = np.empty((room, *rows.shape[1:]), dtype=dtype)
-                array[: self._length] = buffer.array[: self._length]
-                buffer = _Buffer(array)
-            buffer.array[self._length : end] = rows
+        begin, end = self._length, self._length + len(rows)
+        dtype = np.result_type(self._buffer.array, rows) if begin else rows.dtype
+        buffer = self._buffer
+        if buffer.array.dtype != dtype or not buffer.claim(begin, end):
+            array = np.empty((max(end, begin + begin // 2 + 8), *rows.shape[1:]), dtype=dtype)
+            array[:begin] = buffer.array[:begin]
+            buffer = _Buffer(array)
             buffer.filled = end
-            return Rows._of(buffer)
+        buffer.array[begin:end] = rows
+        return Rows._of(buffer, end)
 
     def keep(self, kept: Array) -> Rows:
         """The rows that the mask or index array `kept` names, in a buffer of their own."""
-        return Rows._of(_Buffer(np.ascontiguousarray(self.view[kept])))
+        array = np.ascontiguousarray(self.view[kept])
+        return Rows._of(_Buffer(array), len(array))
 
     @classmethod
-    def _of(cls, buffer: _Buffer) -> Rows:
+    def _of(cls, buffer: _Buffer, length: int) -> Rows:
         rows = object.__new__(cls)
         rows._buffer = buffer
-        rows._length = buffer.filled
+        rows._length = length
         return rows

@@ -20,12 +20,11 @@ from knowmore.arguments import choice
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import class_labels, inputs, memberships
 from knowmore.estimators.shell import (
-    beginning,
     exchange,
     held,
+    learnt,
     same_features,
     same_kind,
-    unchanged_on_error,
 )
 from knowmore.finite import bounded
 from knowmore.linalg import Eigenspace, Truncation
@@ -84,20 +83,21 @@ class EigenspaceLDA(
 
         y may be soft: (n, C), how far each row belongs to each of the `classes`, one in sum.
         """
-        with unchanged_on_error(self):
-            rule = self._rule()
-            in_step(X=X, y=y)
-            X = inputs(self, X, reset=True)
-            names, Y = memberships(y, len(X), classes, None)
-            self.model_ = Discriminant.of(X, Y, names, rule)
+        learnt(self, lambda double: double._learn(X, y, classes))
         return self
+
+    def _learn(self, X: Any, y: Any, classes: Any) -> None:
+        rule = self._rule()
+        in_step(X=X, y=y)
+        X = inputs(self, X, reset=True)
+        names, Y = memberships(y, len(X), classes, None)
+        self.model_ = Discriminant.of(X, Y, names, rule)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class."""
-        if not hasattr(self, "model_"):
-            with beginning:
-                if not hasattr(self, "model_"):
-                    return self.fit(X, y, classes)
+        while not hasattr(self, "model_"):
+            if learnt(self, lambda double: double.fit(X, y, classes), unless="model_"):
+                return self
         X, Y, names, rule = self._labelled(X, y, classes)
         exchange(self, "model_", lambda model: model.add_rows(X, Y, names, rule))
         return self

@@ -39,7 +39,9 @@ class LSSVMClassifier(LivingClassifier[LSSVM]):
     Parameters
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
-        None is an RBF kernel as wide as the median distance of the first examples, kept from then.
+        None is an RBF kernel as wide as the median distance of the examples. While fewer than 32
+        are held, or all are the same, the width follows them with every edit; then it stays, by
+        all that were given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
     C : the weight of the squared errors, or "loo": that of the best leave-one-out predictions of
         the examples given to `fit`, kept from then; see `C_`
     bias : whether each class has an offset b

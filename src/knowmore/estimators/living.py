@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
@@ -12,18 +14,14 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 
 from knowmore.arguments import choice
+from knowmore.concurrency import moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, NoExamples, NotFitted, RepeatedId
+from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotFitted, RepeatedId
 from knowmore.estimators.checks import dense, group_names, sample_weights
-from knowmore.estimators.shell import (
-    beginning,
-    publishing,
-    same_features,
-    same_kind,
-    unchanged_on_error,
-)
+from knowmore.estimators.room import Room
+from knowmore.estimators.shell import learnt, same_features, same_kind
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, difference, median_rbf
+from knowmore.kernels import AnyKernel, difference, enough, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
 from knowmore.models.weightless import left_out
@@ -37,23 +35,57 @@ _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
 
 class _State(NamedTuple):
-    """A model, the examples as they are now, and the largest kappa(x, x) seen among them.
+    """A model, and what edits have made of it since: see `LivingEstimator._apply`.
 
-    Edits move the examples ahead of the model; the next question lets the model follow in one
-    step. One attribute holds all three, so that an edit is one assignment. The model knows of
-    those examples alone that count: what weighs nothing is held here and nowhere else.
+    examples : as they are now. Edits move them ahead of the model; the next question lets the
+        model follow in one step. The model knows of those alone that count: what weighs nothing is
+        held here and nowhere else.
+    peak : the largest kappa(x, x) seen among them
+    kernel : the kernel that the model of these examples has
+    decided : whether it stays, or goes on following the examples; see `kernels.enough`
+    room : memory for that step, so that it will not be missing then
+
+    One attribute of the estimator holds all of it, so that an edit is one assignment.
     """
 
     model: Any
     examples: Examples
     peak: float
+    kernel: AnyKernel
+    decided: bool
+    room: Room = Room()
+
+    @classmethod
+    def of(cls, model: Any, examples: Examples, *, decided: bool) -> _State:
+        """That of a fresh fit to those of the examples that count."""
+        covariance = model.covariance
+        return cls(model, examples, covariance.peak, covariance.kernel, decided)
+
+    @property
+    def is_current(self) -> bool:
+        """Is the model that of the examples already?"""
+        return self.model.examples is self.examples.counted and self._has_its_kernel
+
+    @property
+    def _has_its_kernel(self) -> bool:
+        return self.model.covariance.kernel is self.kernel
 
     def followed(self) -> _State:
-        """The same with the model up to date."""
-        counted = self.examples.counted
-        if self.model.examples is counted:
+        """The same with the model of the examples as they are now."""
+        if self.is_current:
             return self
-        return self._replace(model=self.model.follow(counted))
+        self.room.give_back()
+        if self._has_its_kernel:
+            model = self.model.follow(self.examples.counted)
+        else:
+            model = self.model.under(self.kernel, self.examples.counted)
+        return self._replace(model=model, room=Room())
+
+    def with_room(self) -> _State:
+        """The same, sure to have what it takes to follow: compiled code and memory."""
+        anew = not self._has_its_kernel
+        size = self.model.covariance.prepare(self.examples.counted, anew=anew)
+        return self._replace(room=self.room.grown(size))
 
 
 class LivingEstimator(BaseEstimator, ABC, Generic[M]):
@@ -90,31 +122,38 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         sample_weight (n,): an example of weight w counts like w examples at the same place. One of
         weight zero is held and says nothing, as if it were not there.
         """
-        with unchanged_on_error(self):
-            names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
-            X = self._inputs(X, reset=True)
-            labels, weights = self._labels(y, len(X), None), sample_weights(sample_weight, len(X))
-            examples = Examples.of(X, labels, names, weights)
-            counted = examples.counted
-            if not len(counted):
-                raise InvalidInput(
-                    "All weights are zero: there is nothing to learn from. Give some example a "
-                    "weight above zero."
-                )
-            self._admit(counted)
-            model = self._batch(self._own_kernel(counted.X), counted, self._empty_factor())
-            self._state = _State(model, examples, model.covariance.peak)
+        learnt(self, lambda double: double._learn(X, y, ids, sample_weight))
         return self
+
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+        names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+        X = self._inputs(X, reset=True)
+        labels, weights = self._labels(y, len(X), None), sample_weights(sample_weight, len(X))
+        examples = Examples.of(X, labels, names, weights)
+        counted = examples.counted
+        if not len(counted):
+            raise InvalidInput(
+                "All weights are zero: there is nothing to learn from. Give some example a "
+                "weight above zero."
+            )
+        self._admit(counted)
+        model = self._batch(self._own_kernel(counted.X), counted, self._empty_factor())
+        decided = self.kernel is not None or enough(self._features(counted.X)) is not None
+        self._state = _State.of(model, examples, decided=decided)
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.
 
         ids are as in `fit`; by default they go on from the largest integer used so far.
         """
-        if not self.__sklearn_is_fitted__():
-            with beginning:
-                if not self.__sklearn_is_fitted__():
-                    return self.fit(X, y, ids, sample_weight).ids_
+        while not self.__sklearn_is_fitted__():
+            new: list[Array] = []
+
+            def begin(double: Self, new: list[Array] = new) -> None:
+                new.append(double.fit(X, y, ids, sample_weight).ids_)
+
+            if learnt(self, begin, unless="_state"):
+                return new[0]
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         X = self._inputs(X, reset=False)
         labels = self._labels(y, len(X), self._state.examples.labels)
@@ -179,8 +218,10 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         same_kind(self, other)
         other._check_fitted()
         mine, theirs = (each._settings(each._state.model) for each in (self, other))
+        decided = self._state.decided and other._state.decided
         for name in mine:
-            if found := _disagreement(mine[name], theirs[name]):
+            found = _disagreement(mine[name], theirs[name])
+            if found and (decided or name != "kernel"):
                 raise InvalidInput(
                     f"The two models differ in {name}: {found}. "
                     f"Models merge only if they agree: fit both with the same {name}."
@@ -189,7 +230,8 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         same_features(self, other)
         if len(joining):
             labels = self._labels(joining.labels, len(joining), self._state.examples.labels)
-            self._apply(Add(joining.X, labels, joining.names, joining.weights))
+            edit = Add(joining.X, labels, joining.names, joining.weights)
+            self._apply(edit, other._state.kernel if other._state.decided else None)
         return self
 
     # -- asking ------------------------------------------------------------------------------
@@ -236,7 +278,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def kernel_(self) -> AnyKernel:
         """The kernel in use; a copy, since scikit-learn's can be changed."""
         self._check_fitted()
-        return _own(self._state.model.covariance.kernel)
+        return _own(self._state.kernel)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
@@ -291,27 +333,72 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def _admit(self, examples: Examples) -> None:
         """Complain of examples that there can be no model of."""
 
+    def _features(self, X: Array) -> Array:
+        """The columns of X that the kernel sees, (n, d)."""
+        return X
+
+    def _seeing(self, kernel: AnyKernel, X: Array) -> AnyKernel:
+        """The kernel of these columns as one of all of X."""
+        return kernel
+
     def _own_kernel(self, X: Array) -> AnyKernel:
         """The kernel as ours to keep, made for these inputs (n, d)."""
-        return median_rbf(X) if self.kernel is None else _own(self.kernel)
+        own = median_rbf(self._features(X)) if self.kernel is None else _own(self.kernel)
+        return self._seeing(own, X)
 
-    def _apply(self, edit: Edit) -> Array:
+    def _apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Array:
         """Take an edit and return the new ids. What may fail is done before the edit counts.
 
-        If another thread's edit came first, this one is done again on top of it.
+        An undecided model takes over the `kernel`, if one is given. If another thread's edit came
+        first, this one is done again on top of it.
         """
         while True:
-            before = self._state
-            examples, peak = before.examples.apply(edit), before.peak
-            if isinstance(edit, (Add, Replace)):
-                peak = max(peak, before.model.covariance.peak_of(edit.X))
-            self._admit(examples.counted)
-            after = _State(before.model, examples, peak)
-            if not self._certain(before.model, examples.counted, peak):
-                after = after.followed()
-            new = examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)
+            before: _State = self._state
+            after = _enough_memory(self, "do this", partial(self._after, before, edit, kernel))
+            new = after.examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)
             if self._publish(before, after):
                 return new
+
+    def _after(self, before: _State, edit: Edit, kernel: AnyKernel | None) -> _State:
+        """The state after an edit that is sure to succeed, or whose model has followed already."""
+        self._check_kind(edit, before.examples)
+        examples, peak = before.examples.apply(edit), before.peak
+        self._admit(examples.counted)
+        after = before._replace(examples=examples)
+        if not before.decided:
+            if kernel is not None:
+                model = before.model.under(kernel, examples.counted)
+                return _State.of(model, examples, decided=True)
+            after = self._undecided(after)
+        if isinstance(edit, (Add, Replace)):
+            peak = max(peak, before.model.covariance.peak_of(edit.X))
+        after = after._replace(peak=peak)
+        certain = self._certain(before.model, examples.counted, peak)
+        return after.with_room() if certain else after.followed()
+
+    def _undecided(self, state: _State) -> _State:
+        """With the width of the examples as they are now, for good if there are enough.
+
+        It is decided by the first of them that are enough, so that to add many is to add one after
+        the other.
+        """
+        X = state.examples.counted.X
+        first = enough(self._features(X))
+        kernel = self._seeing(median_rbf(self._features(X[:first])), X)
+        state = state._replace(decided=first is not None)
+        return state if kernel == state.kernel else state._replace(kernel=kernel)
+
+    def _check_kind(self, edit: Edit, held: Examples) -> None:
+        """Complain of an edit that was made for what another thread has replaced by a new fit."""
+        given = [(edit.X, held.X)] if isinstance(edit, (Add, Replace)) else []
+        if not isinstance(edit, Remove) and edit.labels is not None:
+            given += [(edit.labels, held.labels)]
+        for new, old in given:
+            if new.shape[1:] != old.shape[1:] or (new.dtype.kind != old.dtype.kind and len(old)):
+                raise InvalidInput(
+                    f"This {type(self).__name__} was fitted anew by another thread, with features "
+                    f"or labels of another kind, while these were handed in. Nothing was changed."
+                )
 
     def _certain(self, model: M, examples: Examples, peak: float) -> bool:
         """Is the model sure to follow these examples, of kappa(x, x) at most `peak`?"""
@@ -319,7 +406,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     def _publish(self, before: _State, after: _State) -> bool:
         """Set the state, unless it is no longer `before`."""
-        with publishing:
+        with moment:
             current = self._state is before
             if current:
                 self._state = after
@@ -335,20 +422,23 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
-        model = other._batch(other._own_kernel(examples.X), examples, other._empty_factor())
+        kept = other.kernel is None and self._state.decided
+        kernel = self._state.kernel if kept else other._own_kernel(examples.X)
+        model = other._batch(kernel, examples, other._empty_factor())
         held = self._state.examples
         # What weighs nothing goes along, unless another thread's edit came between.
         whole = held if held.counted is examples else examples
-        other._state = _State(model, whole, model.covariance.peak)
+        other._state = _State.of(model, whole, decided=kept or other.kernel is not None)
         return cast("Self", other)
 
     def _followed(self) -> _State:
         """The state with the model up to date."""
         self._check_fitted()
-        before = self._state
-        after = before.followed()
-        if after is not before:
-            self._publish(before, after)
+        before: _State = self._state
+        if before.is_current:
+            return before
+        after = _enough_memory(self, "ask it", before.followed)
+        self._publish(before, after)
         return after
 
     def _asked(self) -> M:
@@ -384,6 +474,19 @@ def _disagreement(here: Any, there: Any) -> str | None:
     if isinstance(here, Kernel):
         return difference(here, there)
     return None if here == there else f"{here!r} here, {there!r} there"
+
+
+def _enough_memory(estimator: BaseEstimator, purpose: str, act: Callable[[], _State]) -> _State:
+    """What `act` returns, or that there was no memory for it."""
+    try:
+        return act()
+    except MemoryError as error:
+        raise NotEnoughMemory(
+            f"There is not enough memory to {purpose}: this {type(estimator).__name__} needs a "
+            f"matrix of all pairs of its examples, and while it changes, parts of it twice. "
+            f"Nothing was changed. Free memory and try again, remove examples, or use "
+            f"dtype='float32'."
+        ) from error
 
 
 def _own(kernel: AnyKernel) -> AnyKernel:

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import inputs
-from knowmore.estimators.shell import exchange, held, unchanged_on_error
+from knowmore.estimators.shell import exchange, held, learnt
 from knowmore.models.watch import Observation, Reference, Watch
 from knowmore.models.window import Window
 
@@ -69,13 +69,15 @@ class SubspaceMonitor(BaseEstimator):
 
         y is ignored.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X = inputs(self, X, reset=True)
-            self._check_enough(*X.shape)
-            reference = Reference.of(X, self.n_components, self.window, self.false_alarms)
-            self.model_ = Watch(reference, Window.of(X, self.window))
+        learnt(self, lambda double: double._learn(X))
         return self
+
+    def _learn(self, X: Any) -> None:
+        self._check_parameters()
+        X = inputs(self, X, reset=True)
+        self._check_enough(*X.shape)
+        reference = Reference.of(X, self.n_components, self.window, self.false_alarms)
+        self.model_ = Watch(reference, Window.of(X, self.window))
 
     def observe(self, X: Any) -> Observation:
         """Take the next rows of the stream, X (m, D) in order, and say what is odd about them.

@@ -17,7 +17,7 @@ from knowmore.estimators.checks import class_labels
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
 from knowmore.estimators.living import LivingEstimator
-from knowmore.estimators.shell import same_features, unchanged_on_error
+from knowmore.estimators.shell import same_features
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel, beneath, on
@@ -77,7 +77,8 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
     source : a fitted classifier of N classes with `decision_function`, or `Scores`
         What it is at the time of `fit` counts: a copy is kept as `source_`. To survive `clone`, as
         in a grid search, it needs scikit-learn's `FrozenEstimator` around it.
-    kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C of that, without a source
+    kernel, C, bias : as in `LSSVMClassifier`, None and its width too; "loo" is the best C of that,
+        without a source
     positive : whether a known class can only be added to the mixture: beta >= 0
     optimiser : "interior", exact; or "subgradient", 2000 steps as in the paper
     solver, update, dtype : as in `GPClassifier`
@@ -121,9 +122,11 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
 
         ids and sample_weight are as in `LSSVMClassifier`.
         """
-        with unchanged_on_error(self):
-            self.source_ = _snapshot(self.source)
-            return super().fit(X, y, ids, sample_weight)
+        return super().fit(X, y, ids, sample_weight)
+
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+        self.source_ = _snapshot(self.source)
+        super()._learn(X, y, ids, sample_weight)
 
     def merge(self, other: Self) -> Self:
         """Learn all examples of another estimator of the same kind, settings and source.
@@ -242,10 +245,12 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
             f"exactly one more. {remedy} Nothing was changed."
         )
 
-    def _own_kernel(self, X: Array) -> AnyKernel:
+    def _features(self, X: Array) -> Array:
         """The kernel sees the features, not the scores behind them."""
-        width = X.shape[1] - len(self._known)
-        return on(slice(0, width), super()._own_kernel(X[:, :width]))
+        return X[:, : X.shape[1] - len(self._known)]
+
+    def _seeing(self, kernel: AnyKernel, X: Array) -> AnyKernel:
+        return on(slice(0, X.shape[1] - len(self._known)), kernel)
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> NPlusOne:
         choice("optimiser", self.optimiser, _OPTIMISERS)

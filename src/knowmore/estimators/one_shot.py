@@ -52,7 +52,9 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     Parameters
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
-        None is an RBF kernel as wide as the median distance of the first examples, kept from then.
+        None is an RBF kernel as wide as the median distance of the examples. While fewer than 32
+        are held, or all are the same, the width follows them with every edit; then it stays, by
+        all that were given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
     supports : {name: X (n_S, d)}, examples of other classes, none of the background
     criterion : what is asked of leave-one-out scores: "ap", average precision; "auc"; "lpp", log
         predictive probability; "squashed" or "weighted", a smooth count of errors; or "likelihood",
@@ -272,8 +274,8 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         """
 
         def changed(state: Any) -> Any:
-            supports = change(state.model)
-            return state._replace(model=state.followed().model.holding(supports))
+            state = state.followed()
+            return state._replace(model=state.model.holding(change(state.model)))
 
         exchange(self, "_state", changed)
         return self

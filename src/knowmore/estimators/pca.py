@@ -14,12 +14,11 @@ from knowmore.arguments import flag
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import points, table
 from knowmore.estimators.shell import (
-    beginning,
     exchange,
     held,
+    learnt,
     same_features,
     same_kind,
-    unchanged_on_error,
 )
 from knowmore.finite import bounded
 from knowmore.linalg import Eigenspace, Truncation
@@ -60,17 +59,18 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn X (n, D), dense or sparse, from scratch. y is ignored."""
-        with unchanged_on_error(self):
-            rule = self._rule()
-            self.eigenspace_ = Eigenspace.of(table(self, X, reset=True), rule)
+        learnt(self, lambda double: double._learn(X))
         return self
+
+    def _learn(self, X: Any) -> None:
+        rule = self._rule()
+        self.eigenspace_ = Eigenspace.of(table(self, X, reset=True), rule)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn more rows: any number, one alone or fewer than there are components too."""
-        if not hasattr(self, "eigenspace_"):
-            with beginning:
-                if not hasattr(self, "eigenspace_"):
-                    return self.fit(X)
+        while not hasattr(self, "eigenspace_"):
+            if learnt(self, lambda double: double.fit(X), unless="eigenspace_"):
+                return self
         X = table(self, X, reset=False)
         rule = self._rule()
         exchange(self, "eigenspace_", lambda space: space.add_rows(X, rule))

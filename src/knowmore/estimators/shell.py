@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Lock
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
+from knowmore.concurrency import moment
 from knowmore.errors import InvalidInput, NotFitted
 
-# For a comparison and an assignment, by all estimators: a lock of their own could not be copied.
-publishing = Lock()
-
-
-# Of several threads that all bring the first examples, one begins and the others add.
-beginning = Lock()
+E = TypeVar("E", bound=BaseEstimator)
 
 
 def held(estimator: BaseEstimator, name: str) -> Any:
@@ -40,26 +34,30 @@ def exchange(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) 
     while True:
         before = getattr(estimator, name)
         after = change(before)
-        with publishing:
+        with moment:
             if getattr(estimator, name) is before:
                 setattr(estimator, name, after)
                 return
 
 
-@contextmanager
-def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """scikit-learn notes feature names before it looks at the values: take that back too.
+def learnt(estimator: E, learn: Callable[[E], object], *, unless: str | None = None) -> bool:
+    """Let a double of the estimator learn, and give the estimator all that it learnt at once.
 
-    What was learnt is in private attributes and set in one assignment, after all that may fail;
-    another thread's edit of it stays.
+    So scikit-learn, which notes features before it looks at values, writes to the double, and
+    after an error, or while others ask, the estimator is as it was. With `unless`, the name of an
+    attribute, nothing is given to an estimator that has it by now. Returns whether it was given.
     """
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        learnt = {name: value for name, value in vars(estimator).items() if name.startswith("_")}
-        estimator.__dict__ = before | learnt
-        raise
+    double = object.__new__(type(estimator))
+    double.__dict__.update(vars(estimator))
+    learn(double)
+    parameters = estimator.get_params(deep=False)
+    found = {name: value for name, value in vars(double).items() if name not in parameters}
+    with moment:
+        now = vars(estimator)
+        if unless in now:
+            return False
+        estimator.__dict__ = {name: now[name] for name in now if name in parameters} | found
+        return True
 
 
 def same_kind(one: BaseEstimator, other: object) -> None:

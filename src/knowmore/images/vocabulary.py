@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 
 Array = npt.NDArray[Any]

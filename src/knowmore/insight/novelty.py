@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple, final
 
@@ -19,6 +18,7 @@ from scipy.special import log_ndtr
 
 from knowmore.answers import Answer
 from knowmore.arguments import choice
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.finite import bounded
 from knowmore.frozen import read_only

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import log, pi
 from typing import Any, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.linalg.threads import threads_for
 from knowmore.models import GP, LSSVM

@@ -8,13 +8,13 @@ pool. The means move with the label; until it comes, a plausible one can stand i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from knowmore.concurrency import cached_property
 from knowmore.kernels import corner, cross
 from knowmore.linalg.threads import threads_for
 from knowmore.models import GP

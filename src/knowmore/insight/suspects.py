@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from knowmore.answers import Answer
+from knowmore.concurrency import cached_property
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
 from knowmore.frozen import read_only

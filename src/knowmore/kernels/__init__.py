@@ -10,7 +10,7 @@ from knowmore.kernels.histograms import (
     ExponentialIntersection,
     HistogramIntersection,
 )
-from knowmore.kernels.median import median_rbf
+from knowmore.kernels.median import enough, median_rbf
 from knowmore.kernels.positivity import is_positive
 from knowmore.kernels.task import Task
 
@@ -28,6 +28,7 @@ __all__ = [
     "cross",
     "diagonal",
     "difference",
+    "enough",
     "is_positive",
     "median_rbf",
     "on",

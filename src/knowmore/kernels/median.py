@@ -13,12 +13,28 @@ Array = npt.NDArray[Any]
 
 # Rows that the median is taken over: more would hardly move it.
 _ROWS = 1000
+# So many rows are enough to tell how far apart rows are: they have about five hundred distances.
+ENOUGH = 32
+
+
+def enough(X: Array) -> int | None:
+    """How many of the first rows of X (n, d) are enough to decide on a width; None if all are not.
+
+    At least `ENOUGH`, and two that differ.
+
+    >>> enough(np.zeros((50, 1))), enough(np.arange(50.0)[:, None])
+    (None, 32)
+    """
+    differs = np.not_equal(X, X[:1]).any(axis=1)
+    first = max(ENOUGH, int(differs.argmax()) + 1) if differs.any() else len(X) + 1
+    return first if first <= len(X) else None
 
 
 def median_rbf(X: Array) -> RBF:
     """An RBF kernel whose length scale is the median distance between different rows of X (n, d).
 
-    Taken over at most a thousand rows, evenly spread. Where no two rows differ it is one.
+    Taken over at most a thousand rows, evenly spread. Where no two rows differ it is one: to a
+    model of one place, any width is as good as another.
 
     >>> median_rbf(np.array([[0.0], [0.0], [3.0]]))
     RBF(length_scale=3)

@@ -1,4 +1,4 @@
-"""The compiled inner loops of the histogram kernels. Imported at first use: numba loads slowly.
+"""The inner loops of the histogram kernels. Imported at first use: numba loads slowly.
 
 A value is a sum over bins of one term of two numbers. The sums may be taken in any order
 (`reassoc`), so that several bins are added abreast. No term is negative, so any order of d of them
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from knowmore.compiling import Function, compiled
 from knowmore.kernels.sums import Term
 
 Array = npt.NDArray[Any]
@@ -56,7 +57,34 @@ def _is_sound(values: Array) -> bool:
     return bool(bad == zero)
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER, error_model="numpy")
+def dense(dtype: np.dtype[Any]) -> Function:
+    """`add_dense` compiled for this precision."""
+    X = _constant(np.ones((1, 1), dtype))
+
+    def trial(add: Function) -> None:
+        add(_SMALLER, X, X, np.zeros((1, 1), dtype), 0)
+
+    (add,) = compiled(trial, add_dense, nogil=True, fastmath=_ANY_ORDER, error_model="numpy")
+    return add
+
+
+def sparse(dtype: np.dtype[Any]) -> Function:
+    """`add_sparse` compiled for this precision."""
+    lists = *map(_constant, (np.array([0, 1]), np.array([0]))), _constant(np.ones(1, dtype))
+
+    def trial(add: Function) -> None:
+        add(_SMALLER, lists, lists, np.zeros((1, 1), dtype), 0, 1, False)
+
+    (add,) = compiled(trial, add_sparse, nogil=True, error_model="numpy")
+    return add
+
+
+def _constant(array: Array) -> Array:
+    """The array, read-only: that is another type to the compiler."""
+    array.flags.writeable = False
+    return array
+
+
 def add_dense(term: int, A: Array, B: Array, K: Array, top: int) -> bool:
     """Add the sums of rows A (r, d) with rows B (m, d) to K[top : top + r, :m]. Is A sound?
 
@@ -92,7 +120,6 @@ def add_dense(term: int, A: Array, B: Array, K: Array, top: int) -> bool:
     return sound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
 def add_sparse(term: int, A: Lists, B: Lists, K: Array, begin: int, end: int, lower: bool) -> None:
     """Add the sums over shared bins to K[begin:end], or to its lower triangle.
 

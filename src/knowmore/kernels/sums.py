@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from knowmore.compiling import Function
+from knowmore.concurrency import uninterrupted
 from knowmore.errors import InvalidInput
 
 Array = npt.NDArray[Any]
@@ -78,10 +81,22 @@ def row_sums(X: Any) -> Array:
     return np.asarray(A.sum(axis=1, dtype=_precision(A))).ravel()
 
 
+@cache
+def _loop(name: str, dtype: np.dtype[Any]) -> Function:
+    """The loop over "dense" or "sparse" rows, compiled; the first call takes a second or more."""
+
+    def load() -> Function:
+        from knowmore.kernels import pairs
+
+        made: Function = getattr(pairs, name)(dtype)
+        return made
+
+    return uninterrupted(load)
+
+
 def _dense(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Array | None:
     """The sums, rows of A down; None where a value is negative or not finite."""
-    from knowmore.kernels.pairs import add_dense
-
+    add_dense = _loop("dense", dtype)
     B = _plain(B, dtype)
     K = np.zeros((len(A), len(B)), dtype)
     summed = Term.SMALLER if term == Term.DIFFERENCE else term
@@ -106,8 +121,7 @@ def _from_shared(K: Array, A: Any, B: Any) -> Array:
 
 def _sparse(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Array | None:
     """As `_dense`, over the bins that both have: posting lists, one for each bin."""
-    from knowmore.kernels.pairs import add_sparse
-
+    add_sparse = _loop("sparse", dtype)
     A, B = (sparse.csr_array(table, dtype=dtype) for table in (A, B))
     if not (_sound(A.data) and _sound(B.data)):
         return None

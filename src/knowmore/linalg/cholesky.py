@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.factor import Update
 from knowmore.linalg.panels import PANEL, Panel
+from knowmore.linalg.sweep import sweep
 from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
@@ -69,6 +70,16 @@ class Cholesky:
         return L
 
     # -- growing -----------------------------------------------------------------------------
+
+    @property
+    def stable(self) -> bool:
+        """Yes: both halves of a solve are backward stable."""
+        return True
+
+    @property
+    def bears(self) -> float:
+        """One: until nothing of A is left but rounding."""
+        return 1.0
 
     @property
     def block(self) -> int:
@@ -139,6 +150,18 @@ class Cholesky:
         trailing = self.size - int(rows.min()) - len(rows)
         return self.update != "iterative" and 6 * len(rows) > trailing
 
+    def prepare(self) -> None:
+        """Load the compiled loops."""
+        sweep(self.dtype)
+
+    def room(self, kept: int, size: int, deleted: int) -> int:
+        """For the panels from the first that changes on, and what is worked with beside them."""
+        first, last = kept // PANEL, -(-size // PANEL)
+        # Panel p has p + 1 squares.
+        new = PANEL**2 * (last * (last + 1) - first * (first + 1)) // 2
+        work = size * (3 * min(size - kept, self.block) + 3 * deleted)
+        return (new + work) * self.dtype.itemsize
+
     def _delete(self, deleted: Array) -> Cholesky:
         n = self.size - len(deleted)
         first = int(deleted[0]) if len(deleted) else n
@@ -155,8 +178,7 @@ class Cholesky:
 
     def _gathered(self, deleted: Array, begin: int) -> Iterator[tuple[Panel, Array]]:
         """Panels of L_RR from row `begin` on, each with its rows of C = L_RS."""
-        from knowmore.linalg.sweep import gather
-
+        gather = sweep(self.dtype).gather
         kept = np.delete(np.arange(self.size), deleted)
         for start in range(begin, len(kept), PANEL):
             sources = kept[start : start + PANEL]
@@ -265,13 +287,11 @@ class _Rotations:
 
     def apply(self, panel: Panel, C: Array) -> None:
         """Apply the rotations of the panels above to [panel, C] and find the panel's own."""
-        from knowmore.linalg.sweep import eliminate, rotate
-
-        start, left = panel.start, panel.left[: len(C)]
+        loops, start, left = sweep(C.dtype), panel.start, panel.left[: len(C)]
         for s in range(len(self.cos)):
-            rotate(left, C, s, self.cos, self.sin, self.first, start)
+            loops.rotate(left, C, s, self.cos, self.sin, self.first, start)
             begin = max(self.first - start, 0)
-            eliminate(panel.diagonal, C, s, self.cos, self.sin, start, begin)
+            loops.eliminate(panel.diagonal, C, s, self.cos, self.sin, start, begin)
 
 
 @final

@@ -34,6 +34,16 @@ class Factor(Protocol):
         ...
 
     @property
+    def stable(self) -> bool:
+        """Does a solve A x = b leave a residual of rounding of |A| |x|? If not, of cond(A) |b|."""
+        ...
+
+    @property
+    def bears(self) -> float:
+        """How large eps cond(A) may be, about, before `append` refuses."""
+        ...
+
+    @property
     def block(self) -> int:
         """How many rows are best appended at a time."""
         ...
@@ -55,6 +65,14 @@ class Factor(Protocol):
 
     def regrows(self, rows: Array) -> bool:
         """Is it cheaper to cut A off before the first of `rows` and append what is left of it?"""
+        ...
+
+    def prepare(self) -> None:
+        """Load what `delete` needs, so that it cannot fail for that."""
+        ...
+
+    def room(self, kept: int, size: int, deleted: int) -> int:
+        """Bytes for a change to `size` rows, the first `kept` as they are, that deletes some."""
         ...
 
     def forward(self, B: Array, head: Array | None = None) -> Array:

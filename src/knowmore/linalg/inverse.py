@@ -36,6 +36,9 @@ Array = npt.NDArray[Any]
 
 # Vectors that the residual is measured on.
 _PROBES = 4
+# A fresh inverse with a larger residual is refused: scores would be wrong in the second digit. The
+# residual is about eps cond(A), so that is a matter of the matrix, and a factor of it goes further.
+_USELESS = 0.01
 
 
 def _empty() -> Array:
@@ -64,6 +67,16 @@ class Inverse(Frozen):
     A: Array = field(default_factory=_empty)
     P: Array = field(default_factory=_empty)
     refreshes: int = 0
+
+    @property
+    def stable(self) -> bool:
+        """No: P b is off by as much as P is."""
+        return False
+
+    @property
+    def bears(self) -> float:
+        """Less than a factor does."""
+        return _USELESS
 
     @property
     def block(self) -> int:
@@ -96,20 +109,28 @@ class Inverse(Frozen):
         return self._woodbury(A, P, new, np.hstack([cross.T, corner]))._watched()
 
     def delete(self, rows: Array) -> Inverse:
-        """The inverse of A without `rows`."""
+        """The inverse of A without `rows`; the condition of what is left is no worse than A's."""
         rows = np.unique(rows)
         kept = np.delete(np.arange(self.size), rows)
         cut = np.ix_(kept, kept)
         if self._is_dear(len(rows), self.size):
-            return self._inverted(self.A[cut])
+            return self._fresh(self.A[cut])
         unit = np.zeros((len(rows), self.size), dtype=self.dtype)
         unit[np.arange(len(rows)), rows] = self.A[rows, rows]
         changed = self._woodbury(self.A.copy(), self.P.copy(), rows, unit)
-        return replace(changed, A=changed.A[cut], P=changed.P[cut])._watched()
+        left = replace(changed, A=changed.A[cut], P=changed.P[cut])
+        return left if left._is_sound() else left.refresh()
 
     def regrows(self, rows: Array) -> bool:
         """Never: what is left of A is stored and can be inverted as it is."""
         return False
+
+    def prepare(self) -> None:
+        """There is nothing to load."""
+
+    def room(self, kept: int, size: int, deleted: int) -> int:
+        """For A and P, the copies that they are cut from, and a factor to invert A by."""
+        return 8 * max(size + deleted, self.size) ** 2 * self.dtype.itemsize
 
     def change(self, rows: Array, new: Array) -> Inverse:
         """The inverse of A with `rows` and these columns replaced by `new` (k, n)."""
@@ -120,13 +141,27 @@ class Inverse(Frozen):
         return self._woodbury(self.A.copy(), self.P.copy(), rows, new)._watched()
 
     def refresh(self) -> Inverse:
-        """The same A, inverted afresh."""
-        return replace(self._inverted(self.A), refreshes=self.refreshes + 1)
+        """The same A, inverted afresh; raises where A is singular."""
+        return replace(self._fresh(self.A), refreshes=self.refreshes + 1)
 
     def _inverted(self, A: Array) -> Inverse:
+        """The inverse of this matrix, unless it is useless."""
+        return self._fresh(A)._useful()
+
+    def _useful(self) -> Inverse:
+        if self.residual() <= _USELESS or np.isinf(self.patience):
+            return self
+        # 1 / P_ii is what the others leave open of row i.
+        row = int(np.argmax(np.diagonal(self.P) * np.diagonal(self.A)))
+        raise NotPositiveDefinite(f"To the inverse, row {row} is a sum of others.", row)
+
+    def _fresh(self, A: Array) -> Inverse:
         A = A.astype(self.dtype)
         factor = Cholesky(self.dtype).append(np.empty((0, len(A)), dtype=self.dtype), A)
-        P = factor.solve(np.eye(len(A), dtype=self.dtype))
+        # L^-T L^-1 is symmetric, and PA as near to I as AP. Columns solved one by one are neither.
+        W = factor.forward(np.eye(len(A), dtype=self.dtype))
+        with threads_for(W.size, len(W)):
+            P = W.T @ W
         return replace(self, A=A, P=(P + P.T) / 2)
 
     def _is_dear(self, k: int, n: int) -> bool:
@@ -157,19 +192,20 @@ class Inverse(Frozen):
         return float(abs(self.A @ (self.P @ Z) - Z).max(initial=0))
 
     def _watched(self) -> Inverse:
-        """Itself while it can be trusted, else inverted afresh; that says if A is singular."""
-        return self if self._is_sound() else self.refresh()
+        """Itself while it can be trusted, else inverted afresh, unless that is useless too."""
+        return self if self._is_sound() else self.refresh()._useful()
 
     def _is_sound(self) -> bool:
         eps = np.finfo(self.dtype).eps
-        # 1 / P_ii is what the others leave open of row i: the pivot that a factor would have.
+        # As in `_useful`: the pivot that a factor would have.
         with np.errstate(divide="ignore"):
             pivots = 1 / np.diagonal(self.P)
         if not (pivots > self.size * eps * np.diagonal(self.A)).all():
             return False
         if np.isinf(self.patience):
             return True
-        return bool(self.residual() <= self.patience * eps * _norm(self.A) * _norm(self.P))
+        allowed = self.patience * eps * _norm(self.A) * _norm(self.P)
+        return bool(self.residual() <= min(allowed, _USELESS))
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -207,8 +243,9 @@ class Inverse(Frozen):
             return np.asarray(linalg.cholesky(self.P, lower=True, check_finite=False))
         except linalg.LinAlgError as error:
             raise NotPositiveDefinite(
-                "The inverse has drifted so far that it is no longer positive definite. "
-                "Call refresh(), or use the Cholesky factor.",
+                "The inverse has drifted so far that it is no longer positive definite: patience="
+                f"{self.patience:g} forbids to invert it afresh. Do so with refresh(), or use the "
+                "Cholesky factor.",
                 row=0,
             ) from error
 

@@ -7,12 +7,13 @@ as they are; SciPy would silently copy a view of one large array at every triang
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas
+
+from knowmore.concurrency import moment
 
 Array = npt.NDArray[Any]
 
@@ -32,6 +33,12 @@ def _take_left(start: int, dtype: np.dtype[Any]) -> Array:
     try:
         return _spare[start, dtype.char].pop()
     except (KeyError, IndexError):
+        pass
+    try:
+        return np.empty((PANEL, start), dtype=dtype)
+    except MemoryError:
+        # What waits for others is what is wanted most now.
+        _spare.clear()
         return np.empty((PANEL, start), dtype=dtype)
 
 
@@ -45,14 +52,13 @@ def _give_left(array: Array) -> None:
 class Panel:
     """Up to 128 rows of L, written once each; `filled` rows are taken."""
 
-    __slots__ = ("_lock", "diagonal", "filled", "left", "start")
+    __slots__ = ("diagonal", "filled", "left", "start")
 
     def __init__(self, left: Array, filled: int) -> None:
         self.start = left.shape[1]
         self.left = left
         self.diagonal = np.zeros((PANEL, PANEL), dtype=left.dtype, order="F")
         self.filled = filled
-        self._lock = Lock()
 
     @classmethod
     def fresh(cls, start: int, dtype: np.dtype[Any], count: int) -> Panel:
@@ -70,7 +76,7 @@ class Panel:
 
         That is this panel, unless another factor grew from the same rows before.
         """
-        with self._lock:
+        with moment:
             if self.filled == at:
                 self.filled = at + count
                 return self

@@ -1,4 +1,4 @@
-"""The compiled inner loops of a deletion. Imported at the first one: numba takes a while to load.
+"""The inner loops of a deletion, compiled at the first one: numba takes a while to load.
 
 Deleting rows S of L leaves [L_RR, C] with C = L_RS; plane rotations of each column of L_RR with
 the columns of C make C vanish and L_RR the factor that is wanted. Rotation (s, j) mixes column j
@@ -8,16 +8,41 @@ abreast: each is a chain of dependent operations, and one chain alone would wait
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from knowmore.compiling import Function, compiled
+from knowmore.concurrency import uninterrupted
 
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+class Sweep(NamedTuple):
+    """The three loops, compiled for one precision."""
+
+    gather: Function
+    rotate: Function
+    eliminate: Function
+
+
+@cache
+def sweep(dtype: np.dtype[Any]) -> Sweep:
+    """The loops for this precision; the first call takes a second or more."""
+
+    def trial(gather: Function, rotate: Function, eliminate: Function) -> None:
+        left, diagonal = np.zeros((2, 0), dtype), np.ones((2, 2), dtype, order="F")
+        C, angles, rows = np.zeros((2, 1), dtype), np.zeros((1, 2), dtype), np.array([1])
+        gather(0, left, diagonal, rows, 0, left, diagonal.copy("F"), 0, rows, C)
+        rotate(left[:2], C, 0, angles, angles, 0, 0)
+        eliminate(diagonal, C, 0, angles, angles, 0, 0)
+
+    loops = gather, rotate, eliminate
+    return uninterrupted(lambda: Sweep(*compiled(trial, *loops, nogil=True)))
+
+
 def gather(
     old_start: int,
     old_left: Array,
@@ -75,7 +100,6 @@ def gather(
                     C[i, d] = 0
 
 
-@njit(cache=True, nogil=True)
 def rotate(A: Array, C: Array, s: int, cos: Array, sin: Array, begin: int, end: int) -> None:
     """Apply rotations (s, begin ... end-1) to the rows of [A, C[:, s]]."""
     rows = len(A)
@@ -120,7 +144,6 @@ def rotate(A: Array, C: Array, s: int, cos: Array, sin: Array, begin: int, end: 
         C[i, s] = c
 
 
-@njit(cache=True, nogil=True)
 def eliminate(D: Array, C: Array, s: int, cos: Array, sin: Array, start: int, begin: int) -> None:
     """Choose rotations (s, start + begin ...) so that C[:, s] vanishes beside the triangle D."""
     rows = len(C)

@@ -27,6 +27,8 @@ Array = npt.NDArray[Any]
 
 # Numbers in a block of kernel values that a question works on at a time.
 _NUMBERS = 2**23
+# Vectors that the residual of the factor is measured on.
+_PROBES = 4
 
 
 @final
@@ -57,6 +59,27 @@ class Covariance(Frozen):
 
     def __repr__(self) -> str:
         return f"Covariance({self.examples!r}, {self.kernel!r}, noise={self.noise:g})"
+
+    def under(self, kernel: AnyKernel, examples: Examples) -> Covariance:
+        """The covariance of `examples` by another kernel, factorised from scratch."""
+        empty = self.factor.with_update("auto").delete(np.arange(self.factor.size))
+        empty = empty.with_update(self.factor.update)
+        return Covariance.of(kernel, self.noise, examples, empty, self.weighting)
+
+    def prepare(self, examples: Examples, *, anew: bool = False) -> int:
+        """Load what it takes to follow these examples, and return how many bytes it will take.
+
+        Roughly, and rather more than less.
+        """
+        deleted, appended = examples.since(self.examples)
+        if len(deleted):
+            self.factor.prepare()
+        n = len(examples)
+        kept = int(deleted[0]) if len(deleted) else n - appended
+        kept = 0 if anew or self.weighting.classes is not None else min(kept, n - appended)
+        # A kernel's block of values, and a few that it is computed from.
+        block = 5 * min(n - kept, self.factor.block) * n + 4 * examples.X.size
+        return self.factor.room(kept, n, len(deleted)) + 8 * block
 
     @property
     def X(self) -> Array:
@@ -150,9 +173,11 @@ class Covariance(Frozen):
             text += (
                 " Either (a) its own variance is not positive: look at the kernel's value there;"
             )
+        factor = "" if self.factor.stable else ", or use solver='cholesky', which bears more"
         return NotPositiveDefinite(
-            f"{text} or (b) noise={self.noise:g} is too small for so smooth a kernel: raise it; "
-            f"or (c) the kernel {self.kernel!r} is not positive definite. Nothing was changed.",
+            f"{text} or (b) noise={self.noise:g} is too small for so smooth a kernel: raise it"
+            f"{factor}; or (c) the kernel {self.kernel!r} is not positive definite. "
+            f"Nothing was changed.",
             row,
         )
 
@@ -172,7 +197,8 @@ class Covariance(Frozen):
         """Is a factorisation of these examples, of kappa(x, x) at most `peak`, sure to succeed?
 
         Rounding perturbs K~ by at most about n^2 eps max K~_ii (Higham, Accuracy and Stability,
-        theorem 10.7); noise above that keeps a positive kernel's matrix positive definite.
+        theorem 10.7); noise above that keeps a positive kernel's matrix positive definite. In other
+        words, eps times n times the condition, which is at most n (peak + noise) / noise.
         """
         if not is_positive(self.kernel):
             return False
@@ -181,7 +207,8 @@ class Covariance(Frozen):
         eps = float(np.finfo(self.factor.dtype).eps)
         smallest, largest = _range(self.factor.dtype)
         within = smallest <= least and peak + most <= largest
-        return bool(within and least > 4 * len(examples) ** 2 * eps * (peak + most))
+        worst = len(examples) ** 2 * (peak + most) / least if least else np.inf
+        return bool(within and 4 * eps * worst < self.factor.bears)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -240,18 +267,24 @@ class Covariance(Frozen):
             yield rows, K
 
     def residual(self, A: Array, T: Array) -> float:
-        """How far A (n, M) is from K~^-1 T.
+        """How far A (n, M) is from K~^-1 T, and the factor from that of K~, whichever is further.
 
         The backward error |T - K~A| / (|K~| |A| + |T|), Frobenius norms: the smallest relative
-        change of K~ and T for which A is exact (Rigal and Gaches). The kernel is evaluated anew,
-        so this takes about as long as a prediction for all examples.
+        change of K~ and T for which A is exact (Rigal and Gaches). For the factor, the same of what
+        it solves for a few random vectors z; of an explicit inverse P it is |z - K~Pz| / |z|, for a
+        wrong P is large and so hides in |P z|. The kernel is evaluated anew, so this takes about as
+        long as a prediction for all examples.
         """
-        R, size = np.empty_like(T), 0.0
+        signs = np.random.default_rng(len(T)).integers(0, 2, (len(T), _PROBES))
+        Z, M = 2.0 * signs - 1, T.shape[1]
+        X = self.factor.solve(Z).astype(float)
+        R, size = np.hstack([T, Z]), 0.0
         for rows, K in self.matrix_rows():
-            R[rows] = T[rows] - K @ A
+            R[rows] -= K @ np.hstack([A, X])
             size = float(np.hypot(size, norm(K)))
-        scale = size * norm(A) + norm(T)
-        return norm(R) / scale if scale else 0.0
+        scales = size * norm(A) + norm(T), size * norm(X) * self.factor.stable + norm(Z)
+        errors = norm(R[:, :M]), norm(R[:, M:])
+        return max(e / s if s else 0.0 for e, s in zip(errors, scales, strict=True))
 
 
 # -- numbers that can be used --------------------------------------------------------------------

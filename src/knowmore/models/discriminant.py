@@ -8,12 +8,12 @@ Sufficient Spanning Sets and Its Applications, IJCV 2011: (1) the total scatter 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.eigenspace import ROUNDINGS

@@ -84,6 +84,12 @@ class GP(Frozen):
         known = self.__dict__.get("half", self.head)[: self._unchanged(covariance)]
         return GP(covariance, self.coding, targets, targets.carry(self.targets, known))
 
+    def under(self, kernel: AnyKernel, examples: Examples) -> GP:
+        """The batch fit of `examples` with another kernel."""
+        targets = self.coding(examples)
+        covariance = self.covariance.under(kernel, examples)
+        return GP(covariance, self.coding, targets, targets.basis[:0])
+
     def _unchanged(self, covariance: Covariance) -> int:
         """How many leading rows have the same example, label and weight there."""
         examples, weights = covariance.examples, covariance.weights

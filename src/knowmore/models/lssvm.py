@@ -100,6 +100,10 @@ class LSSVM(Frozen):
         """The batch fit of `examples`, by the smallest update that leads there."""
         return LSSVM(self.gp.follow(examples), self.bias)
 
+    def under(self, kernel: AnyKernel, examples: Examples) -> LSSVM:
+        """The batch fit of `examples` with another kernel."""
+        return LSSVM(self.gp.under(kernel, examples), self.bias)
+
     @derived
     def border(self) -> Border | None:
         """The column of ones, solved for without a solve: it is the sum of the indicators."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 import numpy.typing as npt
 
 from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import Verdicts
 from knowmore.models.targets import Targets
@@ -43,6 +44,10 @@ class Model(Protocol):
 
     def follow(self, examples: Examples) -> Self:
         """The batch fit of `examples`, by the smallest update that leads there."""
+        ...
+
+    def under(self, kernel: AnyKernel, examples: Examples) -> Self:
+        """The batch fit of `examples` with another kernel; all other settings stay."""
         ...
 
     def mean(self, X: Array) -> Array:

@@ -116,6 +116,10 @@ class NPlusOne(Frozen):
         """The batch fit of `examples`, by the smallest update that leads there."""
         return replace(self, plain=self.plain.follow(examples))
 
+    def under(self, kernel: AnyKernel, examples: Examples) -> NPlusOne:
+        """The batch fit of `examples` with another kernel."""
+        return replace(self, plain=self.plain.under(kernel, examples))
+
     @derived
     def hinges(self) -> Hinges:
         """The loss of beta on leave-one-out scores, a hinge for each example.

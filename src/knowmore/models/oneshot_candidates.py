@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.finite import first_not_finite

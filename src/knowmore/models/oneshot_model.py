@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.finite import bounded, norm
@@ -105,6 +106,13 @@ class OneShot:
     def follow(self, examples: Examples) -> OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen anew."""
         return self._learnt(examples, self.supports, [one.support.name for one in self.candidates])
+
+    def under(self, kernel: AnyKernel, examples: Examples) -> OneShot:
+        """The batch fit of `examples` with another kernel, which the supports have then too."""
+        supports = tuple(Support.of(kernel, one.name, one.X) for one in self.supports)
+        kept = [one.support.name for one in self.candidates]
+        model = OneShot.of(kernel, examples, supports, lambda _: kept, self.rule)
+        return replace(model, kept=self.kept)
 
     def holding(self, supports: tuple[Support, ...]) -> OneShot:
         """The batch fit with these support tasks; those held already cost nothing."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Any, final
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, eye_array
 
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.semantics.morphology import forms, joined, key
 

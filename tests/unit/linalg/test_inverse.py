@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tolerance import assert_solves
 
+from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg import Inverse
 from knowmore.linalg.inverse import _woodbury
 
@@ -101,3 +102,40 @@ def test_a_large_change_inverts_afresh_only_where_it_may_choose():
         kept = inverse_of(A, update=update).delete(rows)
         want = np.linalg.inv(A[20:, 20:])
         assert_solves(kept.P, want, A[20:, 20:], np.eye(20), solver="inverse")
+
+
+def singular(n, gap, rng):
+    """A covariance matrix without noise, whose condition is about 1 / gap."""
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    A = (Q * np.geomspace(1, gap, n)) @ Q.T
+    return (A + A.T) / 2
+
+
+@pytest.mark.parametrize("update", ["direct", "iterative", "auto"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_it_accepts_it_can_answer_and_what_it_cannot_it_refuses(update, dtype):
+    eps = np.finfo(dtype).eps
+    for exponent in range(1, 20):
+        B = singular(12, eps ** (exponent / 20), np.random.default_rng(exponent))
+        factor = Inverse(np.dtype(dtype), update)
+        try:
+            for i in range(0, 12, 3):
+                factor = factor.append(B[:i, i : i + 3], B[i : i + 3, i : i + 3])
+        except NotPositiveDefinite:
+            # It bears less than a factor does, but not much.
+            assert np.linalg.cond(B) * eps > factor.bears / 100
+            continue
+        # A factor that was accepted is one: P is positive definite and nearly the inverse.
+        assert factor.half_solve(np.eye(12)).shape == (12, 12)
+        assert np.isfinite(factor.logdet())
+        assert abs(factor.A.astype(float) @ factor.P - np.eye(12)).max() <= 2 * factor.bears
+        rest = factor.delete(np.array([1, 5]))
+        assert np.isfinite(rest.logdet())
+
+
+def test_a_fresh_inverse_is_as_good_from_the_left_as_from_the_right():
+    B = singular(30, 1e-11, RNG)
+    P = inverse_of(B).P
+    size = 30 * np.finfo(float).eps * np.linalg.cond(B)
+    for product in (B @ P, P @ B):
+        assert abs(product - np.eye(30)).max() <= size

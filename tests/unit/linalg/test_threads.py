@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -62,4 +63,54 @@ def test_overlapping_users_restore_the_first_setting():
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(work, [10, FEW, 10, FEW]))
+        assert counts() == before
+
+
+class InterruptAt:
+    """Raises KeyboardInterrupt at the `step`-th line of the two doors of `threads_for`."""
+
+    def __init__(self, step):
+        self.step, self.lines = step, 0
+
+    def __call__(self, frame, event, _):
+        if frame.f_code not in (threads_for.__enter__.__code__, threads_for.__exit__.__code__):
+            return None
+        # The line on which a function begins, at its call, is where Python looks for signals.
+        self.lines += event in ("call", "line")
+        if self.lines == self.step:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return self
+
+
+def test_an_interrupt_at_any_line_gives_the_threads_back():
+    with threadpool_limits(2, user_api="blas"):
+        before = counts()
+        for step in range(1, 1000):
+            interrupt, traced = InterruptAt(step), sys.gettrace()
+            try:
+                sys.settrace(interrupt)
+                with threads_for(10, 2):
+                    pass
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(traced)
+            assert counts() == before, step
+            with threads_for(10, 2):
+                assert set(counts().values()) == {1}
+            assert counts() == before, step
+            if interrupt.lines < step:
+                break
+        assert step > 12
+
+
+def test_a_user_that_was_cut_off_does_not_hold_up_the_others():
+    with threadpool_limits(2, user_api="blas"):
+        before = counts()
+        lost = threads_for(10, 2)
+        lost.__enter__()
+        with threads_for(FEW, 2):
+            assert set(counts().values()) == {1}
+        del lost
         assert counts() == before
