@@ -60,3 +60,7 @@ class MissingExtra(KnowmoreError, ImportError):
 
 class MissingData(KnowmoreError, FileNotFoundError):
     """A data set whose file is in none of the folders where it may be."""
+
+
+class NotWritten(KnowmoreError, OSError):
+    """A file that could not be written: a full disk, a folder without permission, ..."""

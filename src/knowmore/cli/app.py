@@ -20,7 +20,8 @@ Out = Annotated[
     Path,
     typer.Option(help="Folder for pictures and tables; made if it is missing.", file_okay=False),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
+# As far as NumPy's older generators go, which scikit-learn uses.
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=2**32 - 1)]
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that it works.")]
 
 
@@ -125,12 +126,12 @@ for _name, _about in REPRODUCTIONS.items():
 def _present(name: str, out: Path, seed: int, quick: bool) -> None:
     """Run an experiment under a progress bar and tell what it found."""
     from knowmore.cli.console import tell, watched
-    from knowmore.experiments.findings import folder
     from knowmore.extras import require
+    from knowmore.files import check_folder
 
     # Before the work, not after it.
     require("matplotlib", "plots")
-    folder(out)
+    check_folder(out)
     module = import_module(f"knowmore.experiments.{name.replace('-', '_')}")
     experiment = cast("Experiment", module)
     with watched() as progress:

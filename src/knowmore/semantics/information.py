@@ -44,7 +44,7 @@ def information_content(nouns: Nouns, information: str | os.PathLike[str]) -> Ar
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The file of counts {name!r} cannot be read: {error}.") from error
-    return of_counts(frequencies(text, nouns.offsets, name))
+    return of_counts(frequencies(text, nouns.offsets, nouns.above, nouns.above_from, name))
 
 
 def of_counts(p: Array) -> Array:

@@ -23,6 +23,8 @@ Array = npt.NDArray[Any]
 
 # A hypernym is what a noun is a kind of, an instance hypernym what a name is one of.
 _HYPERNYMS = ("@", "@i")
+# Counts are written in fifteen digits.
+_ROUNDING = 1e-14
 
 
 @final
@@ -79,6 +81,15 @@ class Nouns:
                 f"index.noun has no noun for the synset {offsets[nameless[0]]!r} of data.noun. The "
                 f"files are of different versions, or damaged."
             )
+        lines = set(lemmas)
+        if lost := [
+            noun for some in words for noun in some.lower().split(" ") if noun not in lines
+        ]:
+            raise InvalidInput(
+                f"index.noun has no line for {lost[0]!r}, a noun of data.noun. It is cut off, or "
+                f"the files are of different versions."
+            )
+        _check_exceptions(files["noun.exc"])
         numbers = np.array(offsets, dtype=np.int64)
         return cls(
             "\n".join(words),
@@ -92,7 +103,7 @@ class Nouns:
             files["noun.exc"],
             numbers,
             {
-                name.removesuffix(".dat"): frequencies(text, numbers, name)
+                name.removesuffix(".dat"): frequencies(text, numbers, hypernyms, above_from, name)
                 for name, text in files.items()
                 if name.endswith(".dat")
             },
@@ -183,14 +194,17 @@ class Nouns:
         return found
 
 
-def frequencies(text: str, offsets: Array, name: str) -> Array:
+def frequencies(text: str, offsets: Array, above: Array, above_from: Array, name: str) -> Array:
     """(n,): the counts of a file such as ic-brown.dat as parts of the count of the roots.
 
     Its lines have the offset of a synset with its part of speech, how often the text speaks of it
-    or of one below, and ROOT if nothing is above. Synsets without a line were never spoken of.
+    or of one below, and ROOT if nothing is above. Every synset has a line, also one that is never
+    spoken of: so a file that was cut off shows.
     """
     rows = {f"{offset}n": row for row, offset in enumerate(offsets.tolist())}
-    counts, whole = np.zeros(len(offsets)), 0.0
+    counts, whole = np.full(len(offsets), np.nan), 0.0
+    if text and not text.endswith("\n"):
+        raise InvalidInput(f"{name} breaks off within its last line. Fetch it again.")
     for number, line in _numbered(text):
         synset, _, rest = line.partition(" ")
         row = rows.get(synset)
@@ -201,6 +215,8 @@ def frequencies(text: str, offsets: Array, name: str) -> Array:
                 f"Line {number} of {name} counts {synset!r}, but the database has no such "
                 f"synset. Counts belong to one version of WordNet, and these to another."
             )
+        if not np.isnan(counts[row]):
+            raise InvalidInput(f"Line {number} of {name} counts {synset!r} once more.")
         try:
             count, *root = rest.split()
             counts[row] = float(count)
@@ -208,12 +224,28 @@ def frequencies(text: str, offsets: Array, name: str) -> Array:
             raise _unreadable(name, number) from error
         if root == ["ROOT"]:
             whole += counts[row]
+    _check_counts(counts, whole, above, above_from, name)
+    return counts / whole
+
+
+def _check_counts(counts: Array, whole: float, above: Array, above_from: Array, name: str) -> None:
+    if missing := int(np.isnan(counts).sum()):
+        raise InvalidInput(
+            f"{name} has no count for {missing} of {len(counts)} synsets. It is cut off, or of "
+            f"another version of WordNet: each synset has a line, with a zero if no text speaks of "
+            f"it. Fetch the file again."
+        )
     if not (0 < whole < np.inf and counts.min() >= 0 and counts.max() <= whole):
         raise InvalidInput(
             f"{name} holds no counts: they must be between zero and the count of the roots, which "
             f"are marked as ROOT, and finite."
         )
-    return counts / whole
+    below = np.repeat(np.arange(len(counts)), np.diff(above_from))
+    if (counts[above] < counts[below] * (1 - _ROUNDING)).any():
+        raise InvalidInput(
+            f"{name} counts a synset more often than what it is a kind of, which holds it. The "
+            f"file is damaged: fetch it again."
+        )
 
 
 def _synsets(text: str) -> tuple[list[str], list[str], list[str], list[str], list[int]]:
@@ -262,6 +294,16 @@ def _lemmas(text: str) -> tuple[list[str], list[str], list[int]]:
         senses += fields[-count:]
         counts.append(count)
     return lemmas, senses, counts
+
+
+def _check_exceptions(text: str) -> None:
+    """Each line has a plural and its singulars, and the last one ends as the others do."""
+    *lines, last = text.split("\n")
+    if last or any(line and len(line.split()) < 2 for line in lines):
+        raise InvalidInput(
+            "noun.exc is not as WordNet writes it: a line has a plural, its singulars and an end. "
+            "The file is cut off or damaged."
+        )
 
 
 def _numbered(text: str) -> Iterator[tuple[int, str]]:

@@ -23,11 +23,11 @@ from knowmore.datasets import (
     find,
     image_folder,
     listing,
-    pictures,
 )
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, InvalidType, MissingData, RepeatedId
 from knowmore.examples import Examples
+from knowmore.files import MOST_BYTES
 
 NAMES = ["b c/zwölf é.JPG", "a/2.png", "a/10.png", "deep/er/1.jpeg"]
 ORDER = ["a/10.png", "a/2.png", "b c/zwölf é.JPG", "deep/er/1.jpeg"]
@@ -274,7 +274,7 @@ def test_what_changed_since_is_told(archive):
 def test_files_too_large_for_a_picture_are_not_read(tmp_path):
     path = tmp_path / "large.png"
     with path.open("wb") as file:
-        file.truncate(pictures.MOST_BYTES + 1)
+        file.truncate(MOST_BYTES + 1)
     with pytest.raises(InvalidInput, match=r"^'large.png' has 268,435,457 bytes, but no more than"):
         Picture("large.png", path).read()
 
