@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 import stat
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar, final
 from uuid import uuid4
 
 import numpy as np
@@ -148,11 +149,40 @@ def undamaged(path: str | os.PathLike[str], kind: str, remedy: str) -> Iterator[
         ) from error
 
 
-def arrays_in(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """All arrays of an .npz file by their names. Read it in an `undamaged` block."""
-    # NumPy would not close a damaged file that it opened itself.
-    with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+def array_in(stream: Any) -> Array:
+    """The array in an open .npy file: all of it and nothing after it, or an error of any type.
+
+    Of a member of an archive the end must be reached, where its checksum is looked at. A damaged
+    header could ask for fewer numbers than there are, and nobody would know.
+    """
+    array = np.lib.format.read_array(stream, allow_pickle=False)
+    if stream.read(1):
+        raise ValueError("more bytes follow than the array has")
+    return np.asarray(array)
+
+
+@final
+class Arrays(Mapping[str, Array]):
+    """The arrays of an .npz file by their names, read when asked for. Use it within `undamaged`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._archive = zipfile.ZipFile(path)
+
+    def __getitem__(self, name: str) -> Array:
+        with self._archive.open(f"{name}.npy") as member:
+            return array_in(member)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removesuffix(".npy") for name in self._archive.namelist())
+
+    def __len__(self) -> int:
+        return len(self._archive.namelist())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.close()
 
 
 # -- arrays and settings in one .npz file --------------------------------------------------------
@@ -172,8 +202,8 @@ def load(
 ) -> _T:
     """What `build` makes of the settings and arrays that `save` wrote for that kind."""
     remedy = f"it is damaged, or {kind}.save did not write it."
-    with undamaged(path, f"a {kind}", remedy):
-        arrays = arrays_in(path)
+    with undamaged(path, f"a {kind}", remedy), Arrays(path) as file:
+        arrays = dict(file)
         about = json.loads(str(arrays.pop("about")))
         found, version = about["kind"], about["version"]
         if (found, version) == (kind, VERSION):

@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from damage import mutants
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 
@@ -181,6 +182,24 @@ def test_a_damaged_file_is_told(codebook, tmp_path):
         with pytest.raises(ValueError, match=re.escape(words)) as caught:
             type(codebook).load(path)
         assert isinstance(caught.value, KnowmoreError)
+
+
+@of_both
+def test_any_damage_is_told_or_does_none(codebook, tmp_path):
+    path = tmp_path / "codebook.npz"
+    codebook = clone(codebook).fit(PICTURES, LABELS)
+    codebook.save(path)
+    whole, kept = path.read_bytes(), codebook.transform(PICTURES)
+    refused = 0
+    for mutant in mutants(whole, np.random.default_rng(0), 300):
+        path.write_bytes(mutant)
+        try:
+            loaded = type(codebook).load(path)
+        except KnowmoreError:
+            refused += 1
+        else:
+            assert_same(loaded.transform(PICTURES), kept)
+    assert refused > 200
 
 
 def rewritten(path, change):

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from damage import mutants
 
 from knowmore import KnowmoreError
 from knowmore.errors import InvalidInput
@@ -216,25 +217,6 @@ def test_no_other_program_is_asked(tmp_path, monkeypatch):
     assert not (tmp_path / "was_run").exists()
 
 
-def mutants(data, rng, n):
-    """The file with other bytes, cut, stretched, and with parts of it elsewhere."""
-    for turn in range(n):
-        new = bytearray(data)
-        for at in rng.integers(len(new), size=rng.integers(1, 6)):
-            # The first bytes say what it is: mostly it stays that.
-            if at > 3 or turn % 10 == 0:
-                new[at] = rng.choice([0, 1, 127, 128, 255, rng.integers(256)])
-        start, end = np.sort(rng.integers(len(new), size=2))
-        match turn % 5:
-            case 1:
-                del new[end:]
-            case 2:
-                del new[max(start, 4) : end]
-            case 3:
-                new[start:start] = new[start:end]
-        yield bytes(new)
-
-
 def sources():
     """Files of every form, mode and sort of compression."""
     rgb, grey_, exif = Image.fromarray(RGB), Image.fromarray(GREY), Image.Exif()
@@ -327,5 +309,5 @@ def test_masked_pictures_are_refused(transformer, pixels):
 
 
 def test_masked_vectors_are_refused():
-    with pytest.raises(InvalidInput, match="^X is a masked array, and what lies under the mask is"):
+    with pytest.raises(InvalidInput, match=r"^X is a masked array, and what lies under the mask"):
         Embedding("precomputed").transform(np.ma.masked_array(np.ones((2, 3)), mask=np.eye(2, 3)))
