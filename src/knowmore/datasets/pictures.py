@@ -141,7 +141,9 @@ def _unfit(target: Path, inside: Path) -> str | None:
 
 
 def _relative(folder: str, name: str, inside: Path) -> str:
-    return Path(folder, name).relative_to(inside).as_posix()
+    """A name as its bytes in UTF-8 say, whatever the language of the terminal makes of them."""
+    path = Path(folder, name).relative_to(inside).as_posix()
+    return os.fsencode(path).decode(errors="surrogateescape")
 
 
 def _complain(error: OSError) -> None:

@@ -9,9 +9,10 @@ import sys
 
 import numpy as np
 import pytest
+from damage import mutants
 from small_wordnet import Entry, Small
 
-from knowmore.errors import InvalidInput, MissingData
+from knowmore.errors import InvalidInput, KnowmoreError, MissingData
 from knowmore.semantics import WordNet, sources
 from knowmore.semantics.nouns import Nouns
 
@@ -92,6 +93,21 @@ def test_archives_that_are_cut_off_are_told(tmp_path, end, mode, part):
         InvalidInput, match=r"cannot be read as a tar archive: .* cut off or damaged"
     ):
         gloss(path)
+
+
+@pytest.mark.parametrize(
+    ("end", "mode"), [("tar", "w"), ("tar.xz", "w:xz"), ("tar.gz", "w:gz"), ("tar.bz2", "w:bz2")]
+)
+def test_any_damage_of_an_archive_is_told(tmp_path, end, mode):
+    path = SMALL.pack(tmp_path, end, mode)
+    refused = 0
+    for data in mutants(path.read_bytes(), np.random.default_rng(0), 60):
+        path.write_bytes(data)
+        try:
+            WordNet.load(path, information="intrinsic")
+        except KnowmoreError:
+            refused += 1
+    assert refused > 20
 
 
 def test_what_is_no_text_is_told(tmp_path):
