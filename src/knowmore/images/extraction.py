@@ -20,15 +20,15 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from knowmore.errors import InvalidInput
-from knowmore.extras import optional
 from knowmore.images.codebooks import Codebook, KMeansCodebook
 from knowmore.images.embedding import Embedding
 from knowmore.images.extraction_cache import Cache
 from knowmore.images.extraction_settings import LONGEST, canonical, digest, settings_of
+from knowmore.images.extraction_work import Failure, Work, content_of, read
 from knowmore.images.local import Words
 from knowmore.images.phog import PHOG
 from knowmore.images.pyramid import SpatialPyramid
-from knowmore.images.reading import encoded, named, small
+from knowmore.images.reading import named
 from knowmore.images.settings import seed_number, whole
 from knowmore.images.sift import DenseSIFT
 
@@ -38,15 +38,10 @@ Kind = Literal["sift-pyramid", "bow", "phog", "embedding"]
 Progress = Callable[[int, int], None]
 
 KINDS: tuple[Kind, ...] = ("sift-pyramid", "bow", "phog", "embedding")
-# A thread works on so many pictures at once, and then writes them to the cache.
+# A thread works on so many pictures, and then writes them to the cache.
 BLOCK = 16
-# Of these it holds one file, and unpacked pictures until they have so many bytes.
-TOGETHER = 2**26
 # A codebook is learnt from so many pictures at most, so that their descriptors fit in memory.
 SAMPLE = 300
-
-# What a picture is called that stands alone in its list.
-_ALONE = "Picture 0"
 
 
 @final
@@ -64,11 +59,6 @@ class Extraction:
     rows: Array
     skipped: dict[int, str]
     computed: int
-
-
-@dataclass(frozen=True)
-class _Failure:
-    why: str
 
 
 def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
@@ -104,13 +94,13 @@ def extract(
     settings = b"" if cache is None else digest(settings_of(steps, longest).encode())
     # A network has threads of its own.
     jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
-    work = _Work(steps, longest, cache, settings)
+    work = Work(steps, longest, cache, settings)
     found, computed = _in_blocks(work, pictures, jobs, progress)
     if cache is not None and len(_lengths(found)) > 1:
         # Not all that is in the cache can be what these steps give.
         found, computed = _in_blocks(replace(work, anew=True), pictures, jobs, progress)
-    skipped = {row: each.why for row, each in enumerate(found) if isinstance(each, _Failure)}
-    vectors = [each for each in found if not isinstance(each, _Failure)]
+    skipped = {row: each.why for row, each in enumerate(found) if isinstance(each, Failure)}
+    vectors = [each for each in found if not isinstance(each, Failure)]
     if not vectors:
         raise _nothing_left(skipped)
     if len(lengths := _lengths(found)) > 1:
@@ -123,7 +113,7 @@ def extract(
 
 
 def _lengths(found: Sequence[Any]) -> set[int]:
-    return {len(each) for each in found if not isinstance(each, _Failure)}
+    return {len(each) for each in found if not isinstance(each, Failure)}
 
 
 def learn_codebook(
@@ -158,8 +148,8 @@ def learn_codebook(
         centres = known[content].reshape(size, sift.width).astype(np.float32)
         return KMeansCodebook._built(codebook.get_params(), {"centres": centres})
 
-    found, _ = _in_blocks(_Work([sift], longest), chosen, n_jobs, progress)
-    descriptors = [each for each in found if not isinstance(each, _Failure)]
+    found, _ = _in_blocks(Work([sift], longest), chosen, n_jobs, progress)
+    descriptors = [each for each in found if not isinstance(each, Failure)]
     if not descriptors:
         raise _nothing_left({i: each.why for i, each in enumerate(found)})
     # Clusters are found in small steps: more threads took ten times as long on a busy machine.
@@ -205,116 +195,8 @@ def _pools() -> Any:
     return ThreadpoolController()
 
 
-def _read(picture: Any) -> bytes | _Failure:
-    try:
-        return encoded(picture, _ALONE)
-    except InvalidInput as error:
-        return _failure(error, getattr(picture, "name", ""))
-
-
-def _content(file: bytes | _Failure) -> bytes:
-    return b"" if isinstance(file, _Failure) else digest(file)
-
-
 def _contents(block: list[Any]) -> tuple[list[bytes], int]:
-    return [_content(_read(picture)) for picture in block], len(block)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What is done to a block of pictures: what was computed before is looked up, unless `anew`.
-
-    Whatever the block, one file is in memory at a time, and of large pictures only a few.
-    """
-
-    steps: Sequence[Any]
-    longest: int
-    cache: Cache | None = None
-    settings: bytes = b""
-    anew: bool = False
-
-    def __call__(self, block: list[Any]) -> tuple[list[Any], int]:
-        """What the steps make of each picture, or why they cannot; and how many were computed."""
-        keys: list[bytes] = []
-        found: dict[bytes, Any] = {}
-        waiting: dict[bytes, Array] = {}
-        computed = 0
-        for place, picture in enumerate(block, start=1):
-            key, value, is_known = self._arrived(picture, place)
-            keys.append(key)
-            (found if is_known else waiting)[key] = value
-            room = TOGETHER - sum(pixels.nbytes for pixels in waiting.values())
-            if waiting and (room <= 0 or place == len(block)):
-                fine, unfit = self._computed(waiting)
-                found |= fine | unfit
-                computed += len(fine)
-                waiting = {}
-        return [found[key] for key in keys], computed
-
-    def _arrived(self, picture: Any, place: int) -> tuple[bytes, Any, bool]:
-        """A key; and features or a failure, which are known, or pixels, with which to go on."""
-        file = _read(picture)
-        if isinstance(file, _Failure):
-            return b"%d" % place, file, True
-        key = digest(file)
-        known = {} if self.cache is None or self.anew else self.cache.get(self.settings, [key])
-        if key in known:
-            return key, known[key], True
-        unpacked = _decoded(file, self.longest)
-        return key, unpacked, isinstance(unpacked, _Failure)
-
-    def _computed(self, pictures: dict[bytes, Array]) -> tuple[dict[bytes, Any], dict[bytes, Any]]:
-        """The features of the pictures, also for the cache; and why others have none."""
-        try:
-            results: Sequence[Any] = _chained(self.steps, list(pictures.values()))
-        except _unusable():
-            # One picture cannot be used: find out which.
-            results = [_chained_alone(self.steps, each) for each in pictures.values()]
-        every = {key: _finite(each) for key, each in zip(pictures, results, strict=True)}
-        unfit = {key: each for key, each in every.items() if isinstance(each, _Failure)}
-        fine = {key: each for key, each in every.items() if key not in unfit}
-        if self.cache is not None and fine:
-            self.cache.put(self.settings, fine)
-        return fine, unfit
-
-
-def _decoded(file: bytes, longest: int) -> Array | _Failure:
-    try:
-        return small(file, _ALONE, longest)
-    except InvalidInput as error:
-        return _failure(error)
-
-
-def _finite(result: Any) -> Any:
-    if isinstance(result, np.ndarray) and not np.isfinite(result).all():
-        return _Failure("has features with NaN or infinity among them.")
-    return result
-
-
-def _unusable() -> tuple[type[Exception], ...]:
-    """What a picture can make the steps raise."""
-    return InvalidInput, MemoryError, optional("cv2", "images").error
-
-
-def _chained(steps: Sequence[Any], values: Any) -> Sequence[Any]:
-    for step in steps:
-        values = step.transform(values)
-    found: Sequence[Any] = values
-    return found
-
-
-def _chained_alone(steps: Sequence[Any], picture: Array) -> Any:
-    try:
-        return _chained(steps, [picture])[0]
-    except _unusable() as error:
-        return _failure(error)
-
-
-def _failure(error: Exception, name: str = "") -> _Failure:
-    if isinstance(error, InvalidInput):
-        return _Failure(str(error).removeprefix(f"{_ALONE} ").removeprefix(f"{name!r} "))
-    why = " ".join(str(error).split()) or type(error).__name__
-    return _Failure(f"cannot be used: {why}. Leave it out, or reduce it first.")
+    return [content_of(read(picture)) for picture in block], len(block)
 
 
 def _nothing_left(skipped: dict[int, str]) -> InvalidInput:

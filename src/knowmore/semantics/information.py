@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.errors import InvalidInput, InvalidType, MissingData
-from knowmore.semantics.nouns import Nouns, frequencies
+from knowmore.semantics.database import frequencies
+from knowmore.semantics.nouns import Nouns
 
 Array = npt.NDArray[Any]
 

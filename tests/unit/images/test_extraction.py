@@ -426,7 +426,7 @@ def test_one_file_is_in_memory_at_a_time(ask, cache):
 
 
 def test_large_pictures_go_through_the_steps_a_few_at_a_time(monkeypatch, cache):
-    monkeypatch.setattr("knowmore.images.extraction.TOGETHER", 3 * 40 * 56 * 3)
+    monkeypatch.setattr("knowmore.images.extraction_work.TOGETHER", 3 * 40 * 56 * 3)
     batches = []
 
     class Watched(Counting):
