@@ -23,6 +23,8 @@ from knowmore.files import Arrays, undamaged, written
 Array = npt.NDArray[Any]
 File = str | os.PathLike[str]
 
+# The libraries' versions are told too, but they round otherwise at most.
+_TOLD = ("kind", "version", "longest", "steps")
 _REMEDY = "it is cut off or damaged, or `knowmore features` did not write it."
 
 
@@ -47,7 +49,7 @@ def feature_table(path: File, *, like: File | None = None) -> Examples:
 
 
 def made_with(path: File) -> dict[str, Any]:
-    """What the features of a table were made with: kind, settings, words, libraries."""
+    """What the features of a table were made with, as far as they depend on it."""
     is_npz = _is_npz(path)
     check_form(path)
     with undamaged(path, "a table of features", _REMEDY):
@@ -57,16 +59,13 @@ def made_with(path: File) -> dict[str, Any]:
         else:
             text = optional("pyarrow.parquet", "tables").read_schema(path).metadata[b"about"]
         about: dict[str, Any] = json.loads(text)
-        # Whatever was written by something else shows now.
-        about["kind"], about["longest"], dict(about["steps"])
-        return about
+        # What something else has written shows now, not when it is compared.
+        dict(about["steps"])
+        return {name: about[name] for name in _TOLD}
 
 
 def unlike(mine: dict[str, Any], theirs: dict[str, Any]) -> str | None:
-    """In what two ways to make features differ, in words; None if in nothing that matters.
-
-    Other versions of the libraries round otherwise at most.
-    """
+    """In what two ways to make features differ, in words; None if in nothing."""
     if mine["kind"] != theirs["kind"]:
         return f"another kind, {mine['kind']} and not {theirs['kind']}"
     words = [

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.errors import InvalidInput, MissingData, NotWritten
+from knowmore.errors import InvalidInput, MissingData
 from knowmore.files import load, save, user_folder
 from knowmore.semantics.nouns import Nouns
 from knowmore.semantics.sources import Source
@@ -41,7 +41,7 @@ def read(source: Source) -> Nouns:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             save(path, _KIND, {}, _packed(nouns))
-        except (NotWritten, OSError):
+        except OSError:
             pass  # The disk is full, or not to be written to: next time takes as long.
     return nouns
 
