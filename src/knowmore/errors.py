@@ -66,5 +66,9 @@ class MissingData(KnowmoreError, FileNotFoundError):
     """A data set whose file is in none of the folders where it may be."""
 
 
+class NotWritten(KnowmoreError, OSError):
+    """A file that could not be written: a full disk, a folder without permission, ..."""
+
+
 class KnowmoreWarning(UserWarning):
     """What knowmore did, but not as might be expected: what it found, why, and what to do."""

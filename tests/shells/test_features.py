@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import tarfile
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,8 +18,8 @@ from typer.testing import CliRunner
 
 from knowmore import cli
 from knowmore.cli.app import app
-from knowmore.datasets import find, image_folder
-from knowmore.errors import InvalidInput, MissingData
+from knowmore.datasets import feature_table, find, image_folder
+from knowmore.errors import KnowmoreError, MissingData
 from knowmore.images import PHOG, KMeansCodebook
 from knowmore.images.extraction import BLOCK
 
@@ -56,7 +59,7 @@ def features(*arguments):
 def refused(*arguments):
     """The words with which the command refuses."""
     error = features(*arguments).exception
-    assert isinstance(error, (InvalidInput, MissingData)), error
+    assert isinstance(error, KnowmoreError), error
     return str(error)
 
 
@@ -155,14 +158,16 @@ def test_where_the_cache_is(folder, tmp_path, users_cache):
 def test_skipped_pictures_are_listed_and_change_the_exit_code(folder, tmp_path):
     (folder / "class 1" / "broken.jpg").write_bytes(b"no picture")
     (folder / "class 1" / "link.jpg").symlink_to("/etc/passwd")
-    (folder / "class 1" / "wrong.jpg").write_bytes(encoded(7))
+    (folder / "class 1" / "wrong.jpg").write_bytes(encoded(77))
     result = features(folder, "-o", tmp_path / "out.npz", "--kind", "phog")
     assert result.exit_code == 3
     assert [line.split(":")[:2] for line in result.stderr.splitlines() if line] == [
         ["Skipped", " 'class 1/broken.jpg' cannot be read"],
         ["Skipped", " 'class 1/link.jpg' is a link that leads outside"],
     ]
-    assert "2 skipped.\n" in result.stdout
+    assert f"({N + 1} computed now, 0 known), 2 skipped.\n" in result.stdout
+    again = features(folder, "-o", tmp_path / "out.npz", "--kind", "phog")
+    assert f"{N + 1} pictures of 1700 numbers each (0 computed now, {N + 1} known)" in again.stdout
     found = loaded(tmp_path / "out.npz")
     # A PNG by the name of a JPEG is a picture all the same.
     assert found["ids"].tolist() == image_folder_without_links(folder)
@@ -218,6 +223,39 @@ def test_a_full_disk_is_told_and_leaves_the_old_table(form, folder, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, "pictures"]
 
 
+def test_who_stopped_listening_has_the_table_all_the_same(folder, tmp_path):
+    (folder / "class 1" / "broken é.jpg").write_bytes(b"no picture")
+    command = [sys.executable, "-c", "from knowmore.cli import main; main()", "features", folder]
+    run = subprocess.Popen(
+        [*command, "-o", tmp_path / "out.npz", "--kind", "phog"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )
+    run.stdout.close()
+    _, told = run.communicate(timeout=120)
+    # Not 1: only a picture was skipped.
+    assert run.returncode == 3
+    assert b"Skipped: 'class 1/broken \\xe9.jpg' cannot be read: it is no picture" in told
+    assert len(feature_table(tmp_path / "out.npz")) == N
+
+
+def test_a_link_stays_a_link_and_a_mode_stays(folder, tmp_path):
+    target = tmp_path / "elsewhere.npz"
+    target.touch(mode=0o600)
+    (tmp_path / "out.npz").symlink_to(target)
+    assert features(folder, "-o", tmp_path / "out.npz", "--kind", "phog").exit_code == 0
+    assert (tmp_path / "out.npz").is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert len(feature_table(target)) == N
+
+
+def test_nobody_at_home_is_told(folder, tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert "this user has no home" in refused(folder, "-o", tmp_path / "o.npz", "--kind", "phog")
+
+
 def test_a_cache_without_room_is_told(folder, tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
     result = run_apart(limit, folder, "-o", tmp_path / "out.npz", "--kind", "phog")
@@ -232,14 +270,160 @@ def test_what_cannot_work_is_said_before_the_work(folder, tmp_path, monkeypatch)
     monkeypatch.setattr("knowmore.cli.features.listing", None)
     assert "'out.csv' must end in .npz or .parquet" in refused(folder, "-o", "out.csv")
     nowhere = tmp_path / "nowhere" / "out.npz"
-    assert "cannot be written: its folder does not exist" in refused(folder, "-o", nowhere)
+    assert "cannot be written: No such file or directory." in refused(folder, "-o", nowhere)
     (tmp_path / "taken.npz").mkdir()
-    assert "or it is a folder itself." in refused(folder, "-o", tmp_path / "taken.npz")
+    assert "there already, and no ordinary" in refused(folder, "-o", tmp_path / "taken.npz")
+    out = "-o", tmp_path / "x.npz"
     for option in "--codebook", "--save-codebook":
-        words = refused(folder, "-o", tmp_path / "x.npz", option, tmp_path / "." / "x.npz")
+        words = refused(folder, *out, option, tmp_path / "." / "x.npz")
         assert "is to be both the table and the codebook" in words
-    words = refused(folder, "-o", tmp_path / "o.npz", "--kind", "phog", "--codebook", "w.npz")
-    assert words.startswith("--kind phog has no codebook. Leave --codebook and --save-codebook out")
+    words = refused(folder, *out, "--save-codebook", nowhere)
+    assert "cannot be written: No such file or directory." in words
+    (tmp_path / "x.words.npz").mkdir()
+    assert "x.words.npz' cannot be written: " in refused(folder, *out)
+    words = refused(folder, *out, "--kind", "phog", "--codebook", "w.npz", "--words", 9)
+    assert words == (
+        "--words 9 asks for new visual words, but --codebook 'w.npz' brings its own. Leave one of "
+        "them out."
+    )
+    words = refused(folder, *out, "--kind", "phog", "--codebook", "w.npz", "--save-codebook", "v")
+    assert words == (
+        "--kind phog has no visual words. Leave --codebook and --save-codebook out, or choose "
+        "sift-pyramid or bow."
+    )
+    assert "Leave --words out" in refused(folder, *out, "--kind", "embedding", "--words", 9)
+    words = refused(folder, *out, "--like", "t.npz", "--kind", "bow", "--longest", 99)
+    assert words == (
+        "--like 't.npz' settles how the features are made. Leave --kind and --longest out."
+    )
+    assert "The file 't.npz' does not exist." in refused(folder, *out, "--like", "t.npz")
+
+
+# -- words, and what can be compared -------------------------------------------------------------
+
+
+@pytest.fixture
+def others(tmp_path):
+    for i in range(5):
+        path = tmp_path / "others" / "class 0" / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded(100 + i))
+    return tmp_path / "others"
+
+
+FORMS = [
+    "npz",
+    pytest.param(
+        "parquet",
+        marks=pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs the extra tables"),
+    ),
+]
+
+
+def test_new_words_are_kept_beside_the_table_and_told(folder, tmp_path):
+    result = features(folder, "-o", tmp_path / "out.npz", "--kind", "bow", "--words", 8)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[1:] == [
+        f"Written: {tmp_path / 'out.npz'}",
+        f"New visual words: {tmp_path / 'out.words.npz'}",
+        f"Only features in the same words can be compared. For pictures to come: knowmore features "
+        f"... --like {tmp_path / 'out.npz'}",
+    ]
+    assert KMeansCodebook.load(tmp_path / "out.words.npz").vocabulary_.size == 8
+    elsewhere = features(folder, "-o", tmp_path / "b.npz", "--save-codebook", tmp_path / "w.npz")
+    assert f"--like {tmp_path / 'b.npz'} --codebook {tmp_path / 'w.npz'}\n" in elsewhere.stdout
+    assert not (tmp_path / "b.words.npz").exists()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["bow", "phog"])
+def test_a_table_like_another_can_be_compared_with_it(form, kind, folder, others, tmp_path):
+    old, new = tmp_path / f"old.{form}", tmp_path / f"new.{form}"
+    words = ["--words", 8] if kind == "bow" else []
+    made = features(folder, "-o", old, "--kind", kind, "--longest", 50, *words)
+    assert made.exit_code == 0, made.output
+    result = features(others, "-o", new, "--like", old)
+    assert result.exit_code == 0, result.output
+    assert "New visual words" not in result.stdout
+    found = feature_table(new, like=old)
+    assert found.ids.tolist() == image_folder(others).ids.tolist()
+    assert found.labels.tolist() == ["class 0"] * 5
+    # Also with the words of a table that was made so, or with words that lie elsewhere.
+    assert features(others, "-o", tmp_path / f"third.{form}", "--like", new).exit_code == 0
+    np.testing.assert_array_equal(feature_table(tmp_path / f"third.{form}", like=new).X, found.X)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tables_in_other_words_are_told_apart(form, folder, others, tmp_path):
+    old, new = tmp_path / f"old.{form}", tmp_path / f"new.{form}"
+    for source, out in (folder, old), (others, new):
+        assert features(source, "-o", out, "--kind", "bow", "--words", 8).exit_code == 0
+    assert len(feature_table(new)) == 5
+    words = (
+        f"The features of {str(new)!r} cannot be compared with those of {str(old)!r}: they have "
+        f"other visual words. Make them again: knowmore features ... --like {old}"
+    )
+    with pytest.raises(KnowmoreError, match=f"^{re.escape(words)}$"):
+        feature_table(new, like=old)
+    # Somebody exchanged the words of a table.
+    (tmp_path / "new.words.npz").replace(tmp_path / "old.words.npz")
+    words = refused(others, "-o", new, "--like", old)
+    assert "cannot be made: they would have other visual words. Name the words it was made" in words
+    (tmp_path / "old.words.npz").unlink()
+    words = refused(others, "-o", new, "--like", old)
+    assert f"The visual words of {str(old)!r} are not beside it, in " in words
+
+
+def test_other_kinds_and_settings_are_told_apart(folder, others, tmp_path):
+    common = "--words", 8
+    for name, options in {
+        "bow": ["--kind", "bow", *common],
+        "phog": ["--kind", "phog"],
+        "small": ["--kind", "phog", "--longest", 30],
+    }.items():
+        assert features(others, "-o", tmp_path / f"{name}.npz", *options).exit_code == 0
+    for name, like, words in (
+        ("bow", "phog", "another kind, bow and not phog"),
+        ("small", "phog", r"other settings \(longest\)"),
+    ):
+        with pytest.raises(KnowmoreError, match=f"they have {words}. Make them again"):
+            feature_table(tmp_path / f"{name}.npz", like=tmp_path / f"{like}.npz")
+
+
+def test_words_that_a_table_needs_are_not_replaced_unasked(folder, others, tmp_path):
+    out = "-o", tmp_path / "out.npz", "--kind", "bow"
+    assert features(folder, *out, "--words", 8).exit_code == 0
+    place = tmp_path / "out.words.npz"
+    words, table = place.read_bytes(), (tmp_path / "out.npz").read_bytes()
+    # The same words once more are none others.
+    assert features(folder, *out, "--words", 8).exit_code == 0
+    told = refused(others, *out, "--words", 8)
+    assert told == (
+        f"{str(place)!r} holds other visual words, or something else. Whatever has learnt from "
+        f"{str(tmp_path / 'out.npz')!r} needs its words: only features in the same words can be "
+        f"compared. To use those that are there: --codebook {place}. To replace them: "
+        f"--save-codebook {place}."
+    )
+    assert (place.read_bytes(), (tmp_path / "out.npz").read_bytes()) == (words, table)
+    assert features(others, *out, "--codebook", place).exit_code == 0
+    assert place.read_bytes() == words
+    assert features(others, *out, "--words", 8, "--save-codebook", place).exit_code == 0
+    assert place.read_bytes() != words
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_no_table_is_told(form, others, tmp_path):
+    path = tmp_path / f"out.{form}"
+    assert features(others, "-o", path, "--kind", "phog").exit_code == 0
+    whole = path.read_bytes()
+    words = f"The file {str(path)!r} cannot be read as a table of features: it is cut off or damag"
+    for data in b"", b"nothing", whole[:-9], whole[: len(whole) // 2], whole[50:]:
+        path.write_bytes(data)
+        for ask in lambda: feature_table(path), lambda: feature_table(path, like=path):
+            with pytest.raises(KnowmoreError, match=f"^{re.escape(words)}"):
+                ask()
+    with pytest.raises(KnowmoreError, match=r"must end in \.npz or \.parquet"):
+        feature_table("features.csv")
 
 
 def test_sources_that_cannot_be_used(folder, tmp_path):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 
+from knowmore.cli.streams import listened
+
 
 def main() -> None:
     """Run the command; what knowmore itself complains about is said in words, not in a trace."""
-    try:
-        _run()
-    except Exception as error:
-        # Only now: the errors load scikit-learn, and `knowmore --help` does without it.
-        from knowmore.errors import KnowmoreError
+    with listened():
+        try:
+            _run()
+        except Exception as error:
+            # Only now: the errors load scikit-learn, and `knowmore --help` does without it.
+            from knowmore.errors import KnowmoreError
 
-        if not isinstance(error, KnowmoreError):
-            raise
-        sys.exit(f"knowmore: {error}")
+            if not isinstance(error, KnowmoreError):
+                raise
+            sys.exit(f"knowmore: {error}")
 
 
 def _run() -> None:

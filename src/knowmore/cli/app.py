@@ -20,7 +20,8 @@ Out = Annotated[
     Path,
     typer.Option(help="Folder for pictures and tables; made if it is missing.", file_okay=False),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
+# As far as NumPy's older generators go, which scikit-learn uses.
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=2**32 - 1)]
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that it works.")]
 
 
@@ -78,19 +79,33 @@ def features(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write: .npz or .parquet.")],
     kind: Annotated[
-        Literal["sift-pyramid", "bow", "phog", "embedding"],
-        typer.Option(help="Which features: visual words in cells or as a whole, edges, a network."),
-    ] = "sift-pyramid",
-    words: Annotated[int, typer.Option(help="How many visual words to learn.", min=2)] = 200,
+        Literal["sift-pyramid", "bow", "phog", "embedding"] | None,
+        typer.Option(
+            help="Which features: visual words in cells or as a whole, edges, a network.",
+            show_default="sift-pyramid",
+        ),
+    ] = None,
+    words: Annotated[
+        int | None,
+        typer.Option(help="How many visual words to learn.", min=2, show_default="200"),
+    ] = None,
     codebook: Annotated[
         Path | None, typer.Option(help="Visual words that were saved, instead of new ones.")
     ] = None,
     save_codebook: Annotated[
-        Path | None, typer.Option(help="Where to save the visual words, for pictures to come.")
+        Path | None,
+        typer.Option(help="Where to save the visual words.", show_default="beside the table"),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="A table to make this one like: same kind, settings and visual words."),
     ] = None,
     longest: Annotated[
-        int, typer.Option(help="Pictures with a longer side are reduced to it.", min=1)
-    ] = 480,
+        int | None,
+        typer.Option(
+            help="Pictures with a longer side are reduced to it.", min=1, show_default="480"
+        ),
+    ] = None,
     seed: Seed = 0,
     jobs: Annotated[
         int, typer.Option(help="Threads; -1 is as many as there are cores.", min=-1)
@@ -102,10 +117,22 @@ def features(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Compute everything anew.")] = False,
 ) -> None:
     """Turn pictures into vectors. Exit code 3: some could not be used, and were listed."""
-    from knowmore.cli.features import Request, run
+    from knowmore.cli.features import run
+    from knowmore.cli.recipe import Request
 
     asked = Request(
-        source, out, kind, words, codebook, save_codebook, longest, seed, jobs, cache, no_cache
+        source=source,
+        out=out,
+        kind=kind,
+        words=words,
+        codebook=codebook,
+        save_codebook=save_codebook,
+        like=like,
+        longest=longest,
+        seed=seed,
+        jobs=jobs,
+        cache=cache,
+        no_cache=no_cache,
     )
     if not run(asked):
         raise typer.Exit(3)
@@ -125,12 +152,12 @@ for _name, _about in REPRODUCTIONS.items():
 def _present(name: str, out: Path, seed: int, quick: bool) -> None:
     """Run an experiment under a progress bar and tell what it found."""
     from knowmore.cli.console import tell, watched
-    from knowmore.experiments.findings import folder
     from knowmore.extras import require
+    from knowmore.files import check_folder
 
     # Before the work, not after it.
     require("matplotlib", "plots")
-    folder(out)
+    check_folder(out)
     module = import_module(f"knowmore.experiments.{name.replace('-', '_')}")
     experiment = cast("Experiment", module)
     with watched() as progress:

@@ -11,6 +11,7 @@ from knowmore.datasets.location import find
 from knowmore.datasets.pictures import Listing, Picture
 from knowmore.datasets.scenes import fifteen_scenes
 from knowmore.datasets.sources import image_folder, listing
+from knowmore.datasets.tables import feature_table
 
 __all__ = [
     "FACE_SHAPE",
@@ -20,6 +21,7 @@ __all__ = [
     "caltech101",
     "caltech256",
     "digits",
+    "feature_table",
     "fifteen_scenes",
     "find",
     "image_folder",

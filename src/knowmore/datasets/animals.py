@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-import numpy as np
-
-from knowmore.datasets.location import find
+from knowmore.datasets.location import arrays_of
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 
@@ -27,9 +25,9 @@ def animals_with_attributes(feature: Feature = "surf") -> Examples:
             f"feature={feature!r} is not among the features of the animals. "
             f"Choose one of {', '.join(get_args(Feature))}."
         )
-    with np.load(find("awa_features.npz")) as file:
+    with arrays_of("awa_features.npz") as file:
         X = file[feature].astype(float)
         animals = file["class_names"][file["labels"]]
         numbers = file["index_in_class"]
-    ids = tuple(f"{animal}/{number}" for animal, number in zip(animals, numbers, strict=True))
-    return Examples.of(X, animals, ids)
+        ids = tuple(f"{animal}/{number}" for animal, number in zip(animals, numbers, strict=True))
+        return Examples.of(X, animals, ids)

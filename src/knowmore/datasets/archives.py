@@ -16,7 +16,8 @@ def in_archive(path: Path) -> Listing:
         with tarfile.open(path, "r:") as archive:
             members = archive.getmembers()
             _check_end(path, archive.offset)
-    except (tarfile.TarError, EOFError, OSError) as error:
+    # Damaged headers make it raise more than its own errors.
+    except Exception as error:
         raise InvalidInput(
             f"{str(path)!r} cannot be read as a tar archive: {error}. It may be compressed, cut "
             f"off or damaged. Only plain archives are read in place: unpack .gz, .xz and the like "

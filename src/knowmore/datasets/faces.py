@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from knowmore.datasets.location import find
+from knowmore.datasets.location import arrays_of
 from knowmore.examples import Examples
 
 # Rows and columns of a picture.
@@ -19,7 +19,8 @@ def orl_faces() -> Examples:
     F. Samaria and A. Harter, Parameterisation of a Stochastic Model for Human Face Identification,
     WACV 1994.
     """
-    with np.load(find("orl_faces.npz")) as file:
+    with arrays_of("orl_faces.npz") as file:
         images, names = file["images"], file["names"]
-    people = np.array([name.partition("/")[0] for name in names])
-    return Examples.of(images.reshape(len(images), -1) / 255, people, tuple(names.tolist()))
+        X = images.reshape(len(images), FACE_SHAPE[0] * FACE_SHAPE[1]) / 255
+        people = np.array([name.partition("/")[0] for name in names])
+        return Examples.of(X, people, tuple(names.tolist()))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from knowmore.errors import MissingData
+from knowmore.files import Arrays, undamaged
 
 VARIABLE = "KNOWMORE_DATA"
 _BESIDE = Path("shared", "data")
@@ -28,6 +31,15 @@ def find(name: str) -> Path:
         f"knowmore brings no data along: set {VARIABLE} to the folder that holds the file, "
         f"or put that folder at ../{_BESIDE} and leave {VARIABLE} unset."
     )
+
+
+@contextmanager
+def arrays_of(name: str) -> Iterator[Arrays]:
+    """The arrays of a data file by their names; whatever goes wrong with them is its damage."""
+    path = find(name)
+    remedy = "it is cut off, damaged, or another file of that name. Fetch it again."
+    with undamaged(path, "a data set", remedy), Arrays(path) as file:
+        yield file
 
 
 def _folders() -> tuple[Path, ...]:

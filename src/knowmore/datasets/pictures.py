@@ -16,12 +16,11 @@ import numpy as np
 
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
+from knowmore.files import contents
 
 ENDINGS = frozenset(
     [".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff"]
 ) | {".webp"}
-# More than any camera writes; what is larger is not read into memory.
-MOST_BYTES = 2**28
 
 
 @final
@@ -44,16 +43,8 @@ class Picture:
 
     def read(self) -> bytes:
         """The bytes of the encoded picture."""
-        wanted = self.path.stat().st_size if self.size is None else self.size
-        if wanted > MOST_BYTES:
-            raise InvalidInput(
-                f"{self.name!r} has {wanted:,} bytes, but no more than {MOST_BYTES:,} are read. "
-                f"Reduce the picture first."
-            )
-        with self.path.open("rb") as file:
-            file.seek(self.offset)
-            found = file.read(wanted)
-        if len(found) != wanted:
+        found = contents(self.path, repr(self.name), self.offset, self.size)
+        if self.size not in (None, len(found)):
             raise InvalidInput(
                 f"{self.name!r} is cut off: {str(self.path)!r} has changed since it was listed. "
                 f"List it again."
@@ -150,7 +141,9 @@ def _unfit(target: Path, inside: Path) -> str | None:
 
 
 def _relative(folder: str, name: str, inside: Path) -> str:
-    return Path(folder, name).relative_to(inside).as_posix()
+    """A name as its bytes in UTF-8 say, whatever the language of the terminal makes of them."""
+    path = Path(folder, name).relative_to(inside).as_posix()
+    return os.fsencode(path).decode(errors="surrogateescape")
 
 
 def _complain(error: OSError) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import dask.array as da
 import numpy as np
@@ -15,6 +13,7 @@ import numpy.typing as npt
 from dask.base import is_dask_collection
 
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.files import Arrays, array_in
 
 Array = npt.NDArray[Any]
 File = str | PathLike[str]
@@ -50,10 +49,12 @@ def read(path: File, name: str | None = None) -> Array:
     """
     try:
         with Path(path).open("rb") as file:
-            held = np.load(file, allow_pickle=False)
-            if isinstance(held, np.ndarray):
-                return held
-            return np.asarray(held[_chosen(held.files, name, path)])
+            is_archive = file.read(2) == b"PK"
+            file.seek(0)
+            if not is_archive:
+                return array_in(file)
+        with Arrays(path) as held:
+            return held[_chosen(list(held), name, path)]
     except InvalidInput:
         raise
     except OSError as error:
@@ -61,9 +62,11 @@ def read(path: File, name: str | None = None) -> Array:
             f"The file {str(path)!r} cannot be read: {error.strerror or error}. On a cluster every "
             f"worker must find it under this name."
         ) from error
-    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
+    # A damaged file can make NumPy, zipfile and tokenize raise whatever they like.
+    except Exception as error:
+        why = str(error) or type(error).__name__
         raise InvalidInput(
-            f"The file {str(path)!r} holds no plain array: {error}. Write it with numpy.save or "
+            f"The file {str(path)!r} holds no plain array: {why}. Write it with numpy.save or "
             f"numpy.savez, or give a function that reads it: load=..."
         ) from error
 

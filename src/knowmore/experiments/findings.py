@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-# Handed on to all experiments.
-from knowmore.errors import InvalidInput
 from knowmore.extras import require
+from knowmore.files import written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,24 +59,14 @@ def silent(share: float, step: str) -> None:
     """Progress that nobody watches."""
 
 
-def folder(out: Path) -> Path:
-    """`out`, made if it is not there yet."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"The folder {str(out)!r} for the results cannot be made: {error.strerror}. "
-            f"Name another one with --out."
-        ) from error
-    return out
-
-
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
     """Write a table for other programs."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows(rows)
+    with written(path) as file:
+        file.write(text.getvalue().encode())
     return path
 
 
@@ -90,7 +80,8 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write the figure as PNG."""
-    figure.savefig(path)
+    with written(path) as file:
+        figure.savefig(file, format="png")
     return path
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.datasets import find
+from knowmore.datasets.location import arrays_of
 
 Array = npt.NDArray[Any]
 Group = tuple[str, ...]
@@ -63,7 +63,7 @@ _MAMMALS = (
 
 def animal_groups(size: int) -> dict[str, Group]:
     """Groups of so many animals; there is one of all fifty."""
-    with np.load(find("awa_features.npz")) as file:
+    with arrays_of("awa_features.npz") as file:
         names, attributes = file["class_names"], file["attributes_binary"].astype(int)
     if size == len(names):
         return {ALL: tuple(names.tolist())}

@@ -23,8 +23,8 @@ from sklearn.utils import Tags
 from knowmore.errors import InvalidInput, NotFitted
 from knowmore.files import load, save
 from knowmore.images.local import Descriptors, Words, values
-from knowmore.images.settings import whole
-from knowmore.images.vocabulary import Centres, Leaves, Vocabulary
+from knowmore.images.settings import seed_number, whole
+from knowmore.images.vocabulary import Centres, Leaves, Vocabulary, single
 
 Array = npt.NDArray[Any]
 
@@ -50,7 +50,7 @@ class Codebook(TransformerMixin, BaseEstimator, ABC):
         chosen, owners = _sample([len(each) for each in X], self.sample, self.random_state)
         parts = zip(X, chosen, strict=True)
         vectors = np.concatenate([each.vectors[rows] for each, rows in parts])
-        self.vocabulary_ = self._learn(vectors.astype(np.float32), owners, y, len(X))
+        self.vocabulary_ = self._learn(single(vectors), owners, y, len(X))
         return self
 
     def transform(self, X: Any) -> list[Words]:
@@ -87,7 +87,7 @@ class Codebook(TransformerMixin, BaseEstimator, ABC):
         for name in "size", "sample":
             whole(name, getattr(self, name), 2)
         if self.random_state is not None:
-            whole("random_state", self.random_state, 0)
+            seed_number("random_state", self.random_state)
 
     def _held(self) -> Vocabulary:
         if not self.__sklearn_is_fitted__():

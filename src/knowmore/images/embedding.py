@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
 from knowmore.images.reading import colour, named
-from knowmore.images.settings import is_between, whole
+from knowmore.images.settings import is_between, no_mask, whole
 
 Array = npt.NDArray[Any]
 
@@ -167,6 +167,7 @@ def _three(name: str, value: Any, low: float) -> None:
 
 def _vectors(X: Any, what: str) -> Array:
     """X as finite float64 (n, d)."""
+    no_mask(what, X)
     vectors = np.asarray(X, dtype=float)
     if vectors.ndim != 2:
         raise InvalidInput(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache as once
 from typing import Any, Literal, final
 
@@ -24,11 +24,12 @@ from knowmore.images.codebooks import Codebook, KMeansCodebook
 from knowmore.images.embedding import Embedding
 from knowmore.images.extraction_cache import Cache
 from knowmore.images.extraction_settings import LONGEST, canonical, digest, settings_of
+from knowmore.images.extraction_work import Failure, Work, content_of, read
 from knowmore.images.local import Words
 from knowmore.images.phog import PHOG
 from knowmore.images.pyramid import SpatialPyramid
-from knowmore.images.reading import encoded, named, small
-from knowmore.images.settings import whole
+from knowmore.images.reading import named
+from knowmore.images.settings import seed_number, whole
 from knowmore.images.sift import DenseSIFT
 
 Array = npt.NDArray[Any]
@@ -37,13 +38,10 @@ Kind = Literal["sift-pyramid", "bow", "phog", "embedding"]
 Progress = Callable[[int, int], None]
 
 KINDS: tuple[Kind, ...] = ("sift-pyramid", "bow", "phog", "embedding")
-# So many pictures are worked on, and written to the cache, at once.
+# A thread works on so many pictures, and then writes them to the cache.
 BLOCK = 16
 # A codebook is learnt from so many pictures at most, so that their descriptors fit in memory.
 SAMPLE = 300
-
-# What a picture is called that stands alone in its list.
-_ALONE = "Picture 0"
 
 
 @final
@@ -54,18 +52,13 @@ class Extraction:
     features : (k, D)
     rows : which of the pictures given they belong to, (k,), ascending
     skipped : why the others have none: "cannot be read: ..." by row
-    computed : how many were not in the cache
+    computed : how many of the features were not in the cache
     """
 
     features: Array
     rows: Array
     skipped: dict[int, str]
     computed: int
-
-
-@dataclass(frozen=True)
-class _Failure:
-    why: str
 
 
 def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
@@ -99,20 +92,28 @@ def extract(
     """
     _check(longest, n_jobs)
     settings = b"" if cache is None else digest(settings_of(steps, longest).encode())
-
-    def work(block: list[Any]) -> tuple[list[Any], int]:
-        files = [_read(picture) for picture in block]
-        return _looked_up(files, steps, longest, cache, settings)
-
     # A network has threads of its own.
-    alone = any(isinstance(step, Embedding) for step in steps)
-    found, computed = _in_blocks(work, pictures, 1 if alone else n_jobs, progress)
-    skipped = {row: each.why for row, each in enumerate(found) if isinstance(each, _Failure)}
-    vectors = [each for each in found if not isinstance(each, _Failure)]
+    jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
+    work = Work(steps, longest, cache, settings)
+    found, computed = _in_blocks(work, pictures, jobs, progress)
+    if cache is not None and len(_lengths(found)) > 1:
+        # Not all that is in the cache can be what these steps give.
+        found, computed = _in_blocks(replace(work, anew=True), pictures, jobs, progress)
+    skipped = {row: each.why for row, each in enumerate(found) if isinstance(each, Failure)}
+    vectors = [each for each in found if not isinstance(each, Failure)]
     if not vectors:
         raise _nothing_left(skipped)
+    if len(lengths := _lengths(found)) > 1:
+        raise InvalidInput(
+            f"The steps give vectors of different lengths, from {min(lengths)} to {max(lengths)}. "
+            f"The last of them must give one vector for each picture, all equally long."
+        )
     rows = np.array([row for row in range(len(found)) if row not in skipped])
     return Extraction(np.stack(vectors), rows, skipped, computed)
+
+
+def _lengths(found: Sequence[Any]) -> set[int]:
+    return {len(each) for each in found if not isinstance(each, Failure)}
 
 
 def learn_codebook(
@@ -132,7 +133,7 @@ def learn_codebook(
     compare features of pictures that come later, keep the codebook: save it, and load it again.
     """
     _check(longest, n_jobs)
-    whole("seed", seed, 0)
+    seed_number("seed", seed)
     whole("size", size, 2)
     sift = DenseSIFT() if sift is None else sift
     codebook = KMeansCodebook(size, random_state=seed, n_jobs=n_jobs)
@@ -143,15 +144,12 @@ def learn_codebook(
     told = canonical([settings_of([sift], longest), {"size": size, "seed": seed}])
     settings, content = digest(told.encode()), digest(b"".join(contents))
     known = {} if cache is None else cache.get(settings, [content])
-    if content in known and known[content].size % size == 0:
-        centres = known[content].reshape(size, -1).astype(np.float32)
+    if content in known and known[content].size == size * sift.width:
+        centres = known[content].reshape(size, sift.width).astype(np.float32)
         return KMeansCodebook._built(codebook.get_params(), {"centres": centres})
 
-    def describe(block: list[Any]) -> tuple[list[Any], int]:
-        return _transformed([sift], [_read(picture) for picture in block], longest), len(block)
-
-    found, _ = _in_blocks(describe, chosen, n_jobs, progress)
-    descriptors = [each for each in found if not isinstance(each, _Failure)]
+    found, _ = _in_blocks(Work([sift], longest), chosen, n_jobs, progress)
+    descriptors = [each for each in found if not isinstance(each, Failure)]
     if not descriptors:
         raise _nothing_left({i: each.why for i, each in enumerate(found)})
     # Clusters are found in small steps: more threads took ten times as long on a busy machine.
@@ -197,87 +195,8 @@ def _pools() -> Any:
     return ThreadpoolController()
 
 
-def _read(picture: Any) -> bytes | _Failure:
-    try:
-        return encoded(picture, _ALONE)
-    except InvalidInput as error:
-        return _failure(error, getattr(picture, "name", ""))
-
-
-def _content(file: bytes | _Failure) -> bytes:
-    return b"" if isinstance(file, _Failure) else digest(file)
-
-
 def _contents(block: list[Any]) -> tuple[list[bytes], int]:
-    return [_content(_read(picture)) for picture in block], len(block)
-
-
-def _looked_up(
-    files: list[bytes | _Failure],
-    steps: Sequence[Any],
-    longest: int,
-    cache: Cache | None,
-    settings: bytes,
-) -> tuple[list[Any], int]:
-    """The features of each file from the cache or else computed, and how many were."""
-    if cache is None:
-        return _transformed(steps, files, longest), len(files)
-    contents = [_content(file) for file in files]
-    known: dict[bytes, Any] = dict(cache.get(settings, contents))
-    new = {key: file for key, file in zip(contents, files, strict=True) if key not in known}
-    computed = dict(zip(new, _transformed(steps, list(new.values()), longest), strict=True))
-    fine = {key: each for key, each in computed.items() if not isinstance(each, _Failure)}
-    if fine:
-        cache.put(settings, fine)
-    known |= computed
-    values = [
-        file if isinstance(file, _Failure) else known[key]
-        for key, file in zip(contents, files, strict=True)
-    ]
-    return values, len(new)
-
-
-def _transformed(steps: Sequence[Any], files: list[bytes | _Failure], longest: int) -> list[Any]:
-    """What the steps make of each file, or why they cannot."""
-    found: list[Any] = [_decoded(file, longest) for file in files]
-    fine = [row for row, each in enumerate(found) if not isinstance(each, _Failure)]
-    if not fine:
-        return found
-    try:
-        results: Sequence[Any] = _chained(steps, [found[row] for row in fine])
-    except InvalidInput:
-        # One picture cannot be used: find out which.
-        results = [_chained_alone(steps, found[row]) for row in fine]
-    for row, result in zip(fine, results, strict=True):
-        found[row] = result
-    return found
-
-
-def _decoded(file: bytes | _Failure, longest: int) -> Array | _Failure:
-    if isinstance(file, _Failure):
-        return file
-    try:
-        return small(file, _ALONE, longest)
-    except InvalidInput as error:
-        return _failure(error)
-
-
-def _chained(steps: Sequence[Any], values: Any) -> Sequence[Any]:
-    for step in steps:
-        values = step.transform(values)
-    found: Sequence[Any] = values
-    return found
-
-
-def _chained_alone(steps: Sequence[Any], picture: Array) -> Any:
-    try:
-        return _chained(steps, [picture])[0]
-    except InvalidInput as error:
-        return _failure(error)
-
-
-def _failure(error: InvalidInput, name: str = "") -> _Failure:
-    return _Failure(str(error).removeprefix(f"{_ALONE} ").removeprefix(f"{name!r} "))
+    return [content_of(read(picture)) for picture in block], len(block)
 
 
 def _nothing_left(skipped: dict[int, str]) -> InvalidInput:

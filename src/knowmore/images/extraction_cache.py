@@ -2,11 +2,13 @@
 
 An entry belongs to the bytes of a picture and to everything that its features depend on, both by
 their SHA-256. It is there wholly or not at all, whatever ends the process. Several processes may
-use one file. What does not come out of it as it went in counts as absent.
+use one file. What does not come out of it as it went in counts as absent: an entry is sealed by the
+SHA-256 of what it belongs to and what it is.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import zlib
@@ -26,6 +28,8 @@ Array = npt.NDArray[Any]
 FILE = "features.sqlite"
 # Seconds to wait for another process that is writing.
 _PATIENCE = 60
+# The bytes of a SHA-256, before those of a packed vector.
+_SEAL = 32
 _TABLE = """
 create table if not exists features (
   settings blob not null, picture blob not null, vector blob not null,
@@ -69,12 +73,15 @@ class Cache:
             except sqlite3.DatabaseError as error:
                 self._start_anew(error)
                 return {}
-        found = {picture: _vector(packed) for picture, packed in rows}
+        found = {picture: _vector(packed, settings, picture) for picture, packed in rows}
         return {picture: vector for picture, vector in found.items() if vector is not None}
 
     def put(self, settings: bytes, vectors: Mapping[bytes, Array]) -> None:
-        """Keep vectors (d,); all of them or, if that fails, none."""
-        rows = [(settings, picture, _packed(vector)) for picture, vector in vectors.items()]
+        """Keep finite vectors (d,); all of them or, if that fails, none."""
+        rows = [
+            (settings, picture, _packed(vector, settings, picture))
+            for picture, vector in vectors.items()
+        ]
         with self._lock, self._told():
             try:
                 self._insert(rows)
@@ -133,13 +140,22 @@ class Cache:
         )
 
 
-def _packed(vector: Array) -> bytes:
-    return zlib.compress(np.asarray(vector, dtype="<f8").tobytes(), 1)
+def _packed(vector: Array, settings: bytes, picture: bytes) -> bytes:
+    packed = zlib.compress(np.asarray(vector, dtype="<f8").tobytes(), 1)
+    return _seal(settings, picture, packed) + packed
 
 
-def _vector(packed: Any) -> Array | None:
-    """What was packed, or None: zlib's checksum tells damage."""
-    try:
-        return np.frombuffer(zlib.decompress(packed), dtype="<f8").astype(float, copy=False)
-    except (zlib.error, ValueError, TypeError):
+def _vector(entry: Any, settings: bytes, picture: bytes) -> Array | None:
+    """What was packed, or None if this is not it."""
+    if not isinstance(entry, bytes):
         return None
+    seal, packed = entry[:_SEAL], entry[_SEAL:]
+    if seal != _seal(settings, picture, packed):
+        return None
+    vector = np.frombuffer(zlib.decompress(packed), dtype="<f8").astype(float, copy=False)
+    return vector if np.isfinite(vector).all() else None
+
+
+def _seal(*parts: bytes) -> bytes:
+    lengths = ",".join(str(len(part)) for part in parts).encode()
+    return hashlib.sha256(b"".join([lengths, *parts])).digest()

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
+import numpy as np
 import numpy.typing as npt
 
 from knowmore.errors import InvalidInput, InvalidType
+from knowmore.images.settings import no_mask
 
 Array = npt.NDArray[Any]
 
@@ -27,6 +29,8 @@ class Descriptors:
 
     def __post_init__(self) -> None:
         _located(self.positions, self.vectors, 2, "vectors (k, d)")
+        if not np.isfinite(self.vectors).all():
+            raise InvalidInput("The descriptors have NaN or infinity among their values.")
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -51,6 +55,8 @@ class Words:
 
     def __post_init__(self) -> None:
         _located(self.positions, self.indices, 1, "indices (k,)")
+        if self.indices.dtype.kind not in "iu":
+            raise InvalidInput(f"The words are of {self.indices.dtype}, but must be whole numbers.")
         if len(self) and not (self.indices.min() >= 0 and self.indices.max() < self.size):
             raise InvalidInput(
                 f"The words go from {self.indices.min()} to {self.indices.max()}, but must lie in "
@@ -87,6 +93,13 @@ def values(kind: type[_Value], X: Iterable[Any], source: str) -> list[_Value]:
 
 
 def _located(positions: Array, found: Array, ndim: int, shape: str) -> None:
+    no_mask("The array of positions", positions)
+    no_mask("The array of what is found", found)
+    if positions.dtype.kind not in "iuf" or found.dtype.kind not in "iuf":
+        raise InvalidInput(
+            f"The positions are of {positions.dtype} and what is found there is of {found.dtype}. "
+            f"Both must be real numbers."
+        )
     if found.ndim != ndim or positions.shape != (len(found), 2):
         raise InvalidInput(
             f"The positions have shape {positions.shape} and what is found there has shape "

@@ -5,6 +5,10 @@ or an array: grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4), of uint8 or uint16, o
 [0, 1]. All go one way, through Pillow's conversions, so that the same picture gives the same
 numbers however it comes.
 
+Files are read in the forms BMP, GIF, JPEG, PNG, PPM (with PBM, PGM and PNM), TIFF and WebP, by
+their content. Pillow knows forty more, some of which it hands to other programs: whatever a file is
+called, they are not tried.
+
 Pictures are turned upright as their EXIF orientation says, as every viewer shows them. What is
 transparent is laid on white. Of several frames the first is taken. Files of more pixels than
 Pillow deems safe (PIL.Image.MAX_IMAGE_PIXELS) are refused before they are unpacked.
@@ -13,7 +17,7 @@ Pillow deems safe (PIL.Image.MAX_IMAGE_PIXELS) are refused before they are unpac
 from __future__ import annotations
 
 import io
-import struct
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,13 +30,15 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 
-from knowmore.errors import InvalidInput, InvalidType
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.extras import optional
+from knowmore.files import contents
+from knowmore.images.settings import no_mask
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 
-_EXIF = (TypeError, LookupError, struct.error)
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 _ENCODED = (bytes, bytearray, memoryview)
 # Modes of grey pictures, and modes whose pixels can be averaged as they are.
 _GREY = ("1", "L", "I;16", "I;16B", "I;16L", "I;16N")
@@ -66,7 +72,7 @@ def encoded(picture: Any, name: str) -> bytes:
         return bytes(picture)
     with _told(name):
         if isinstance(picture, (str, PathLike)):
-            return Path(picture).read_bytes()
+            return contents(Path(picture), name)
         found = picture.read() if isinstance(picture, Readable) else picture
     if not isinstance(found, _ENCODED):
         raise InvalidType(
@@ -156,19 +162,29 @@ def _pixels(picture: Any, name: str, mode: str) -> Array:
 
 @contextmanager
 def _told(name: str) -> Iterator[None]:
-    """Pillow's many ways to complain, in our words."""
+    """Whatever goes wrong with one file, in our words."""
+    pil, image = (optional(library, "images") for library in ("PIL", "PIL.Image"))
     try:
         yield
-    except (InvalidInput, InvalidType):
+    except KnowmoreError:
         raise
-    except optional("PIL", "images").UnidentifiedImageError as error:
+    except pil.UnidentifiedImageError as error:
         raise InvalidInput(
-            f"{name} cannot be read: it is no picture that Pillow knows. Leave it out."
+            f"{name} cannot be read: it is no picture in one of the forms that are read, "
+            f"{', '.join(FORMATS)}. Leave it out, or convert it."
         ) from error
+    except image.DecompressionBombError as error:
+        # Pillow names the size only in its words.
+        (pixels, *_) = re.findall(r"\d+", str(error)) or [2 * image.MAX_IMAGE_PIXELS]
+        raise _too_large(name, f"{int(pixels):,}") from error
     except FileNotFoundError as error:
         raise InvalidInput(f"{name} does not exist. Check the path.") from error
-    # Damaged EXIF data raise the last three.
-    except (OSError, ValueError, SyntaxError, EOFError, _bomb(), *_EXIF) as error:
+    except MemoryError as error:
+        raise InvalidInput(
+            f"{name} cannot be read: there is not enough memory to unpack it. Reduce it first."
+        ) from error
+    # Damaged files make the decoders raise anything: KeyError, struct.error, ZeroDivisionError, ...
+    except Exception as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidInput(
             f"{name} cannot be read: {why}. The file may be empty, cut off, damaged, or no "
@@ -181,21 +197,20 @@ def _opened(file: io.BytesIO) -> Any:
     Image = optional("PIL.Image", "images")
     with _OPENING, warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        return Image.open(file)
+        return Image.open(file, formats=FORMATS)
 
 
 def _refuse_huge(image: Any, name: str) -> None:
     most = optional("PIL.Image", "images").MAX_IMAGE_PIXELS
     if most is not None and image.width * image.height > most:
-        raise InvalidInput(
-            f"{name} has {image.width} x {image.height} pixels, but no more than {most:,} are "
-            f"unpacked. Reduce it first."
-        )
+        raise _too_large(name, f"{image.width} x {image.height}")
 
 
-def _bomb() -> type[Exception]:
-    error: type[Exception] = optional("PIL.Image", "images").DecompressionBombError
-    return error
+def _too_large(name: str, pixels: str) -> InvalidInput:
+    most = optional("PIL.Image", "images").MAX_IMAGE_PIXELS
+    return InvalidInput(
+        f"{name} has {pixels} pixels, but no more than {most:,} are unpacked. Reduce it first."
+    )
 
 
 def _converted(image: Any, name: str, mode: str) -> Any:
@@ -219,6 +234,7 @@ def _converted(image: Any, name: str, mode: str) -> Any:
 
 def _eight_bits(array: Array, name: str) -> Array:
     """An array of pixels as uint8, grey or with three or four channels."""
+    no_mask(name, array)
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):

@@ -80,6 +80,11 @@ class DenseSIFT(TransformerMixin, BaseEstimator):
         self.contrast = contrast
         self.n_jobs = n_jobs
 
+    @property
+    def width(self) -> int:
+        """How many numbers a descriptor has."""
+        return CELLS**2 * DIRECTIONS * (1 if self.colour is None else 3)
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """There is nothing to learn; X and y are not looked at."""
         self._check()

@@ -29,6 +29,19 @@ class Vocabulary(Protocol):
         """The words of descriptors (k, d), (k, votes)."""
 
 
+def single(vectors: Array) -> Array:
+    """Descriptors (k, d) in single precision, where their squares must have room too."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = vectors.astype(np.float32)
+        squares = np.einsum("ij,ij->i", found, found)
+    if not np.isfinite(squares).all():
+        raise InvalidInput(
+            "The descriptors have NaN or infinity among their values, or numbers whose squares go "
+            "beyond single precision. Scale them down."
+        )
+    return found
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Centres:
@@ -41,8 +54,9 @@ class Centres:
 
     def __post_init__(self) -> None:
         shape = self.centres.shape
-        if len(shape) != 2 or 0 in shape or not np.isfinite(self.centres).all():
-            raise InvalidInput(f"Centres must be finite and (size, d), but have shape {shape}.")
+        if len(shape) != 2 or 0 in shape or self.centres.dtype != np.float32:
+            raise InvalidInput(f"Centres must be float32 (size, d), but have shape {shape}.")
+        single(self.centres)
         self.centres.flags.writeable = False
 
     @property
@@ -61,7 +75,7 @@ class Centres:
 
     def words(self, vectors: Array) -> Array:
         """argmin |x - c|^2 = argmax x'c - |c|^2 / 2, (k, 1)."""
-        scores = vectors.astype(np.float32) @ self.centres.T
+        scores = single(vectors) @ self.centres.T
         scores -= self._half_squares
         return np.asarray(scores.argmax(axis=1))[:, None]
 
@@ -149,7 +163,7 @@ class Leaves:
         children, feature = self._down
         row = np.arange(len(vectors))[:, None]
         # scikit-learn compares in single precision with thresholds in double.
-        vectors = vectors.astype(np.float32)
+        vectors = single(vectors)
         node = np.broadcast_to(self.roots, (len(vectors), len(self.roots)))
         while True:
             right = vectors[row, feature[node]] > self.threshold[node]

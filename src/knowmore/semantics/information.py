@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.errors import InvalidInput, InvalidType, MissingData
-from knowmore.semantics.nouns import Nouns, frequencies
+from knowmore.semantics.database import frequencies
+from knowmore.semantics.nouns import Nouns
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +45,7 @@ def information_content(nouns: Nouns, information: str | os.PathLike[str]) -> Ar
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The file of counts {name!r} cannot be read: {error}.") from error
-    return of_counts(frequencies(text, nouns.offsets, name))
+    return of_counts(frequencies(text, nouns.offsets, nouns.above, nouns.above_from, name))
 
 
 def of_counts(p: Array) -> Array:

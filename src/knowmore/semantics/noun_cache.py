@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, MissingData
 from knowmore.files import load, save, user_folder
 from knowmore.semantics.nouns import Nouns
 from knowmore.semantics.sources import Source
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 _KIND = "WordNet"
 # Another number for another way to read or to keep.
-_FORMAT = 1
+_FORMAT = 2
 _TEXTS = ("words", "glosses", "lemmas", "exceptions")
 _COUNTS = "frequencies:"
 
@@ -50,7 +50,7 @@ def _place(source: Source) -> Path | None:
     key = hashlib.sha256(f"{_FORMAT} {source.digest()}".encode()).hexdigest()
     try:
         return user_folder() / f"wordnet-{key[:32]}.npz"
-    except RuntimeError:
+    except MissingData:
         return None  # Nobody is at home.
 
 

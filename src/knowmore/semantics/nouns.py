@@ -6,7 +6,7 @@ data.noun, and lemmas, the nouns themselves in lower case, are lines in the orde
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, final
@@ -17,12 +17,10 @@ from scipy.sparse import csr_array, eye_array
 
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
+from knowmore.semantics.database import check_exceptions, frequencies, read_lemmas, read_synsets
 from knowmore.semantics.morphology import forms, joined, key
 
 Array = npt.NDArray[Any]
-
-# A hypernym is what a noun is a kind of, an instance hypernym what a name is one of.
-_HYPERNYMS = ("@", "@i")
 
 
 @final
@@ -66,11 +64,11 @@ class Nouns:
     @classmethod
     def of(cls, files: Mapping[str, str]) -> Nouns:
         """Read the texts of data.noun, index.noun, noun.exc and of counts, ic-*.dat."""
-        offsets, words, glosses, above, n_above = _synsets(files["data.noun"])
+        offsets, words, glosses, above, n_above = read_synsets(files["data.noun"])
         if not offsets:
             raise InvalidInput("data.noun holds no synset. Is it the file of the database?")
         rows = {offset: row for row, offset in enumerate(offsets)}
-        lemmas, senses, n_senses = _lemmas(files["index.noun"])
+        lemmas, senses, n_senses = read_lemmas(files["index.noun"])
         hypernyms, above_from = _pointed(above, n_above, rows, "data.noun")
         meant, senses_from = _pointed(senses, n_senses, rows, "index.noun")
         nameless = np.flatnonzero(np.bincount(meant, minlength=len(rows)) == 0)
@@ -79,6 +77,15 @@ class Nouns:
                 f"index.noun has no noun for the synset {offsets[nameless[0]]!r} of data.noun. The "
                 f"files are of different versions, or damaged."
             )
+        lines = set(lemmas)
+        if lost := [
+            noun for some in words for noun in some.lower().split(" ") if noun not in lines
+        ]:
+            raise InvalidInput(
+                f"index.noun has no line for {lost[0]!r}, a noun of data.noun. It is cut off, or "
+                f"the files are of different versions."
+            )
+        check_exceptions(files["noun.exc"])
         numbers = np.array(offsets, dtype=np.int64)
         return cls(
             "\n".join(words),
@@ -92,7 +99,7 @@ class Nouns:
             files["noun.exc"],
             numbers,
             {
-                name.removesuffix(".dat"): frequencies(text, numbers, name)
+                name.removesuffix(".dat"): frequencies(text, numbers, hypernyms, above_from, name)
                 for name, text in files.items()
                 if name.endswith(".dat")
             },
@@ -183,94 +190,6 @@ class Nouns:
         return found
 
 
-def frequencies(text: str, offsets: Array, name: str) -> Array:
-    """(n,): the counts of a file such as ic-brown.dat as parts of the count of the roots.
-
-    Its lines have the offset of a synset with its part of speech, how often the text speaks of it
-    or of one below, and ROOT if nothing is above. Synsets without a line were never spoken of.
-    """
-    rows = {f"{offset}n": row for row, offset in enumerate(offsets.tolist())}
-    counts, whole = np.zeros(len(offsets)), 0.0
-    for number, line in _numbered(text):
-        synset, _, rest = line.partition(" ")
-        row = rows.get(synset)
-        if row is None:
-            if synset.startswith("wnver::") or synset.endswith("v"):
-                continue
-            raise InvalidInput(
-                f"Line {number} of {name} counts {synset!r}, but the database has no such "
-                f"synset. Counts belong to one version of WordNet, and these to another."
-            )
-        try:
-            count, *root = rest.split()
-            counts[row] = float(count)
-        except ValueError as error:
-            raise _unreadable(name, number) from error
-        if root == ["ROOT"]:
-            whole += counts[row]
-    if not (0 < whole < np.inf and counts.min() >= 0 and counts.max() <= whole):
-        raise InvalidInput(
-            f"{name} holds no counts: they must be between zero and the count of the roots, which "
-            f"are marked as ROOT, and finite."
-        )
-    return counts / whole
-
-
-def _synsets(text: str) -> tuple[list[str], list[str], list[str], list[str], list[int]]:
-    """The offset, nouns and gloss of each synset; its hypernyms, and how many they are."""
-    offsets, words, glosses, counts = [], [], [], []
-    above: list[str] = []
-    for number, line in _numbered(text):
-        facts, bar, gloss = line.partition(" | ")
-        try:
-            # offset, file, n, number of words (hexadecimal), word, id, ..., number of pointers,
-            # pointer, offset, part of speech, which words, ...
-            fields = facts.split(" ")
-            end = 4 + 2 * int(fields[3], 16)
-            pointers = fields[end + 1 :]
-            if not bar or end == 4 or len(pointers) != 4 * int(fields[end]):
-                raise ValueError(line)
-        except (IndexError, ValueError) as error:
-            raise _unreadable("data.noun", number) from error
-        offsets.append(fields[0])
-        words.append(" ".join(fields[4:end:2]))
-        glosses.append(gloss.strip())
-        before = len(above)
-        above += [
-            offset
-            for kind, offset in zip(pointers[::4], pointers[1::4], strict=True)
-            if kind in _HYPERNYMS
-        ]
-        counts.append(len(above) - before)
-    return offsets, words, glosses, above, counts
-
-
-def _lemmas(text: str) -> tuple[list[str], list[str], list[int]]:
-    """Each noun; the offsets of the synsets that it means, and how many they are."""
-    lemmas, counts = [], []
-    senses: list[str] = []
-    for number, line in _numbered(text):
-        fields = line.split()
-        try:
-            # noun, n, number of senses, number of pointers, pointers, two counts, offsets.
-            count = int(fields[2])
-            if count < 1 or len(fields) != 6 + int(fields[3]) + count:
-                raise ValueError(line)
-        except (IndexError, ValueError) as error:
-            raise _unreadable("index.noun", number) from error
-        lemmas.append(fields[0])
-        senses += fields[-count:]
-        counts.append(count)
-    return lemmas, senses, counts
-
-
-def _numbered(text: str) -> Iterator[tuple[int, str]]:
-    """The lines and their numbers; the licence is indented."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line[:1].strip():
-            yield number, line
-
-
 def _pointed(
     offsets: list[str], counts: list[int], rows: Mapping[str, int], name: str
 ) -> tuple[Array, Array]:
@@ -294,9 +213,3 @@ def _hyponyms(above: Array, above_from: Array) -> Array:
         known = reach.nnz
         reach = reach @ reach
     return np.bincount(reach.indices, minlength=n) - 1
-
-
-def _unreadable(name: str, number: int) -> InvalidInput:
-    return InvalidInput(
-        f"Line {number} of {name} is not as WordNet writes it. The file is damaged, or another one."
-    )

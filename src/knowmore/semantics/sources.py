@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-import lzma
 import os
 import tarfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import final
 
 from knowmore.datasets import find
-from knowmore.errors import InvalidInput, InvalidType, MissingData
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData
 
 ARCHIVE = "wordnet30_nouns.tar.xz"
 DEBIAN = Path("/usr/share/wordnet")
@@ -121,8 +119,11 @@ def _in_archive(path: Path, content: bytes) -> dict[str, bytes]:
                 if file is not None:
                     _check_size(path, member.size)
                     found[name] = file.read()
-    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        why = " ".join(str(error).split())
+    except KnowmoreError:
+        raise
+    # Damage makes tarfile and the decompressors raise more than their own errors.
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
         raise InvalidInput(
             f"{str(path)!r} cannot be read as a tar archive: {why}. It may be cut off or damaged."
         ) from error

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import mutants
 
 import knowmore
 from knowmore.datasets import FACE_SHAPE, animals_with_attributes, find, orl_faces
@@ -73,6 +74,68 @@ def test_both_places_are_named_where_no_folder_is(tmp_path, monkeypatch):
     checkout = Path(knowmore.__file__).resolve().parents[2]
     for beside in tmp_path / "project", checkout:
         assert str(beside.parent / "shared" / "data") in str(caught.value)
+
+
+# -- damage --------------------------------------------------------------------------------------
+
+
+def small_faces(path):
+    pixels = np.arange(2 * 112 * 92, dtype=np.uint8).reshape(2, 112, 92)
+    np.savez(path, images=pixels, names=np.array(["s1/1.pgm", "s2/1.pgm"]))
+
+
+def small_animals(path):
+    features = {name: np.eye(3) for name in ("sift", "surf", "lss", "rgsift", "phog")}
+    names = np.array(["cat", "dog"])
+    np.savez(path, labels=[0, 0, 1], class_names=names, index_in_class=[1, 2, 1], **features)
+
+
+SETS = {
+    "orl_faces.npz": (orl_faces, small_faces),
+    "awa_features.npz": (animals_with_attributes, small_animals),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_damaged_data_are_told(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    read, write = SETS[name]
+    path = tmp_path / name
+    write(path)
+    want, whole = read(), path.read_bytes()
+    words = (
+        f"The file {str(path)!r} cannot be read as a data set: it is cut off, damaged, or another "
+        f"file of that name. Fetch it again."
+    )
+    damaged = [b"", b"no zip", whole[:-30], whole[: len(whole) // 2]]
+    for data in [*damaged, *mutants(whole, np.random.default_rng(0), 300)]:
+        path.write_bytes(data)
+        try:
+            found = read()
+        except KnowmoreError as error:
+            told = str(error)
+        else:
+            np.testing.assert_array_equal(found.X, want.X)
+            assert found.names == want.names
+            continue
+        assert told == words
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_other_content_is_told(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    read, write = SETS[name]
+    for change in (
+        {"images": np.zeros((2, 5, 5)), "labels": np.array([0, 0, 7])},
+        {"names": np.array(["s1/1.pgm"]), "surf": np.eye(2)},
+        {"names": np.array([{"a": 1}, {}], dtype=object), "class_names": np.array([{}, {}])},
+    ):
+        write(tmp_path / name)
+        with np.load(tmp_path / name) as file:
+            arrays = dict(file)
+        np.savez(tmp_path / name, **arrays | {n: a for n, a in change.items() if n in arrays})
+        with pytest.raises(InvalidInput, match="cannot be read as a data set"):
+            read()
 
 
 # -- what they hold ------------------------------------------------------------------------------

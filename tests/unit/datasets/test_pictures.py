@@ -6,6 +6,8 @@ import io
 import os
 import pickle
 import re
+import subprocess
+import sys
 import tarfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import mutants
 
 from knowmore.datasets import (
     Picture,
@@ -23,11 +26,11 @@ from knowmore.datasets import (
     find,
     image_folder,
     listing,
-    pictures,
 )
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, InvalidType, MissingData, RepeatedId
 from knowmore.examples import Examples
+from knowmore.files import MOST_BYTES
 
 NAMES = ["b c/zwölf é.JPG", "a/2.png", "a/10.png", "deep/er/1.jpeg"]
 ORDER = ["a/10.png", "a/2.png", "b c/zwölf é.JPG", "deep/er/1.jpeg"]
@@ -215,6 +218,23 @@ def test_names_that_are_not_utf8_are_skipped(folder):
     assert [one.name for one in found.pictures] == ORDER
 
 
+def test_names_are_the_same_in_every_language_of_the_terminal(folder):
+    code = (
+        "import sys\nfrom knowmore.datasets import image_folder\n"
+        "for one in image_folder(sys.argv[1]).X: print(ascii(one.name), len(one.read()))"
+    )
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    found = subprocess.run(
+        [sys.executable, "-c", code, folder],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | plain,
+    )
+    want = [f"{name!a} {len(content(name))}" for name in ORDER]
+    assert found.stdout.splitlines() == want
+
+
 def test_damaged_archives_are_refused(archive, tmp_path):
     whole = archive.read_bytes()
     (one, *_) = image_folder(archive).X
@@ -230,6 +250,18 @@ def test_damaged_archives_are_refused(archive, tmp_path):
         path.write_bytes(data)
         with pytest.raises(InvalidInput, match="cannot be read as a tar archive: "):
             image_folder(path)
+
+
+def test_any_damage_of_an_archive_is_told(archive):
+    whole = archive.read_bytes()
+    for data in mutants(whole, np.random.default_rng(0), 300, keep=0):
+        archive.write_bytes(data)
+        try:
+            found = listing(archive)
+        except InvalidInput as error:
+            assert str(archive) in str(error)  # noqa: PT017  it is one of two outcomes
+        else:
+            assert all(one.size <= len(data) for one in found.pictures)
 
 
 def test_compressed_archives_are_refused(folder, tmp_path):
@@ -274,7 +306,7 @@ def test_what_changed_since_is_told(archive):
 def test_files_too_large_for_a_picture_are_not_read(tmp_path):
     path = tmp_path / "large.png"
     with path.open("wb") as file:
-        file.truncate(pictures.MOST_BYTES + 1)
+        file.truncate(MOST_BYTES + 1)
     with pytest.raises(InvalidInput, match=r"^'large.png' has 268,435,457 bytes, but no more than"):
         Picture("large.png", path).read()
 

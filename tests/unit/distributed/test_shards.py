@@ -7,6 +7,7 @@ from functools import partial
 import dask.array as da
 import numpy as np
 import pytest
+from damage import fewer_rows, mutants
 from dask import delayed
 from tolerance import assert_models
 
@@ -41,6 +42,25 @@ def test_files_by_the_name_of_the_array(tmp_path):
     assert_models(eigenspace(files, load=partial(read, name="X")), X, edits=6)
     rows, labels = ([delayed(read)(file, name) for file in files] for name in "Xy")
     assert_models(fit(EigenspaceLDA(), rows, labels).total_, X, edits=6)
+
+
+@pytest.mark.parametrize("end", ["npy", "npz"])
+def test_any_damage_of_a_file_is_told(end, tmp_path):
+    """By a `KnowmoreError`. What has a checksum is right if it is read."""
+    path, want = tmp_path / f"one.{end}", PARTS[0]
+    np.savez(path, want) if end == "npz" else np.save(path, want)
+    whole = path.read_bytes()
+    for data in mutants(whole, np.random.default_rng(0), 300):
+        path.write_bytes(data)
+        try:
+            found = read(path)
+        except KnowmoreError as error:
+            assert str(path) in str(error)  # noqa: PT017  it is one of two outcomes
+        else:
+            assert end == "npy" or found.tobytes() == want.tobytes()
+    path.write_bytes(fewer_rows(whole))
+    with pytest.raises(KnowmoreError, match="holds no plain array: "):
+        read(path)
 
 
 def test_labels_in_files(files, tmp_path):

@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from damage import mutants
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 
@@ -183,6 +184,24 @@ def test_a_damaged_file_is_told(codebook, tmp_path):
         assert isinstance(caught.value, KnowmoreError)
 
 
+@of_both
+def test_any_damage_is_told_or_does_none(codebook, tmp_path):
+    path = tmp_path / "codebook.npz"
+    codebook = clone(codebook).fit(PICTURES, LABELS)
+    codebook.save(path)
+    whole, kept = path.read_bytes(), codebook.transform(PICTURES)
+    refused = 0
+    for mutant in mutants(whole, np.random.default_rng(0), 300):
+        path.write_bytes(mutant)
+        try:
+            loaded = type(codebook).load(path)
+        except KnowmoreError:
+            refused += 1
+        else:
+            assert_same(loaded.transform(PICTURES), kept)
+    assert refused > 200
+
+
 def rewritten(path, change):
     """The file with other arrays."""
     with np.load(path, allow_pickle=False) as file:
@@ -298,6 +317,18 @@ BAD = {
         ValueError,
         "sample=0 must be a whole number",
     ),
+    "large seed": (
+        KMeansCodebook(random_state=2**32),
+        (PICTURES,),
+        ValueError,
+        "random_state=4294967296 must be a whole number, at most 4294967295.",
+    ),
+    "large numbers": (
+        ForestCodebook(),
+        ([Descriptors(np.zeros((2, 2)), np.full((2, 16), 1e30))] * 10, LABELS),
+        ValueError,
+        "numbers whose squares go beyond single precision. Scale them down.",
+    ),
     "seed": (KMeansCodebook(random_state=0.5), (PICTURES,), ValueError, "random_state=0.5 must be"),
     "no classes": (ForestCodebook(), (PICTURES,), ValueError, "learns from classes, but y is None"),
     "one class": (
@@ -355,3 +386,33 @@ def test_nothing_is_known_before_fit(codebook, tmp_path):
     narrow = [Descriptors(np.zeros((2, 2)), np.zeros((2, 3)))]
     with pytest.raises(ValueError, match=r"picture 0 have 3 numbers, but 16 are expected"):
         clone(codebook).fit(PICTURES, LABELS).transform(narrow)
+
+
+@of_both
+@pytest.mark.parametrize("huge", [1e30, 1e300])
+def test_numbers_beyond_single_precision_have_no_word(codebook, huge):
+    codebook = clone(codebook).fit(PICTURES, LABELS)
+    large = [Descriptors(np.zeros((2, 2)), np.full((2, 16), huge))]
+    with pytest.raises(ValueError, match="go beyond single precision") as caught:
+        codebook.transform(large)
+    assert isinstance(caught.value, KnowmoreError)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Descriptors(np.zeros((1, 2)), np.array([[1, np.nan]])), "have NaN or infinity"),
+        (lambda: Descriptors(np.zeros((1, 2)), np.array([[1, np.inf]])), "have NaN or infinity"),
+        (lambda: Descriptors(np.zeros((1, 2)), np.array([["a"]])), "of <U1. Both must be real"),
+        (lambda: Descriptors(np.zeros((1, 2)), np.array([[1j]])), "of complex128. Both must be"),
+        (lambda: Descriptors(np.full((1, 2), np.nan), np.ones((1, 2))), "go from nan to nan"),
+        (lambda: Descriptors(np.zeros((1, 2)), np.ma.ones((1, 2))), "of what is found is a masked"),
+        (lambda: Descriptors(np.ma.zeros((1, 2)), np.ones((1, 2))), "of positions is a masked"),
+        (lambda: Words(np.zeros((1, 2)), np.ma.zeros(1, int), 3), "of what is found is a masked"),
+        (lambda: Words(np.zeros((1, 2)), np.ones(1), 3), "of float64, but must be whole numbers"),
+    ],
+)
+def test_values_that_have_no_word_are_refused(build, words):
+    with pytest.raises(ValueError, match=re.escape(words)) as caught:
+        build()
+    assert isinstance(caught.value, KnowmoreError)

@@ -10,9 +10,11 @@ import struct
 import subprocess
 import sys
 import threading
+import tracemalloc
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -265,6 +267,53 @@ def test_a_damaged_entry_is_computed_anew(damage, tmp_path):
     np.testing.assert_array_equal(again.features, first.features)
 
 
+def packed(vector):
+    return zlib.compress(np.asarray(vector, dtype="<f8").tobytes())
+
+
+@pytest.mark.parametrize("vector", [np.ones(2), np.ones(5), np.full(3, np.nan), np.ones(3)])
+def test_what_was_written_into_the_cache_by_others_is_computed_anew(vector, tmp_path):
+    with Cache(tmp_path) as cache:
+        first = extract(PICTURES[:3], [Counting()], cache=cache)
+    for connection in entries(tmp_path):
+        connection.execute("update features set vector = ? where rowid = 2", (packed(vector),))
+    with Cache(tmp_path) as cache:
+        again = extract(PICTURES[:3], [Counting()], cache=cache)
+    assert again.computed == 1
+    np.testing.assert_array_equal(again.features, first.features)
+
+
+def test_an_entry_belongs_to_its_picture(tmp_path):
+    with Cache(tmp_path) as cache:
+        first = extract(PICTURES[:2], [Counting()], cache=cache)
+    for connection in entries(tmp_path):
+        (other,) = connection.execute("select vector from features where rowid = 1").fetchone()
+        connection.execute("update features set vector = ? where rowid = 2", (other,))
+    with Cache(tmp_path) as cache:
+        np.testing.assert_array_equal(
+            extract(PICTURES[:2], [Counting()], cache=cache).features, first.features
+        )
+
+
+@pytest.mark.parametrize("vector", [np.ones(5), np.full(3, np.nan)])
+def test_vectors_that_cannot_be_right_are_computed_anew(vector, cache):
+    settings = sha256(settings_of([Counting()]).encode()).digest()
+    cache.put(settings, {sha256(PICTURES[1]).digest(): vector})
+    found = extract(PICTURES[:3], [Counting()], cache=cache)
+    np.testing.assert_array_equal(found.features, extract(PICTURES[:3], [Counting()]).features)
+    assert extract(PICTURES[:3], [Counting()], cache=cache).computed == 0
+
+
+def test_words_of_another_length_are_learnt_anew(tmp_path):
+    with Cache(tmp_path) as cache:
+        learnt = learn_codebook(PICTURES, size=8, cache=cache)
+        for connection in entries(tmp_path):
+            ((settings, key),) = connection.execute("select settings, picture from features")
+        cache.put(settings, {key: np.ones(8 * 64)})
+        again = learn_codebook(PICTURES, size=8, cache=cache)
+    np.testing.assert_array_equal(again.vocabulary_.centres, learnt.vocabulary_.centres)
+
+
 @pytest.mark.parametrize("where", [0, 4096, 8192])
 def test_a_damaged_file_is_begun_anew(where, tmp_path):
     with Cache(tmp_path) as cache:
@@ -345,6 +394,52 @@ with Cache({str(tmp_path / "cache")!r}) as cache:
     np.testing.assert_array_equal(found.features, extract(PICTURES, [PHOG()]).features)
 
 
+# -- memory ----------------------------------------------------------------------------------
+
+
+class Handle:
+    """A picture whose file is large: zeros follow the PNG."""
+
+    def __init__(self, content, zeros):
+        self.content, self.zeros = content, zeros
+
+    def read(self):
+        return self.content + bytes(self.zeros)
+
+
+@pytest.mark.parametrize("ask", ["features", "features, cached", "words"])
+def test_one_file_is_in_memory_at_a_time(ask, cache):
+    large = 2**23
+    files = [Handle(content, large) for content in PICTURES[:BLOCK]]
+    extract(PICTURES[:1], [Counting()])  # Whatever is loaded first counts for nothing.
+    tracemalloc.start()
+    try:
+        if ask == "words":
+            learn_codebook(files, size=8, n_jobs=1)
+        else:
+            extract(files, [Counting()], n_jobs=1, cache=cache if "cached" in ask else None)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The file, a copy while it is put together here, and all else.
+    assert most < 4 * large
+
+
+def test_large_pictures_go_through_the_steps_a_few_at_a_time(monkeypatch, cache):
+    monkeypatch.setattr("knowmore.images.extraction_work.TOGETHER", 3 * 40 * 56 * 3)
+    batches = []
+
+    class Watched(Counting):
+        def transform(self, pictures):
+            batches.append(len(pictures))
+            return super().transform(pictures)
+
+    found = extract(PICTURES[:BLOCK], [Watched()], n_jobs=1, cache=cache)
+    assert batches == [3, 3, 3, 3, 3, 1]
+    assert found.computed == BLOCK
+    np.testing.assert_array_equal(found.features, extract(PICTURES[:BLOCK], [Counting()]).features)
+
+
 # -- pictures of every sort ----------------------------------------------------------------------
 
 
@@ -363,7 +458,10 @@ def test_a_picture_with_damaged_exif_is_skipped():
     found = extract([PICTURES[0], bad, b"no picture"], (PHOG(),))
     assert found.rows.tolist() == [0]
     assert "cannot be read" in found.skipped[1]
-    assert found.skipped[2].endswith("it is no picture that Pillow knows. Leave it out.")
+    assert found.skipped[2] == (
+        "cannot be read: it is no picture in one of the forms that are read, BMP, GIF, JPEG, PNG, "
+        "PPM, TIFF, WEBP. Leave it out, or convert it."
+    )
 
 
 def test_a_colour_that_stands_for_transparency_is_not_averaged():
@@ -421,11 +519,17 @@ def bomb():
 
 
 BAD = {
-    "no picture": (b"not a picture", "cannot be read: it is no picture that Pillow knows"),
-    "empty": (b"", "cannot be read: it is no picture that Pillow knows"),
+    "no picture": (
+        b"not a picture",
+        "cannot be read: it is no picture in one of the forms that are",
+    ),
+    "empty": (b"", "cannot be read: it is no picture in one of the forms that are"),
     "cut off": (PICTURES[0][:2000], "cannot be read: "),
     "too small": (SMALL, "has 8 x 8 pixels: it is smaller than a patch of 16 x 16."),
-    "a bomb": (bomb(), "cannot be read: Image size (3600000000 pixels) exceeds limit"),
+    "a bomb": (
+        bomb(),
+        "has 3,600,000,000 pixels, but no more than 89,478,485 are unpacked. Reduce",
+    ),
     "nowhere": ("/nowhere/a.jpg", "does not exist. Check the path."),
     "32 bits": (encoded(Image.new("F", (20, 20)), "TIFF"), "has the mode 'F', whose range is not"),
 }
@@ -443,6 +547,68 @@ def test_a_bad_picture_is_skipped_and_told(bad, cached, codebook, cache):
         assert list(found.skipped) == [2]
         assert found.skipped[2].startswith(words)
         np.testing.assert_array_equal(found.features, extract(PICTURES[:4], steps).features)
+
+
+def test_skipped_pictures_are_not_counted_as_computed(cache):
+    given = [b"no picture", *PICTURES[:3], SMALL, "/nowhere/a.jpg"]
+    for computed in (3, 0):
+        found = extract(given, [DenseSIFT(), Mean()], cache=cache)
+        assert (found.computed, len(found.rows), len(found.skipped)) == (computed, 3, 3)
+    assert extract(given, [DenseSIFT(), Mean()]).computed == 3
+
+
+class Mean:
+    """The mean of a picture's descriptors."""
+
+    def get_params(self):
+        return {}
+
+    def transform(self, descriptors):
+        return np.array([each.vectors.mean(axis=0) for each in descriptors])
+
+
+class Failing(Mean):
+    """A step that fails at pictures whose first pixel is black."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def transform(self, pictures):
+        return np.array(
+            [each.mean(axis=(0, 1)) if each[0, 0].any() else self.how(each) for each in pictures]
+        )
+
+
+def out_of_memory(_):
+    raise MemoryError
+
+
+def refused_by_opencv(picture):
+    return pytest.importorskip("cv2").resize(picture, (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (out_of_memory, "cannot be used: MemoryError. Leave it out, or reduce it first."),
+        (refused_by_opencv, "cannot be used: OpenCV"),
+        (lambda each: np.full(3, np.nan), "has features with NaN or infinity among them."),
+    ],
+)
+def test_a_picture_that_the_steps_fail_at_is_skipped(how, words):
+    black = encoded(np.zeros((20, 20, 3), np.uint8))
+    found = extract([PICTURES[0], black, PICTURES[1]], [Failing(how)])
+    assert found.rows.tolist() == [0, 2]
+    assert found.skipped[1].startswith(words)
+
+
+def test_vectors_of_different_lengths_are_told():
+    class Uneven(Mean):
+        def transform(self, pictures):
+            return [np.ones(3 + i) for i in range(len(pictures))]
+
+    with pytest.raises(InvalidInput, match="vectors of different lengths, from 3 to 4"):
+        extract(PICTURES[:2], [Uneven()])
 
 
 def test_nothing_but_bad_pictures(cache):
@@ -472,6 +638,7 @@ def test_bad_pictures_teach_no_words(cache):
         (lambda: steps_of("bow"), ValueError, "kind='bow' needs a codebook. Learn one, or load"),
         (lambda: steps_of("bow", KMeansCodebook()), NotFitted, "This KMeansCodebook has no words"),
         (lambda: learn_codebook(PICTURES, size=1), ValueError, "size=1 must be a whole number"),
+        (lambda: learn_codebook(PICTURES, seed=2**32), ValueError, "seed=4294967296 must be a wh"),
         (lambda: learn_codebook([], size=8), ValueError, "No picture was given"),
         (lambda: extract(PICTURES[0], [PHOG()]), InvalidType, "One picture was given, but a list"),
     ],

@@ -7,10 +7,12 @@ import re
 
 import numpy as np
 import pytest
+from damage import mutants
 
 from knowmore import KnowmoreError
-from knowmore.images import PHOG, DenseSIFT
-from knowmore.images.reading import colour, grey, of_each
+from knowmore.errors import InvalidInput
+from knowmore.images import PHOG, DenseSIFT, Embedding
+from knowmore.images.reading import FORMATS, colour, grey, of_each, small
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
 
@@ -172,3 +174,140 @@ def test_no_pictures():
         of_each(grey, [])
     with pytest.raises(TypeError, match=r"A list of pictures is needed, but a int was given"):
         of_each(grey, 3)
+
+
+# -- which files are read ------------------------------------------------------------------------
+
+OTHERS = ["AVIF", "BLP", "DDS", "EPS", "ICNS", "ICO", "JPEG2000", "PCX", "SGI", "SPIDER", "TGA"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_usual_forms_are_read(form):
+    seen = colour(encoded(np.full((8, 8, 3), 80, np.uint8), form), "it")
+    assert seen.shape == (8, 8, 3)
+    assert abs(seen.astype(int) - 80).max() <= 4
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_other_forms_are_not_even_tried(form, tmp_path):
+    image = Image.new({"BLP": "P", "SPIDER": "F"}.get(form, "RGB"), (32, 32))
+    path = tmp_path / "picture.jpg"
+    try:
+        path.write_bytes(encoded(image, form))
+    except (KeyError, OSError) as error:
+        pytest.skip(f"this Pillow does not write {form}: {error}")
+    words = (
+        "it cannot be read: it is no picture in one of the forms that are read, BMP, GIF, JPEG, "
+        "PNG, PPM, TIFF, WEBP. Leave it out, or convert it."
+    )
+    for ask in lambda: colour(path, "it"), lambda: small(path.read_bytes(), "it", 100):
+        with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$"):
+            ask()
+
+
+def test_no_other_program_is_asked(tmp_path, monkeypatch):
+    """Pillow hands EPS to Ghostscript, which it finds by its name."""
+    (tmp_path / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path / 'was_run'}\n")
+    (tmp_path / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    path = tmp_path / "picture.jpg"
+    path.write_bytes(encoded(Image.new("RGB", (32, 32)), "EPS"))
+    with pytest.raises(InvalidInput, match="it is no picture in one of the forms"):
+        DenseSIFT().transform([path])
+    assert not (tmp_path / "was_run").exists()
+
+
+def sources():
+    """Files of every form, mode and sort of compression."""
+    rgb, grey_, exif = Image.fromarray(RGB), Image.fromarray(GREY), Image.Exif()
+    exif[0x0112], exif[0x010F] = 6, "a camera"
+    yield "BMP", encoded(rgb, "BMP")
+    yield "GIF", encoded(rgb, "GIF", save_all=True, append_images=[grey_], transparency=3)
+    yield "JPEG", encoded(rgb, "JPEG", exif=exif, progressive=True, icc_profile=b"icc" * 50)
+    yield "JPEG", encoded(rgb.convert("CMYK"), "JPEG")
+    yield "PNG", encoded(rgb.convert("RGBA"), "PNG", exif=exif)
+    yield "PNG", encoded(rgb.convert("P"), "PNG", transparency=b"\0\x80\xff")
+    yield "PPM", encoded(rgb, "PPM")
+    yield "PPM", b"P2 4 4 255 " + b"7 " * 16
+    for compression in None, "tiff_lzw", "tiff_adobe_deflate", "jpeg", "packbits":
+        yield "TIFF", encoded(rgb, "TIFF", compression=compression, exif=exif)
+    yield "TIFF", encoded(GREY.astype(np.uint16) * 257, "TIFF")
+    yield "WEBP", encoded(rgb.convert("RGBA"), "WEBP", exif=exif.tobytes())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_damaged_files_are_refused_and_nothing_else(form):
+    """Whatever is done to a file, it is a picture or it is refused in words."""
+    rng = np.random.default_rng(0)
+    mine = [data for each, data in sources() if each == form]
+    words = []
+    for data in mine:
+        for mutant in mutants(data, rng, 300 // len(mine)):
+            for ask in lambda m=mutant: small(m, "it", 30), lambda m=mutant: grey(m, "it"):
+                try:
+                    assert ask().dtype == np.uint8
+                except InvalidInput as error:
+                    words.append(str(error))
+    assert len(words) > 30
+    assert all(each.startswith("it ") for each in words)
+
+
+class Unreadable:
+    """A handle whose read() fails."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def read(self):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            ZeroDivisionError("division by zero"),
+            "it cannot be read: division by zero. The file may",
+        ),
+        (NotImplementedError(), "it cannot be read: NotImplementedError. The file may be empty"),
+        (MemoryError(), "it cannot be read: there is not enough memory to unpack it. Reduce it"),
+        (RecursionError("too deep"), "it cannot be read: too deep. "),
+    ],
+)
+def test_whatever_one_file_raises_is_told(error, words):
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
+        grey(Unreadable(error), "it")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_who_wants_to_stop_is_heard(error):
+    with pytest.raises(error):
+        grey(Unreadable(error()), "it")
+
+
+def test_files_too_large_for_a_picture_are_not_read(tmp_path):
+    path = tmp_path / "large.png"
+    with path.open("wb") as file:
+        file.truncate(2**28 + 1)
+    words = f"Picture 0 ({str(path)!r}) has 268,435,457 bytes, but no more than 268,435,456 are"
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
+        PHOG().transform([path])
+
+
+# -- masked arrays -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transformer", [DenseSIFT(), DenseSIFT(colour="opponent"), PHOG()])
+@pytest.mark.parametrize("pixels", [GREY, RGB, GREY / 255])
+def test_masked_pictures_are_refused(transformer, pixels):
+    masked = np.ma.masked_array(pixels, mask=pixels > pixels.mean())
+    words = "Picture 1 is a masked array, and what lies under the mask is unknown. Say what it is:"
+    for pictures in [pixels, masked], np.ma.stack([masked, masked]):
+        with pytest.raises(InvalidInput, match=re.escape(words).replace("1", "[01]")):
+            transformer.transform(pictures)
+
+
+def test_masked_vectors_are_refused():
+    with pytest.raises(InvalidInput, match=r"^X is a masked array, and what lies under the mask"):
+        Embedding("precomputed").transform(np.ma.masked_array(np.ones((2, 3)), mask=np.eye(2, 3)))

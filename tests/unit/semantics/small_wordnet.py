@@ -91,7 +91,7 @@ class Small:
         return f"{noun} n {len(senses)} 2 @ ~ {len(senses)} 0 {offsets}  \n"
 
     def _counted(self) -> list[tuple[int, int]]:
-        return [(number, count) for number, count in enumerate(self.counts()) if count]
+        return list(enumerate(self.counts()))
 
     def _count(self, number: int, count: int) -> str:
         root = "" if self.above(number) else " ROOT"

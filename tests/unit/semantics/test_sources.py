@@ -6,13 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import mutants
 from small_wordnet import Entry, Small
 
-from knowmore.errors import InvalidInput, MissingData
+from knowmore.errors import InvalidInput, KnowmoreError, MissingData
 from knowmore.semantics import WordNet, sources
 from knowmore.semantics.nouns import Nouns
 
@@ -93,6 +93,21 @@ def test_archives_that_are_cut_off_are_told(tmp_path, end, mode, part):
         InvalidInput, match=r"cannot be read as a tar archive: .* cut off or damaged"
     ):
         gloss(path)
+
+
+@pytest.mark.parametrize(
+    ("end", "mode"), [("tar", "w"), ("tar.xz", "w:xz"), ("tar.gz", "w:gz"), ("tar.bz2", "w:bz2")]
+)
+def test_any_damage_of_an_archive_is_told(tmp_path, end, mode):
+    path = SMALL.pack(tmp_path, end, mode)
+    refused = 0
+    for data in mutants(path.read_bytes(), np.random.default_rng(0), 60):
+        path.write_bytes(data)
+        try:
+            WordNet.load(path, information="intrinsic")
+        except KnowmoreError:
+            refused += 1
+    assert refused > 20
 
 
 def test_what_is_no_text_is_told(tmp_path):
@@ -195,15 +210,10 @@ def test_without_a_place_to_write_there_is_no_cache(tmp_path, parsed, monkeypatc
     assert len(parsed) == 2
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_leaves_the_answer_and_no_litter(tmp_path, cache, monkeypatch):
-    path, honest = SMALL.write(tmp_path / "wordnet"), Path.open
-
-    def on_a_full_disk(self, mode="r", **options):
-        return honest(Path("/dev/full"), "wb") if mode == "xb" else honest(self, mode, **options)
-
-    monkeypatch.setattr(Path, "open", on_a_full_disk)
-    assert gloss(path) == "it barks"
+def test_a_full_disk_leaves_the_answer_and_no_litter(tmp_path, cache, little_room):
+    path = SMALL.write(tmp_path / "wordnet")
+    with little_room(1000):
+        assert gloss(path) == "it barks"
     assert list(cache.iterdir()) == []
 
 

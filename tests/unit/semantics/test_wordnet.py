@@ -405,6 +405,48 @@ def test_files_that_are_cut_off_are_told(name):
             Nouns.of(files | {name: whole[:end]})
 
 
+@pytest.mark.parametrize("name", ["ic-small.dat", "noun.exc"])
+def test_files_that_are_cut_off_within_a_line_are_told(name):
+    files = SMALL.files()
+    whole = files[name]
+    ends = [end for end in range(1, len(whole)) if whole[end - 1] != "\n"]
+    for end in ends:
+        with pytest.raises(InvalidInput, match=r"breaks off within|is not as WordNet|counts '"):
+            Nouns.of(files | {name: whole[:end]})
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_counts_that_are_cut_off_between_two_lines_are_told(apart, tmp_path):
+    folder = SMALL.write(tmp_path / "wordnet")
+    lines = SMALL.files()["ic-small.dat"].splitlines(keepends=True)
+    n = len(SMALL.entries)
+    for kept in range(1, len(lines)):
+        words = f"ic-small.dat has no count for {n + 1 - kept} of {n} synsets. It is cut off, or of"
+        path = tmp_path / "ic-small.dat" if apart else folder / "ic" / "ic-small.dat"
+        path.write_text("".join(lines[:kept]))
+        with pytest.raises(InvalidInput, match=re.escape(words)):
+            WordNet.load(folder, information=path if apart else "ic-small")
+
+
+def test_counts_that_do_not_fit_the_hierarchy_are_told():
+    files = SMALL.files()
+    text = files["ic-small.dat"]
+    dog = int(SMALL.offset(DOG))
+    assert f"{dog}n 6\n" in text
+    raised = text.replace(f"{dog}n 6\n", f"{dog}n 16\n")
+    with pytest.raises(InvalidInput, match="counts a synset more often than what it is a kind of"):
+        Nouns.of(files | {"ic-small.dat": raised})
+    with pytest.raises(InvalidInput, match=f"counts '{dog}n' once more"):
+        Nouns.of(files | {"ic-small.dat": f"{text}{dog}n 6\n"})
+
+
+def test_every_noun_of_the_data_is_in_the_index():
+    files = SMALL.files()
+    lines = [line for line in files["index.noun"].splitlines(True) if "canis" not in line]
+    with pytest.raises(InvalidInput, match=r"index\.noun has no line for 'canis_familiaris', a"):
+        Nouns.of(files | {"index.noun": "".join(lines)})
+
+
 def test_an_empty_database_is_told():
     with pytest.raises(InvalidInput, match=r"data\.noun holds no synset"):
         Nouns.of({"data.noun": "", "index.noun": "", "noun.exc": ""})
