@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self, final
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import inputs, noise_level, real_values
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.living import LivingEstimator
@@ -17,6 +19,9 @@ from knowmore.models import GP, class_probabilities, targets
 from knowmore.models.targets import Coding
 
 Array = npt.NDArray[Any]
+
+# Coefficients are targets over the noise, and the likelihood has products of both.
+_LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 
 
 class GaussianProcess(LivingEstimator[GP]):
@@ -111,7 +116,14 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     _coding = staticmethod(targets.real_values)
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return real_values(y, k, held)
+        values = real_values(y, k, held)
+        most = _LARGEST_TARGET.get(self.dtype, np.inf)
+        if abs(values).max(initial=0) > most:
+            raise InvalidInput(
+                f"y has values up to {abs(values).max():.3g}, but with dtype={self.dtype!r} what "
+                f"is solved for them has room only up to {most:g}. Scale the targets."
+            )
+        return values
 
     def _prediction(self, model: GP, scores: Array) -> Array:
         return scores[:, 0] if model.examples.labels.ndim == 1 else scores
