@@ -21,7 +21,7 @@ def read_only(value: T) -> T:
     locked: Any = value
     if type(locked) is tuple:
         locked = tuple(map(read_only, locked))
-    elif isinstance(locked, np.ndarray):
+    elif isinstance(locked, np.ndarray) and locked.flags.writeable:
         locked = locked.view()
         locked.flags.writeable = False
     return cast("T", locked)

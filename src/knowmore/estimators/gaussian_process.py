@@ -30,8 +30,8 @@ from knowmore.models.targets import Coding
 
 Array = npt.NDArray[Any]
 
-# The square of a target is a number.
-_LARGEST = 1e150
+# Coefficients are targets over the noise, and the likelihood has products of both.
+_LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 
 
 class GaussianProcess(LivingEstimator[GP]):
@@ -216,10 +216,11 @@ class GPRegressor(RegressorMixin, GaussianProcess):
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
         values = finite_values(y, k, held)
-        if (largest := float(abs(values).max(initial=0))) > _LARGEST:
+        most = _LARGEST_TARGET.get(self.dtype, np.inf)
+        if abs(values).max(initial=0) > most:
             raise InvalidInput(
-                f"y has a value of {largest:g}, whose square no number can hold: there would be no "
-                f"variance. Give the targets in other units. Nothing was changed."
+                f"y has values up to {abs(values).max():.3g}, but with dtype={self.dtype!r} what "
+                f"is solved for them has room only up to {most:g}. Scale the targets."
             )
         return values
 

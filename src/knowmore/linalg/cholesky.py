@@ -244,13 +244,12 @@ class Cholesky:
 
     @cached_property
     def _inverse_diagonal(self) -> Array:
-        d = np.empty(self.size)
+        d = np.empty(self.size, dtype=self.dtype)
         for begin in range(0, self.size, PANEL):
             end = min(begin + PANEL, self.size)
             E = np.zeros((self.size, end - begin), dtype=self.dtype)
             E[begin:end] = np.eye(end - begin)
-            # Squares of float32 would soon be below its least number.
-            H = self.half_solve(E).astype(float, copy=False)
+            H = self.half_solve(E)
             d[begin:end] = np.einsum("ij,ij->j", H, H)
         return d
 

@@ -13,7 +13,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 from tolerance import assert_rounded, assert_solves, tolerance
 
-from knowmore import GPClassifier, GPRegressor
+from knowmore import GPClassifier, GPRegressor, KnowmoreError
 from knowmore.linalg import Cholesky
 
 
@@ -287,3 +287,18 @@ def test_the_residual_leaves_a_kernel_s_own_arrays_alone():
     before = clf.decision_function(X)
     clf.residual()
     np.testing.assert_array_equal(clf.decision_function(X), before)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e40), ("float64", 1e300)])
+def test_targets_beyond_the_range_of_the_coefficients_are_refused_at_the_call(dtype, size):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    reg = GPRegressor(RBF(1.0), dtype=dtype)
+    with pytest.raises(KnowmoreError, match=r"y has values up to .* Scale the targets"):
+        reg.fit(X, size * X[:, 0])
+    reg.fit(X, X[:, 0])
+    before = reg.predict(X)
+    with pytest.raises(KnowmoreError, match=f"with dtype='{dtype}' what is solved for them"):
+        reg.add([[0.0, 1.0]], [size])
+    with pytest.raises(KnowmoreError, match="Scale the targets"):
+        reg.relabel([3], [size])
+    np.testing.assert_array_equal(reg.predict(X), before)
