@@ -191,7 +191,8 @@ def bound(
     like sqrt(n). Two of these bound all that was measured: a factor's errors are an eighth of this,
     those of an inverse after edits two thirds.
     """
-    moved = np.sqrt(condition * variance) * size
+    # With a bias a variance is a difference, of which rounding may leave less than nothing.
+    moved = np.sqrt(condition) * np.sqrt(np.maximum(variance, 0)) * size
     return np.asarray(2 * np.sqrt(n) * eps * (abs(t) + abs(t - mean) + moved))
 
 

@@ -343,7 +343,7 @@ SETTINGS = {
     ),
     "noise in words": (
         {"noise": "some"},
-        "noise='some' is not a number. Give the noise variance.",
+        "noise='some' is not known. Give a number that is not below zero, or 'loo'.",
     ),
     "an unknown solver": (
         {"solver": "qr"},

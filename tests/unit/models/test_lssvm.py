@@ -167,11 +167,3 @@ def test_class_weights_are_part_of_what_merges():
     other = GPClassifier(RBF(1.0)).fit(X, y, range(100, 140))
     with pytest.raises(InvalidInput, match=r"differ in class_weight: \{0: 2\.0\} here"):
         one.merge(other)
-
-
-def test_noise_is_a_number_or_loo():
-    with pytest.raises(InvalidInput) as caught:
-        GPClassifier(noise="best").fit(X, y)
-    assert str(caught.value) == (
-        "noise='best' is not known. Give a number that is not below zero, or 'loo'."
-    )
