@@ -149,9 +149,9 @@ def machine(estimator):
     return getattr(estimator.model_, "plain", estimator.model_)
 
 
-def values(estimator):
+def values(model):
     """The targets (n, M) in the units of what is predicted, as far as rounding is concerned."""
-    targets = machine(estimator).targets
+    targets = model.targets
     return targets.T if targets.units is None else targets.T * targets.units.scale
 
 
@@ -170,7 +170,7 @@ def assert_equal_models(one, other, queries):
     K, k = matrix(one), kernel(X, asked_of(one, queries))
     both = {"solver": one.solver, "left": k}
     np.testing.assert_array_equal(mine.targets.names, theirs.targets.names)
-    bias, T = getattr(one, "bias", False), told(one, values(one))
+    bias, T = getattr(one, "bias", False), told(one, values(mine))
     Q = one._inputs(queries, reset=False)
     assert_solves(mine.mean(Q), theirs.mean(Q), K, T, bias=bias, **both)
     if hasattr(one, "predict_variance"):
@@ -292,7 +292,7 @@ def leaving_out_is_refitting_without(make, rng):
     X, y = data(clf, rng, 30)
     clf.fit(X, y).remove([4]).add(X[:3] + 0.1, y[:3])
     held, (kernel, inputs, noises) = clf.model_.examples, process(clf)
-    T, bias = told(clf, values(clf)), getattr(clf, "bias", False)
+    T, bias = told(clf, values(clf.model_)), getattr(clf, "bias", False)
     K, given, n = matrix(clf), oracle_of_the_source(clf), len(held)
     normalised = clf.model_.targets.units is not None
     groups = rng.integers(0, 6, n)
@@ -360,7 +360,7 @@ def an_example_of_weight_two_is_two_examples(make, rng):
     other.fit(X[twice], y[twice])
     clf.set_params(kernel=other.kernel_).fit(X, y, sample_weight=weights)
     K, k = matrix(other), other.kernel_(features(other), X)
-    T, bias = values(other), getattr(clf, "bias", False)
+    T, bias = values(machine(other)), getattr(clf, "bias", False)
     Q = clf._inputs(X, reset=False)
     got, want = machine(clf).mean(Q), machine(other).mean(Q)
     assert_solves(got, want, K, T, solver=clf.solver, left=k, bias=bias)
