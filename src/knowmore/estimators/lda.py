@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self, final
@@ -33,6 +34,9 @@ from knowmore.models import Discriminant
 from knowmore.models.discriminant import LEDOIT_WOLF
 
 Array = npt.NDArray[Any]
+
+# A shrinkage that is off by less changes no figure that anybody prints.
+_UNSURE = 1e-3
 
 
 @final
@@ -114,10 +118,20 @@ class EigenspaceLDA(
     def forget(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Take out rows that were learnt with these labels, as if they had never been there.
 
-        A class without rows is gone.
+        A class without rows is gone. With shrinkage="ledoit-wolf" rows that lay far out take
+        digits of the shrinkage with them; a warning says if that matters.
         """
         X, Y, names, rule = self._labelled(X, y, classes)
         self._exchange(lambda model: model.remove_rows(X, Y, names, rule))
+        unsure = self._held.alpha_unsure
+        if unsure > _UNSURE:
+            warnings.warn(
+                f"The shrinkage of {self.shrinkage_:.2g} may be off by {unsure:.1g}: rows that "
+                f"were forgotten lay so far out that little is left of the fourth powers of the "
+                f"others. Fit again, or give the shrinkage as a number.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return self
 
     def merge(self, other: EigenspaceLDA) -> Self:

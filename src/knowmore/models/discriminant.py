@@ -7,6 +7,7 @@ Sufficient Spanning Sets and Its Applications, IJCV 2011: (1) the total scatter 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace, Truncation
@@ -209,9 +212,19 @@ class Discriminant:
         """
         if not isinstance(self.shrinkage, str):
             return float(self.shrinkage)
+        return self._mean_over_classes(lambda each: each.coefficient)
+
+    @cached_property
+    def alpha_unsure(self) -> float:
+        """How far roundings may have moved `alpha`, an estimate; zero where nothing is shrunk."""
+        if not isinstance(self.shrinkage, str) or self._mean_variance == 0:
+            return 0.0
+        return self._mean_over_classes(lambda each: each.unsure)
+
+    def _mean_over_classes(self, value: Callable[[Spread], float]) -> float:
         spreads = self.between.spreads or ()
         whole = sum(each.trace for each in spreads)
-        return sum(each.trace * each.coefficient for each in spreads) / (whole or 1.0)
+        return sum(each.trace * value(each) for each in spreads) / (whole or 1.0)
 
     @cached_property
     def _ridge(self) -> tuple[float, float]:
@@ -221,13 +234,19 @@ class Discriminant:
         than it along some direction. So what was dropped is spread evenly over all directions, as
         probabilistic PCA has it.
         """
-        total, N = self.total, self.n_samples
-        noise, B = total.noise, self.between.rows(total.mean) / np.sqrt(N)
-        within = total.total_variance - float((B * B).sum())
-        if self.alpha == 0 or N * within <= ROUNDINGS * len(total.variances) * self._rounding:
+        noise, m = self.total.noise, self._mean_variance
+        if self.alpha == 0 or m == 0:
             return 1.0, noise
         a = 1 - self.alpha
-        return a, a * noise + self.alpha * within / len(total.mean)
+        return a, a * noise + self.alpha * m
+
+    @cached_property
+    def _mean_variance(self) -> float:
+        """m = tr S_W / (N D), or zero if that is no more than rounding."""
+        total, B = self.total, self.between.rows(self.total.mean) / np.sqrt(self.n_samples)
+        within = total.total_variance - float((B * B).sum())
+        rounding = ROUNDINGS * len(total.variances) * self._rounding / self.n_samples
+        return within / len(total.mean) if within > rounding else 0.0
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
@@ -308,21 +327,26 @@ class Discriminant:
 
     @cached_property
     def _empty(self) -> Array:
-        """Along which directions the classes have no spread beyond what rounding makes of none.
+        """Along which directions the classes have no spread beyond what rounding makes of none."""
+        return np.asarray(self._within <= self._unsure)
 
-        The part within is one minus the part between, u'S_T u - u'S_B u. S_T is known to its
-        rounding rho, so that this is known to rho |u|^2. Where the total scatter along u is
-        smaller than sqrt(eps) of the largest, S_T comes from a decomposition of rows instead of
-        their squares, and rows are known to sqrt(rho eps): then the error grows with |u|. The
-        class means are rounded like the sum of all rows. A direction that is known to less than a
-        quarter of the digits is not called empty.
+    @cached_property
+    def _unsure(self) -> Array:
+        """How far roundings may have moved the part within the classes along each direction, (q,).
+
+        It is one minus the part between, u'S_T u - u'S_B u. S_T is known to its rounding rho, so
+        that this is known to rho |u|^2. Where the total scatter along u is smaller than sqrt(eps)
+        of the largest, S_T comes from a decomposition of rows instead of their squares, and rows
+        are known to sqrt(rho eps): then the error grows with |u|. The class means are rounded like
+        the sum of all rows. A direction that is known to less than a quarter of the digits is
+        not called empty.
         """
         U, _ = self.directions
         N, root = self.n_samples, EPS**0.25
         relative = np.sqrt(_squared_lengths(U * np.sqrt(self._rounding / EPS)))
         means = np.sqrt(_squared_lengths(U * (self.total.rounding.sum / np.sqrt(N))))
         unsure = EPS * (relative * np.minimum(relative, 1 / root) + len(U)) + 2 * means
-        return np.asarray(self._within <= np.minimum(ROUNDINGS * unsure, root))
+        return np.asarray(np.minimum(ROUNDINGS * unsure, root))
 
     @property
     def _rounding(self) -> float:
@@ -350,9 +374,34 @@ class Discriminant:
 
     def log_likelihood(self, X: Array) -> Array:
         """log p(x | class), (m, C), up to a constant of each row: minus half the squared distance
-        to the class means along the discriminants."""
-        Z, M = self.coordinates(X), self._centres
-        return np.asarray(Z @ M.T - 0.5 * (M**2).sum(axis=1))
+        to the class means along the discriminants.
+
+        Along those without spread the nearest classes get zero, so that what the others say of
+        these is not lost beside large numbers.
+        """
+        Z, M, k = self.coordinates(X), self._centres, int(self._empty.sum())
+        places, place = self._places
+        first = _nearness(Z[:, :k], places)[:, place]
+        first -= first.max(axis=1, keepdims=True)
+        return np.asarray(first + _nearness(Z[:, k:], M[:, k:]))
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        """Where the classes are along the k directions without spread: (G, k), and which, (C,).
+
+        Classes no farther from each other than rounding are in the same place. No two of C classes
+        are if their means spread along C - 1 of these directions.
+        """
+        k, counts, M = int(self._empty.sum()), self.between.counts, self._centres
+        C = len(counts)
+        if k in (0, C - 1):
+            return M[:, :k], np.arange(C)
+        U = self.directions.U[:, self._empty]
+        V = (self.between.means - self.total.mean) @ U * np.sqrt(counts.min())
+        near = cdist(V, V) <= self._unsure[self._empty].max()
+        G, place = connected_components(near, directed=False)
+        members = np.where(place == np.arange(G)[:, None], counts, 0.0)
+        return members @ M[:, :k] / members.sum(axis=1, keepdims=True), place
 
     def _check_labels(self) -> None:
         """Complain if the classes spread more than all rows do, S_B > S_T: labels were mixed up.
@@ -372,6 +421,12 @@ class Discriminant:
                 "more than the rows do. Take out only rows that were learnt, with the labels they "
                 "had."
             )
+
+
+def _nearness(Z: Array, M: Array) -> Array:
+    """Minus half the squared distances of Z (m, q) to M (C, q), (m, C), up to a constant of each
+    row."""
+    return np.asarray(Z @ M.T - 0.5 * (M**2).sum(axis=1))
 
 
 def _squared_lengths(A: Array) -> Array:

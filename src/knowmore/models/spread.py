@@ -14,7 +14,8 @@ Rows that are taken out count negatively; the identities stay the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from math import hypot
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,9 @@ class Spread:
     lengths, axes : theta (k,) and P (k, D) with the scatter sum p e e' = P' diag(theta) P
     third : sum p |e|^2 e, (D,)
     fourth : sum p |e|^4
+    rounding : how far roundings may have moved `fourth`, an estimate. A fourth power loses its
+        digits soon: a row ten thousand times as far out as the others, learnt and taken out again,
+        leaves four of them.
 
     Examples
     --------
@@ -53,6 +57,7 @@ class Spread:
     axes: Array
     third: Array
     fourth: float
+    rounding: float = 0.0
 
     @classmethod
     def of(cls, X: Array, p: Array) -> Spread:
@@ -63,8 +68,8 @@ class Spread:
         values, P, _ = spectrum(np.sqrt(p)[:, None] * E, Truncation())
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             squares = (E * E).sum(axis=1)
-            third, fourth = (p * squares) @ E, float(p @ squares**2)
-        return cls(float(p.sum()), mean, values**2, P, third, _representable(fourth, values))
+            third, fourth = (p * squares) @ E, _representable(float(p @ squares**2), values)
+        return cls(float(p.sum()), mean, values**2, P, third, fourth, EPS * fourth)
 
     def merge(self, other: Spread, sign: int = 1) -> Spread:
         """The rows of both; with `sign` -1 those of `other` are taken out."""
@@ -74,8 +79,9 @@ class Spread:
         d = np.sqrt(self.count * other.count / count) * (self.mean - other.mean)
         rows = np.vstack([np.sqrt(other.lengths)[:, None] * other.axes, d])
         lengths, axes = self._with(rows) if sign > 0 else self._without(rows)
-        third, fourth = one[0] + sign * two[0], one[1] + sign * two[1]
-        return Spread(count, mean, lengths, axes, third, _representable(fourth, np.sqrt(lengths)))
+        fourth = _representable(one.fourth + sign * two.fourth, np.sqrt(lengths))
+        rounding = hypot(self.rounding, other.rounding, EPS * (one.size + two.size))
+        return Spread(count, mean, lengths, axes, one.third + sign * two.third, fourth, rounding)
 
     @property
     def trace(self) -> float:
@@ -89,21 +95,33 @@ class Spread:
         beta / delta, where beta = (mean |e|^4 - |S|^2) / n estimates the error of the covariance
         S = (1/n) sum p e e', and delta = |S - (tr S / D) I|^2 is its distance from the target.
         """
+        beta, delta = self._error_and_distance
+        return beta / max(beta, delta) if beta > 0 else 0.0
+
+    @property
+    def unsure(self) -> float:
+        """How far roundings may have moved the coefficient, at most one; an estimate."""
+        error, larger = self.rounding / self.count**2, max(self._error_and_distance)
+        return error / max(error, larger) if error > 0 else 0.0
+
+    @property
+    def _error_and_distance(self) -> tuple[float, float]:
+        """beta and delta."""
         n, D = self.count, len(self.mean)
         values = self.lengths / n
         mean = values.sum() / D
         beta = max(float(self.fourth / n - values @ values) / n, 0.0)
-        delta = float(((values - mean) ** 2).sum() + (D - len(values)) * mean**2)
-        return beta / max(beta, delta) if beta > 0 else 0.0
+        return beta, float(((values - mean) ** 2).sum() + (D - len(values)) * mean**2)
 
-    def _around(self, centre: Array) -> tuple[Array, float]:
+    def _around(self, centre: Array) -> _Moments:
         """The third and fourth moments around another centre."""
         n, t, trace, d = self.count, self.third, self.trace, self.mean - centre
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             Sd, square = self.axes.T @ (self.lengths * (self.axes @ d)), d @ d
             third = t + trace * d + 2 * Sd + n * square * d
-            fourth = self.fourth + 4 * d @ (t + Sd) + 2 * trace * square + n * square**2
-        return third, float(fourth)
+            even = self.fourth + 4 * d @ Sd + 2 * trace * square + n * square**2
+            odd = 4 * d @ t
+        return _Moments(third, float(even + odd), float(even + abs(odd)))
 
     def _with(self, rows: Array) -> tuple[Array, Array]:
         """The scatter and that of these rows, decomposed."""
@@ -119,6 +137,14 @@ class Spread:
         # Whether the rows were in is for the scatter of all rows to say.
         left = squares > len(squares) * EPS * self.lengths.max(initial=0.0)
         return squares[left][::-1], R[:, left].T[::-1] @ self.axes
+
+
+class _Moments(NamedTuple):
+    """Third and fourth moments; `size`: of the terms that the fourth is a sum of."""
+
+    third: Array
+    fourth: float
+    size: float
 
 
 def _representable(fourth: float, values: Array) -> float:
