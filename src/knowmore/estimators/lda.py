@@ -122,16 +122,21 @@ class EigenspaceLDA(
         digits of the shrinkage with them; a warning says if that matters.
         """
         X, Y, names, rule = self._labelled(X, y, classes)
-        self._exchange(lambda model: model.remove_rows(X, Y, names, rule))
-        unsure = self._held.alpha_unsure
-        if unsure > _UNSURE:
-            warnings.warn(
-                f"The shrinkage of {self.shrinkage_:.2g} may be off by {unsure:.1g}: rows that "
-                f"were forgotten lay so far out that little is left of the fourth powers of the "
-                f"others. Fit again, or give the shrinkage as a number.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+
+        def without(model: Discriminant) -> Discriminant:
+            left = model.remove_rows(X, Y, names, rule)
+            # Before the exchange: whoever turns warnings into errors keeps what was there.
+            if left.alpha_unsure > _UNSURE:
+                warnings.warn(
+                    f"The shrinkage of {left.alpha:.2g} may be off by {left.alpha_unsure:.1g}: "
+                    f"rows that were forgotten lay so far out that little is left of the fourth "
+                    f"powers of the others. Fit again, or give the shrinkage as a number.",
+                    RuntimeWarning,
+                    stacklevel=6,
+                )
+            return left
+
+        self._exchange(without)
         return self
 
     def merge(self, other: EigenspaceLDA) -> Self:

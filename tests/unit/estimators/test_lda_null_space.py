@@ -229,6 +229,44 @@ def test_random_histories_with_fewer_rows_than_features(seed):
         assert_rounded(b @ b.T, a @ a.T, 10**4 * largest * condition(X))
 
 
+KINDS = {
+    "few values of a feature give classes away": lambda rng, X, y: np.where(
+        np.arange(X.shape[1]) == 1, 1e-3 * (y[:, None] == 1), X
+    ),
+    "rows that are there twice": lambda rng, X, y: X[np.arange(len(X)) // 2],
+    "fewer directions than features": lambda rng, X, y: X[:, :7] @ rng.normal(size=(7, X.shape[1])),
+    "rows far from zero": lambda rng, X, y: X + 1e5,
+    "directions of unequal scatter": lambda rng, X, y: (
+        X * np.logspace(0, -3, X.shape[1]) @ np.linalg.qr(rng.normal(size=(X.shape[1],) * 2))[0]
+    ),
+}
+
+
+@pytest.mark.parametrize("shrinkage", [None, 0.2, "ledoit-wolf"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_histories_of_awkward_rows(kind, shrinkage):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n, D, classes = (int(rng.integers(*ends)) for ends in ((8, 60), (8, 40), (3, 6)))
+        labels = np.arange(2 * n) // 2 % classes
+        rows = rng.normal(size=(classes, D))[labels] + rng.normal(size=(2 * n, D))
+        pool = KINDS[kind](rng, rows, labels)
+        queries = pool[rng.integers(0, 2 * n, 40)] + 0.3 * pool.std() * rng.normal(size=(40, D))
+        held = np.arange(2 * n) < n
+        lda = EigenspaceLDA(shrinkage=shrinkage).fit(pool[held], labels[held])
+        for _ in range(5):
+            moved = rng.random(2 * n) < 0.3
+            out, new = held & moved, ~held & moved
+            if out.any() and (held & ~out).sum() > 2:
+                lda.forget(pool[out], labels[out])
+                held = held & ~out
+            if new.any():
+                lda.partial_fit(pool[new], labels[new])
+                held = held | new
+            fresh = EigenspaceLDA(shrinkage=shrinkage).fit(pool[held], labels[held])
+            assert lda.predict(queries).tolist() == fresh.predict(queries).tolist()
+
+
 # -- nothing that is not finite ------------------------------------------------------------------
 
 rng = np.random.default_rng(9)

@@ -176,8 +176,16 @@ def test_another_shrinkage_takes_effect_with_the_next_rows():
 def test_an_outlier_that_takes_the_digits_along_is_told():
     far = np.full((1, 8), 1e6)
     lda = EigenspaceLDA(shrinkage="ledoit-wolf").fit(TALL, LABELS).partial_fit(far, [2])
-    with pytest.warns(RuntimeWarning, match=r"The shrinkage of .* may be off by .*\. Fit again"):
+    before = lda.model_
+    with pytest.raises(RuntimeWarning, match="The shrinkage of"):
+        # Here warnings are errors, and an error changes nothing.
         lda.forget(far, [2])
+    assert lda.model_ is before
+    words = r"The shrinkage of .* may be off by .*\. Fit again"
+    with pytest.warns(RuntimeWarning, match=words) as told:
+        lda.forget(far, [2])
+    assert told[0].filename == __file__
+    assert lda.total_.n_samples == N
     assert 0 <= lda.shrinkage_ <= 1
 
 
