@@ -145,3 +145,34 @@ def scatter_between(X, Y):
             m = sum(p * x for p, x in zip(parts, X, strict=True)) / n
             S += n * np.outer(m - mean, m - mean)
     return S
+
+
+def within(X, labels):
+    """Class means (C, D), the classes in order, and each row minus the mean of its class."""
+    names = np.unique(labels)
+    means = np.array([sum(X[labels == name]) / (labels == name).sum() for name in names])
+    return names, means, X - means[np.searchsorted(names, labels)]
+
+
+def null_space_lda(X, labels, queries, scatter_rank):
+    """Squared distances (m, C) of the queries to the class means, first in the null space of the
+    scatter within the classes, which has this rank, then in its range, by its covariance (1/N)."""
+    _, means, E = within(X, labels)
+    values, W = np.linalg.svd(E)[1:]
+    values, W = values[:scatter_rank], W[:scatter_rank]
+    gaps = queries[:, None] - means[None]
+    inside = gaps @ W.T
+    empty = gaps - inside @ W
+    return (empty**2).sum(axis=-1), len(X) * ((inside / values) ** 2).sum(axis=-1)
+
+
+def shrunk_lda(X, labels, alpha):
+    """log p(class | x) up to a constant, as coefficients (C, D) and intercepts (C,), by the
+    covariance (1 - alpha) S_W / N + alpha (tr S_W / (N D)) I and frequencies as priors."""
+    names, means, E = within(X, labels)
+    D = X.shape[1]
+    S = E.T @ E / len(X)
+    S = (1 - alpha) * S + alpha * np.trace(S) / D * np.eye(D)
+    counts = np.array([(labels == name).sum() for name in names])
+    coefficients = np.linalg.solve(S, means.T).T
+    return coefficients, np.log(counts / len(X)) - 0.5 * (coefficients * means).sum(axis=1)

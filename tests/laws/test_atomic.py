@@ -158,6 +158,7 @@ def test_a_fault_at_any_step_of_a_one_shot_edit_changes_nothing(operation, noise
     assert_atomic(clf, act, lambda: (ask(),))
 
 
+SHRUNK = partial(EigenspaceLDA, shrinkage="ledoit-wolf")
 SUBSPACES = {
     "PCA fit": (EigenspacePCA, lambda pca, X, y: pca.fit(X + 1)),
     "PCA partial_fit": (EigenspacePCA, lambda pca, X, y: pca.partial_fit(X[:3])),
@@ -168,6 +169,9 @@ SUBSPACES = {
     "LDA forget": (EigenspaceLDA, lambda lda, X, y: lda.forget(X[:3], y[:3])),
     "LDA merge": (EigenspaceLDA, lambda lda, X, y: lda.merge(lda)),
     "LDA absorb": (EigenspaceLDA, lambda lda, X, y: lda.absorb(X[:5] + 0.1)),
+    "LDA shrinkage partial_fit": (SHRUNK, lambda lda, X, y: lda.partial_fit(X[:3], y[:3] + 5)),
+    "LDA shrinkage forget": (SHRUNK, lambda lda, X, y: lda.forget(X[:3], y[:3])),
+    "LDA shrinkage absorb": (SHRUNK, lambda lda, X, y: lda.absorb(X[:5] + 0.1, rounds=2)),
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, Self, final
 
 import numpy as np
@@ -28,10 +30,14 @@ from knowmore.estimators.shell import (
 )
 from knowmore.finite import bounded
 from knowmore.linalg import Eigenspace, Truncation
-from knowmore.models import ClassMeans, Discriminant
+from knowmore.models import Discriminant
+from knowmore.models.discriminant import LEDOIT_WOLF
 from knowmore.tables import in_step
 
 Array = npt.NDArray[Any]
+
+# A shrinkage that is off by less changes no figure that anybody prints.
+_UNSURE = 1e-3
 
 
 @final
@@ -42,8 +48,11 @@ class EigenspaceLDA(
 
     The three steps of Kim et al.: an eigenspace of all rows, one of the class means, and the
     discriminants in the span of both. With all directions kept it equals scikit-learn's
-    `LinearDiscriminantAnalysis(solver="eigen")` of the rows it holds now; it also works where
-    that cannot, with fewer rows than features. Classes need not be declared.
+    `LinearDiscriminantAnalysis(solver="eigen")` of the rows it holds now. Where rows of one class
+    do not differ along some direction in which others do (fewer rows than features) that cannot
+    be fitted, and this is null-space LDA, the limit of a vanishing shrinkage: along such
+    directions the nearest class mean decides, and the others where it leaves a tie. Classes need
+    not be declared.
 
     Parameters
     ----------
@@ -52,6 +61,11 @@ class EigenspaceLDA(
         Few make edits fast and regularise, since the weakest directions are the noisiest;
         `total_.discarded` says how much they held.
     priors : "frequency", as often as the classes were seen, or "equal": the nearest class mean
+    shrinkage : how much of the covariance within the classes is replaced by I times the mean of
+        its diagonal, 0 to 1, as scikit-learn has it; None: nothing. "ledoit-wolf": the mean of the
+        classes' coefficients of Ledoit and Wolf, weighted by their scatters; it keeps the scatter
+        of every class besides. `shrinkage_` is the number. A change takes effect when something is
+        learnt or forgotten next.
 
     Examples
     --------
@@ -71,10 +85,12 @@ class EigenspaceLDA(
         *,
         rank: int | Truncation | None = None,
         priors: str = "frequency",
+        shrinkage: float | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.rank = rank
         self.priors = priors
+        self.shrinkage = shrinkage
 
     # -- learning ----------------------------------------------------------------------------
 
@@ -87,11 +103,11 @@ class EigenspaceLDA(
         return self
 
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
-        rule = self._rule()
+        rule, shrinkage = self._rule(), self._shrinkage()
         in_step(X=X, y=y)
         X = inputs(self, X, reset=True)
         names, Y = memberships(y, len(X), classes, None)
-        self.model_ = Discriminant.of(X, Y, names, rule)
+        self.model_ = Discriminant.of(X, Y, names, rule, shrinkage)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class."""
@@ -99,16 +115,31 @@ class EigenspaceLDA(
             if learnt(self, lambda double: double.fit(X, y, classes), unless="model_"):
                 return self
         X, Y, names, rule = self._labelled(X, y, classes)
-        exchange(self, "model_", lambda model: model.add_rows(X, Y, names, rule))
+        self._exchange(lambda model: model.add_rows(X, Y, names, rule))
         return self
 
     def forget(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Take out rows that were learnt with these labels, as if they had never been there.
 
-        A class without rows is gone.
+        A class without rows is gone. With shrinkage="ledoit-wolf" rows that lay far out take
+        digits of the shrinkage with them; a warning says if that matters.
         """
         X, Y, names, rule = self._labelled(X, y, classes)
-        exchange(self, "model_", lambda model: model.remove_rows(X, Y, names, rule))
+
+        def without(model: Discriminant) -> Discriminant:
+            left = model.remove_rows(X, Y, names, rule)
+            # Before the exchange: whoever turns warnings into errors keeps what was there.
+            if left.alpha_unsure > _UNSURE:
+                warnings.warn(
+                    f"The shrinkage of {left.alpha:.2g} may be off by {left.alpha_unsure:.1g}: "
+                    f"rows that were forgotten lay so far out that little is left of the fourth "
+                    f"powers of the others. Fit again, or give the shrinkage as a number.",
+                    RuntimeWarning,
+                    stacklevel=6,
+                )
+            return left
+
+        self._exchange(without)
         return self
 
     def merge(self, other: EigenspaceLDA) -> Self:
@@ -117,7 +148,7 @@ class EigenspaceLDA(
         classes, joining, rule = self.classes_, held(other, "model_"), self._rule()
         same_features(self, other)
         class_labels(joining.between.names, len(joining.between.names), classes)
-        exchange(self, "model_", lambda model: model.merge(joining, rule))
+        self._exchange(lambda model: model.merge(joining, rule))
         return self
 
     def absorb(self, X: Any, rounds: int = 20) -> Array:
@@ -139,23 +170,20 @@ class EigenspaceLDA(
             model = before.add_rows(X, Y, names, rule)
             for _ in range(rounds - 1):
                 last, Y = Y, self._probabilities(model, X)
-                model = model.relabelled(before.between.merge(ClassMeans.of(X, Y, names)))
+                model = model.relabelled(before.between.merge(before.classes(X, Y, names)))
                 if abs(Y - last).max() < np.sqrt(np.finfo(float).eps):
                     break
             found[:] = [Y]
             return model
 
-        exchange(self, "model_", absorbed)
+        self._exchange(absorbed)
         return np.asarray(found[0])
 
     # -- asking ------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Array:
         """X (m, D) along the discriminants, (m, q), where each class has the covariance I."""
-        model = self._held
-        scalings = model.scalings[:, : self._most()]
-        X = inputs(self, X, reset=False)
-        return bounded(lambda: np.asarray((X - model.total.mean) @ scalings))
+        return self._held.coordinates(inputs(self, X, reset=False))[:, : self._most()]
 
     def predict(self, X: Any) -> Array:
         """The class of the nearest mean along all discriminants, nearer the more frequent, (m,)."""
@@ -204,6 +232,11 @@ class EigenspaceLDA(
         return self._held.scalings[:, : self._most()]
 
     @property
+    def shrinkage_(self) -> float:
+        """How much of the covariance within the classes is replaced by a multiple of I."""
+        return self._held.alpha
+
+    @property
     def explained_variance_ratio_(self) -> Array:
         """The part of the variance between classes, within-class variance one, of each, (q,)."""
         between = self._held.strengths
@@ -231,6 +264,10 @@ class EigenspaceLDA(
         model: Discriminant = held(self, "model_")
         return model
 
+    def _exchange(self, change: Callable[[Discriminant], Discriminant]) -> None:
+        shrinkage = self._shrinkage()
+        exchange(self, "model_", lambda model: change(model.shrunk(shrinkage)))
+
     def _labelled(self, X: Any, y: Any, classes: Any) -> tuple[Array, Array, Array, Truncation]:
         known = self.classes_
         in_step(X=X, y=y)
@@ -254,6 +291,18 @@ class EigenspaceLDA(
         self._most()
         choice("priors", self.priors, ("frequency", "equal"))
         return Truncation.by(self.rank)
+
+    def _shrinkage(self) -> float | str:
+        wanted = self.shrinkage
+        if wanted is None or (isinstance(wanted, str) and wanted == LEDOIT_WOLF):
+            return wanted or 0.0
+        real = isinstance(wanted, Real) and not isinstance(wanted, bool)
+        if not real or not 0 <= float(wanted) <= 1:
+            raise InvalidInput(
+                f"shrinkage={wanted!r}, but it is a part of the whole, 0 to 1, or 'ledoit-wolf', "
+                f"or None for nothing."
+            )
+        return float(wanted)
 
     def _most(self) -> int | None:
         wanted = self.n_components

@@ -1,7 +1,8 @@
 """Closed forms on top of a Factor or an Eigenspace: immutable values that answer questions."""
 
+from knowmore.models.class_means import ClassMeans
 from knowmore.models.covariance import Covariance
-from knowmore.models.discriminant import ClassMeans, Discriminant
+from knowmore.models.discriminant import Discriminant
 from knowmore.models.gp import GP
 from knowmore.models.loo import LeftOut
 from knowmore.models.lssvm import LSSVM

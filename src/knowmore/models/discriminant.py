@@ -7,11 +7,15 @@ Sufficient Spanning Sets and Its Applications, IJCV 2011: (1) the total scatter 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import linalg
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
@@ -19,14 +23,22 @@ from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.linalg.threads import threads_for
+from knowmore.models.class_means import ClassMeans
+from knowmore.models.spread import Spread
 
 Array = npt.NDArray[Any]
+
+LEDOIT_WOLF = "ledoit-wolf"
+# Directions without spread within the classes get this part of the variance between them. Half of
+# the digits are left for what the other directions say where these leave a tie.
+_LIMIT = EPS ** (1 / 2)
 
 
 class Directions(NamedTuple):
     """U (D, q) with U' S_T U = I and U' S_B U = diag(separations), best first; scatters, no 1/N.
 
-    A separation of one: the classes have no spread at all along that direction.
+    A separation of one: the classes have no spread at all along that direction. With shrinkage
+    S_T is the shrunk scatter within the classes and as large a part of S_B, see `Discriminant`.
     """
 
     U: Array
@@ -35,95 +47,84 @@ class Directions(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ClassMeans:
-    """Step 2: how many rows each class has, and their mean.
-
-    names (C,) sorted, counts (C,), means (C, D). Soft labels give fractions of rows. The scatter
-    between classes, sum_j n_j (m_j - mu)(m_j - mu)', follows from them, so that merging and
-    splitting it needs no formula of its own: the one of the paper is what comes out.
-    """
-
-    names: Array
-    counts: Array
-    means: Array
-    rounding: float = 0.0
-
-    @classmethod
-    def of(cls, X: Array, Y: Array, names: Array) -> ClassMeans:
-        """n_j = sum_x p_j(x) and m_j = sum_x p_j(x) x / n_j; Y (n, C) has p_j(x) in [0, 1]."""
-        counts = Y.sum(axis=0)
-        seen = counts > 0
-        counts, Y = counts[seen], Y[:, seen]
-        return cls(names[seen], counts, (Y.T @ X) / counts[:, None], EPS * len(X))
-
-    def merge(self, other: ClassMeans, sign: int = 1) -> ClassMeans:
-        """The classes of both; with `sign` -1 those of `other` are taken out."""
-        names = np.union1d(self.names, other.names)
-        counts, sums = np.zeros(len(names)), np.zeros((len(names), self.means.shape[1]))
-        for part, factor in ((self, 1), (other, sign)):
-            at = np.searchsorted(names, part.names)
-            counts[at] += factor * part.counts
-            sums[at] += (factor * part.counts)[:, None] * part.means
-        # Sums of soft labels leave a few roundings where nothing is left.
-        rounding = self.rounding + other.rounding + EPS * max(self.counts.sum(), other.counts.sum())
-        nothing = 4 * rounding
-        if counts.min() < -nothing:
-            worst = names[counts.argmin()].item()
-            raise InvalidInput(
-                f"More rows of class {worst!r} are to be taken out than there are: "
-                f"{_held(other, worst):g} of {_held(self, worst):g}. "
-                f"Take out only rows that were learnt, with the labels they had."
-            )
-        left = counts > nothing
-        return ClassMeans(names[left], counts[left], sums[left] / counts[left, None], rounding)
-
-    def eigenspace(self, total: Eigenspace) -> Eigenspace:
-        """The model {N, mu, Q, Delta} of the scatter between classes, S_B = N Q' Delta Q."""
-        N = total.n_samples
-        values, Q, _ = spectrum(self.rows(total.mean), Truncation(max(len(self.names) - 1, 0)))
-        return Eigenspace(N, total.mean, Q, values**2 / N)
-
-    def rows(self, mean: Array) -> Array:
-        """B (C, D) with B'B = S_B, the scatter between the classes around the `mean`."""
-        return np.asarray(np.sqrt(self.counts)[:, None] * (self.means - mean))
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class Discriminant:
-    """The total eigenspace and the class means of some labelled rows, and what follows."""
+    """The total eigenspace and the class means of some labelled rows, and what follows.
+
+    shrinkage : alpha, zero to one, or "ledoit-wolf": the covariance within the classes is taken as
+        (1 - alpha) S_W / N + alpha m I, m = tr S_W / (N D)
+
+    I is of all D features, but along a direction in which no rows differ the classes do not
+    either. So everything happens in the span of the total eigenspace, and no (D, D) matrix is made.
+
+    Without shrinkage S_W may be singular, as with fewer rows than features. Then the model is the
+    limit of a vanishing alpha. Let Q (D, k) be an orthonormal basis of the directions along which
+    rows differ, but not within any class: S_W Q = 0, Q'S_T Q > 0. S_W and I agree that Q is
+    orthogonal to all else, so that for a small alpha the squared distance of x from a class mean is
+
+        |Q'(x - m_j)|^2 / (alpha m)  +  that along the other discriminants, less their part in Q.
+
+    The first term decides (null-space LDA, the discriminative common vectors), and the second
+    where the first leaves a tie. All of it depends on the rows alone.
+    """
 
     total: Eigenspace
     between: ClassMeans
+    shrinkage: float | str = 0.0
 
     @classmethod
-    def of(cls, X: Array, Y: Array, names: Array, rank: int | Truncation | None) -> Discriminant:
+    def of(
+        cls,
+        X: Array,
+        Y: Array,
+        names: Array,
+        rank: int | Truncation | None,
+        shrinkage: float | str = 0.0,
+    ) -> Discriminant:
         """The model of X (n, D) whose rows belong to the classes `names` (C,) by Y (n, C)."""
-        return cls(Eigenspace.of(X, rank), ClassMeans.of(X, Y, names))
+        total = Eigenspace.of(X, rank)
+        return cls(total, ClassMeans.of(X, Y, names, shrinkage == LEDOIT_WOLF), shrinkage)
 
     def merge(self, other: Discriminant, rank: int | Truncation | None = None) -> Discriminant:
         """The model of the rows of both; classes may overlap or be new."""
-        return Discriminant(self.total.merge(other.total, rank), self.between.merge(other.between))
+        merged = replace(
+            self,
+            total=self.total.merge(other.total, rank),
+            between=self.between.merge(other.between),
+        )
+        return merged.shrunk(self.shrinkage)
 
     def add_rows(
         self, X: Array, Y: Array, names: Array, rank: int | Truncation | None = None
     ) -> Discriminant:
         """`merge` with the model of these rows, by one decomposition instead of two."""
-        joining = ClassMeans.of(X, Y, names)
-        return Discriminant(self.total.add_rows(X, rank), self.between.merge(joining))
+        total = self.total.add_rows(X, rank)
+        return replace(self, total=total, between=self.between.merge(self.classes(X, Y, names)))
 
     def remove_rows(
         self, X: Array, Y: Array, names: Array, rank: int | Truncation | None = None
     ) -> Discriminant:
         """The model of the rows that are left when these are taken out."""
-        between = self.between.merge(ClassMeans.of(X, Y, names), sign=-1)
-        left = Discriminant(self.total.remove_rows(X, rank), between)
-        left._check_labels()
+        between = self.between.merge(self.classes(X, Y, names), sign=-1)
+        left = replace(self, total=self.total.remove_rows(X, rank), between=between)
+        left.shrunk(0.0)._check_labels()
         return left
+
+    def classes(self, X: Array, Y: Array, names: Array) -> ClassMeans:
+        """The class means of other rows, with all that those held here have."""
+        return ClassMeans.of(X, Y, names, self.between.spreads is not None)
 
     def relabelled(self, between: ClassMeans) -> Discriminant:
         """The same rows in other classes: the total scatter does not ask for labels."""
         return replace(self, between=between)
+
+    def shrunk(self, shrinkage: float | str) -> Discriminant:
+        """The same rows with another shrinkage."""
+        if shrinkage == LEDOIT_WOLF and self.between.spreads is None:
+            raise InvalidInput(
+                "shrinkage='ledoit-wolf' needs sums that were not kept when some of the rows were "
+                "learnt with another shrinkage. Fit all of them with shrinkage='ledoit-wolf'."
+            )
+        return replace(self, shrinkage=shrinkage)
 
     @property
     def n_samples(self) -> int:
@@ -131,15 +132,58 @@ class Discriminant:
         return self.total.n_samples
 
     @cached_property
-    def _whitened(self) -> tuple[Array, Array]:
-        """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace, and F = B Z.
+    def alpha(self) -> float:
+        """The shrinkage as a number.
+
+        Each class has a coefficient of Ledoit and Wolf. Their mean, weighted by the scatters of
+        the classes, adds as much of I as shrinking each class by its own would.
+        """
+        if not isinstance(self.shrinkage, str):
+            return float(self.shrinkage)
+        return self._mean_over_classes(lambda each: each.coefficient)
+
+    @cached_property
+    def alpha_unsure(self) -> float:
+        """How far roundings may have moved `alpha`, an estimate; zero where nothing is shrunk."""
+        if not isinstance(self.shrinkage, str) or self._mean_variance == 0:
+            return 0.0
+        return self._mean_over_classes(lambda each: each.unsure)
+
+    def _mean_over_classes(self, value: Callable[[Spread], float]) -> float:
+        spreads = self.between.spreads or ()
+        whole = sum(each.trace for each in spreads)
+        return sum(each.trace * value(each) for each in spreads) / (whole or 1.0)
+
+    @cached_property
+    def _ridge(self) -> tuple[float, float]:
+        """a and b with the covariance within the classes a S_W / N + b I.
 
         The class means are exact, but S_T lacks what truncation dropped: they would spread more
         than it along some direction. So what was dropped is spread evenly over all directions, as
         probabilistic PCA has it.
         """
-        total = self.total
-        Z = total.components.T / np.sqrt(total.n_samples * (total.variances + total.noise))
+        noise, m = self.total.noise, self._mean_variance
+        if self.alpha == 0 or m == 0:
+            return 1.0, noise
+        a = 1 - self.alpha
+        return a, a * noise + self.alpha * m
+
+    @cached_property
+    def _mean_variance(self) -> float:
+        """m = tr S_W / (N D), or zero if that is no more than rounding."""
+        total, B = self.total, self.between.rows(self.total.mean) / np.sqrt(self.n_samples)
+        within = total.total_variance - float((B * B).sum())
+        rounding = ROUNDINGS * len(total.variances) * self._rounding / self.n_samples
+        return within / len(total.mean) if within > rounding else 0.0
+
+    @cached_property
+    def _whitened(self) -> tuple[Array, Array]:
+        """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace, and F = B Z.
+
+        S_T is the shrunk one, N (a Lambda + b) along the components.
+        """
+        total, (a, b) = self.total, self._ridge
+        Z = total.components.T / np.sqrt(total.n_samples * (a * total.variances + b))
         B = self.between.rows(total.mean)
         with threads_for(Z.size, len(B)):
             return Z, B @ Z
@@ -155,36 +199,137 @@ class Discriminant:
 
     @cached_property
     def scalings(self) -> Array:
-        """U (D, q) stretched so that the classes have the covariance I, with 1/N.
+        """The discriminants, (D, q), stretched so that the classes have the covariance I, with 1/N.
 
-        Along a direction without any spread within the classes that is impossible: there the
-        spread is taken as a rounding of the whole, the limit of a vanishing regularisation.
+        First those without any spread within the classes, if there are such: there it is taken as
+        `_LIMIT` of that between them, for a limit that numbers can hold.
         """
-        return np.asarray(self.directions.U * np.sqrt(self.n_samples / self._within))
+        U, N = self.directions.U, self.n_samples
+        empty, within = self._empty, self._within
+        others = U[:, ~empty] * np.sqrt(N / within[~empty])
+        if not empty.any():
+            return np.asarray(others)
+        Q = self._basis(U[:, empty])
+        Q, variances = self._aligned(Q)
+        others, _ = self._aligned(others - Q @ (Q.T @ others))
+        return np.hstack([Q / np.sqrt(_LIMIT * variances.mean()), others])
+
+    def _basis(self, V: Array) -> Array:
+        """Orthonormal columns (D, k) with the span of V (D, k), which is within the components.
+
+        Along these, V is as uneven as their variances are. Rows in the order of their size and
+        columns exchanged as needed keep the small ones as exact as the large.
+        """
+        P = self.total.components[::-1]
+        V = V / abs(V).max(axis=0)
+        with threads_for(P.size, V.shape[1]):
+            Q, _, _ = linalg.qr(P @ V, mode="economic", pivoting=True, check_finite=False)
+            return np.asarray(P.T @ Q)
+
+    def _aligned(self, A: Array) -> tuple[Array, Array]:
+        """The columns of A (D, k) turned among each other so that A'S_B A is diagonal.
+
+        Largest first, with the variances between the classes along them, (k,).
+        """
+        if A.shape[1] == 0:
+            return A, np.zeros(0)
+        F = self.between.rows(self.total.mean) @ A / np.sqrt(self.n_samples)
+        _, values, R = np.linalg.svd(F)
+        squares = np.zeros(A.shape[1])
+        squares[: len(values)] = values[: A.shape[1]] ** 2
+        return A @ R.T, squares
 
     @cached_property
     def strengths(self) -> Array:
         """The variance between classes along each discriminant, (q,), for one within them."""
-        return np.asarray(self.directions.separations / self._within)
+        return np.asarray(self.between.counts @ self._centres**2 / self.n_samples)
 
     @cached_property
     def _within(self) -> Array:
-        """The part of the scatter within the classes along each discriminant, (q,)."""
-        U, separations = self.directions
-        # At least what truncation dropped along it, or a rounding of the whole.
-        noise = self.n_samples * self.total.noise * (U**2).sum(axis=0)
-        least = np.maximum(noise, len(self.total.variances) * EPS)
-        return np.asarray(np.maximum(1 - separations, least))
+        """The part of the scatter within the classes along each discriminant, (q,).
+
+        At least what truncation and shrinkage put there.
+        """
+        (U, separations), (a, b) = self.directions, self._ridge
+        return np.maximum(1 - a * separations, _squared_lengths(U * np.sqrt(self.n_samples * b)))
+
+    @cached_property
+    def _empty(self) -> Array:
+        """Along which directions the classes have no spread beyond what rounding makes of none."""
+        return np.asarray(self._within <= self._unsure)
+
+    @cached_property
+    def _unsure(self) -> Array:
+        """How far roundings may have moved the part within the classes along each direction, (q,).
+
+        It is one minus the part between, u'S_T u - u'S_B u. S_T is known to its rounding rho, so
+        that this is known to rho |u|^2. Where the total scatter along u is smaller than sqrt(eps)
+        of the largest, S_T comes from a decomposition of rows instead of their squares, and rows
+        are known to sqrt(rho eps): then the error grows with |u|. The class means are rounded like
+        the sum of all rows. A direction that is known to less than a quarter of the digits is
+        not called empty.
+        """
+        U, _ = self.directions
+        N, root = self.n_samples, EPS**0.25
+        relative = np.sqrt(_squared_lengths(U * np.sqrt(self._rounding / EPS)))
+        means = np.sqrt(_squared_lengths(U * (self.total.rounding.sum / np.sqrt(N))))
+        unsure = EPS * (relative * np.minimum(relative, 1 / root) + len(U)) + 2 * means
+        return np.asarray(np.minimum(ROUNDINGS * unsure, root))
+
+    @property
+    def _rounding(self) -> float:
+        """How far roundings may have moved S_T - S_B; class means are rounded like the sum."""
+        total = self.total
+        spread = np.sqrt(total.n_samples * total.total_variance)
+        moved = spread * total.rounding.sum / np.sqrt(total.n_samples)
+        return float(total.rounding.more(moved).scatter)
 
     @cached_property
     def _centres(self) -> Array:
         return np.asarray((self.between.means - self.total.mean) @ self.scalings)
 
+    def coordinates(self, X: Array) -> Array:
+        """X (m, D) along the discriminants, (m, q), where each class has the covariance I."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z = (X - self.total.mean) @ self.scalings
+            near = np.isfinite(Z * Z).all(axis=1)
+        if not near.all():
+            raise InvalidInput(
+                f"Row {int(near.argmin())} of X is so far from all that was learnt that the square "
+                f"of its distance is beyond double precision. Is it a typing error?"
+            )
+        return np.asarray(Z)
+
     def log_likelihood(self, X: Array) -> Array:
         """log p(x | class), (m, C), up to a constant of each row: minus half the squared distance
-        to the class means along the discriminants."""
-        Z, M = (X - self.total.mean) @ self.scalings, self._centres
-        return np.asarray(Z @ M.T - 0.5 * (M**2).sum(axis=1))
+        to the class means along the discriminants.
+
+        Along those without spread the nearest classes get zero, so that what the others say of
+        these is not lost beside large numbers.
+        """
+        Z, M, k = self.coordinates(X), self._centres, int(self._empty.sum())
+        places, place = self._places
+        first = _nearness(Z[:, :k], places)[:, place]
+        first -= first.max(axis=1, keepdims=True)
+        return np.asarray(first + _nearness(Z[:, k:], M[:, k:]))
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        """Where the classes are along the k directions without spread: (G, k), and which, (C,).
+
+        Classes no farther from each other than rounding are in the same place. No two of C classes
+        are if their means spread along C - 1 of these directions.
+        """
+        k, counts, M = int(self._empty.sum()), self.between.counts, self._centres
+        C = len(counts)
+        if k in (0, C - 1):
+            return M[:, :k], np.arange(C)
+        U = self.directions.U[:, self._empty]
+        V = (self.between.means - self.total.mean) @ U * np.sqrt(counts.min())
+        near = cdist(V, V) <= self._unsure[self._empty].max()
+        G, place = connected_components(near, directed=False)
+        members = np.where(place == np.arange(G)[:, None], counts, 0.0)
+        return members @ M[:, :k] / members.sum(axis=1, keepdims=True), place
 
     def _check_labels(self) -> None:
         """Complain if the classes spread more than all rows do, S_B > S_T: labels were mixed up.
@@ -197,10 +342,7 @@ class Discriminant:
             return
         deficit = float(((separations - 1).clip(0) / (U**2).sum(axis=0)).sum())
         total = self.total
-        # The class means are rounded like the rows.
-        spread = np.sqrt(total.n_samples * total.total_variance)
-        rounding = total.rounding.more(spread * total.rounding.sum / np.sqrt(total.n_samples))
-        allowed = total.n_samples * (total.discarded + total.blurred) + ROUNDINGS * rounding.scatter
+        allowed = total.n_samples * (total.discarded + total.blurred) + ROUNDINGS * self._rounding
         if deficit > allowed:
             raise InvalidInput(
                 "Not all of these rows had these labels: without them the classes would spread "
@@ -209,5 +351,12 @@ class Discriminant:
             )
 
 
-def _held(classes: ClassMeans, name: Any) -> float:
-    return float(classes.counts[classes.names == name].sum())
+def _nearness(Z: Array, M: Array) -> Array:
+    """Minus half the squared distances of Z (m, q) to M (C, q), (m, C), up to a constant of each
+    row."""
+    return np.asarray(Z @ M.T - 0.5 * (M**2).sum(axis=1))
+
+
+def _squared_lengths(A: Array) -> Array:
+    """The squared lengths of the columns of A (D, k), (k,)."""
+    return np.asarray((A * A).sum(axis=0))
