@@ -60,3 +60,7 @@ class MissingExtra(KnowmoreError, ImportError):
 
 class MissingData(KnowmoreError, FileNotFoundError):
     """A data set whose file is in none of the folders where it may be."""
+
+
+class LostVariance(UserWarning):
+    """Rows were taken out beside which what is left of some feature is lost in rounding."""

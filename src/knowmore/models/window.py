@@ -59,7 +59,7 @@ class Window:
         fallen, rows = rows[: -self.size], rows[-self.size :]
         if len(fallen) >= len(self.rows):
             return Window.of(rows, self.size)
-        left = grown.remove_rows(fallen) if len(fallen) and _sharp(grown) else grown
+        left = grown.left_by(fallen) if len(fallen) and _sharp(grown) else grown
         if not _sharp(left):
             return Window.of(rows, self.size)
         rows.flags.writeable = False
@@ -73,12 +73,12 @@ class Window:
 def _sharp(eigenspace: Eigenspace) -> bool:
     """Whether the variance along each direction that the rows may have is good to half its digits.
 
-    A split blurs all of them by a rounding of the largest. An outlier that goes by would blur or
+    A split blurs them by a rounding of what is taken out. An outlier that goes by would blur or
     wipe out the small ones, and for good; the rows are there to build the model afresh.
     """
     N, variances = eigenspace.n_samples, eigenspace.variances
     full = len(variances) == min(N - 1, len(eigenspace.mean))
-    return full and eigenspace.rounding.scatter <= np.sqrt(EPS) * N * float(variances[-1])
+    return full and bool((eigenspace.unsure() <= np.sqrt(EPS) * variances).all())
 
 
 def lagged(series: Any, length: int) -> Array:
