@@ -60,7 +60,8 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Learn X (n, D), dense or sparse, from scratch. y is ignored."""
         with unchanged_on_error(self):
             rule = self._rule()
-            self.eigenspace_ = Eigenspace.of(table(self, X, reset=True), rule)
+            space = Eigenspace.of(table(self, X, reset=True), rule)
+            self.eigenspace_ = space.named(getattr(self, "feature_names_in_", None))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:

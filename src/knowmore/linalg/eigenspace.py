@@ -84,6 +84,11 @@ class Eigenspace:
                 f"The components have shape {self.components.shape}, but the variances and the "
                 f"mean ask for {shape}."
             )
+        if self.names is not None and len(self.names) != len(self.mean):
+            raise InvalidInput(
+                f"{len(self.names)} names were given, but there are {len(self.mean)} features. "
+                f"Give one for each, or None."
+            )
         for name in "mean", "components", "variances":
             view = getattr(self, name).view()
             view.flags.writeable = False
@@ -159,6 +164,10 @@ class Eigenspace:
             variances=self.variances[:keep],
             discarded=self.discarded + float(self.variances[keep:].sum()),
         )
+
+    def named(self, names: Sequence[str] | None) -> Eigenspace:
+        """The same model with other names of the features, or without any."""
+        return replace(self, names=names if names is None else tuple(map(str, names)))
 
     @property
     def total_variance(self) -> float:
@@ -301,10 +310,12 @@ class Eigenspace:
                 f"{len(other.mean)}. Both need the same columns in the same order."
             )
         if self.names and other.names and self.names != other.names:
+            pairs = enumerate(zip(self.names, other.names, strict=True))
+            at = next(j for j, (here, there) in pairs if here != there)
             raise InvalidInput(
-                f"The model is of rows with the columns {_listed(self.names)}, the other of rows "
-                f"with {_listed(other.names)}. Both need the same columns in the same order: "
-                f"select those of the first by their names."
+                f"Column {at} is {self.names[at]!r} in the model and {other.names[at]!r} in the "
+                f"other. Both need the "
+                f"same columns in the same order: select them by their names."
             )
         return other
 

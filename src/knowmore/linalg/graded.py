@@ -40,7 +40,7 @@ def orthogonal_rows(B: Array) -> Array:
 
     The rows of B must be linearly independent in some scaling of the columns.
     """
-    done = []
+    done: list[Array] = []
     while len(B):
         U = linalg.eigh(B @ B.T, driver="evd", check_finite=False)[1]
         B = U[:, ::-1].T @ B
@@ -50,6 +50,9 @@ def orthogonal_rows(B: Array) -> Array:
         # What the short rows have of the long ones is rounding, but of the long ones.
         for _ in range(2):
             first, rest = _parted(first, rest)
+        # Now that they have their own length: of the much longer ones before as well.
+        for i, before in enumerate(done):
+            done[i], first = _parted(before, first)
         done.append(first)
         B = rest
     rows = np.concatenate(done) if done else B

@@ -51,7 +51,7 @@ class Remnant(NamedTuple):
         `known` (D,) is the rounding of each feature's scatter so far, and at most `most` directions
         can be left. `whole`: nothing was dropped on either side. A difference is as exact as what
         is taken away, so each direction is measured in units of its own rounding n, where whatever
-        is above one is there: with G = B P',
+        is above one is there: with B = G P,
 
             (diag(scatter) - G'G) / (n n') = V diag(theta) V',   Y = diag(theta)^(1/2) V' diag(n),
 
@@ -64,6 +64,9 @@ class Remnant(NamedTuple):
         known = np.broadcast_to(known / square, P.shape[1])
         with threads_for(B.size, len(P)):
             G = B @ P.T
+            if whole:
+                # Directions are orthogonal to some roundings, which is not enough here.
+                G = 2 * G - G @ (P @ P.T)
             out = _outside(P, B, G, known, whole)
             each = sqrt(len(P) + len(B)) * EPS
             noise, moved = _roundings(P, scatter, known + out.rounding, each)
@@ -75,6 +78,10 @@ class Remnant(NamedTuple):
             kept = int((theta[:most] > 1).sum())
             Y = np.sqrt(theta[:kept, None]) * V[:, :kept].T * n
             Y = orthogonal_rows(Y) if unequal(n) else Y
+            if whole:
+                # What is cut off may be a rounding of one feature and more than that of another.
+                cut = (V[:, kept:].T * n) @ P
+                moved = np.hypot(moved, abs(theta[kept:]).clip(1) @ np.square(cut))
         squares = (Y * Y).sum(axis=1)
         sizes = noise @ np.square(V)
         faint = (theta > -ROUNDINGS) & (np.arange(len(theta)) < most)

@@ -105,7 +105,7 @@ def blocks(X: Any) -> Iterator[Array]:
         for begin in range(0, X.shape[0], size):
             yield _finite(X[begin : begin + size].toarray().astype(float, copy=False), begin)
     else:
-        X = _numbers(X)
+        X = numbers(X)
         _check_shape(X)
         yield _finite(X)
 
@@ -120,7 +120,8 @@ def _check_shape(X: Any) -> None:
         raise NoExamples(f"X has shape {X.shape}: there is no number in it.")
 
 
-def _numbers(X: Any) -> Array:
+def numbers(X: Any) -> Array:
+    """X as float64, if it is made of plain real numbers."""
     try:
         array = np.asarray(X)
         if array.dtype.kind == "c" or isinstance(X, np.ma.MaskedArray):

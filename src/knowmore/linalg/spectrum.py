@@ -130,9 +130,13 @@ def _decomposed(
             and _seen(found.values, found.directions, least).all()
         ):
             return found
-    if apart:
-        return _by_features(A, truncation, lost, least, most, sizes)
-    return _by_values(A, truncation, lost, least, most)
+    # On one scale what is nothing shows. Powers of two are exact.
+    scales = np.exp2(np.frexp(sizes)[1]) if apart else np.ones(len(sizes))
+    rows = orthogonal_rows(_spanning(A / scales, least / scales, most) * scales)
+    squares = (rows * rows).sum(axis=1)
+    keep = truncation.count(squares, lost)
+    values = np.sqrt(squares[:keep])
+    return Spectrum(values, rows[:keep] / values[:, None], float(squares[keep:].sum()))
 
 
 def moved(values: Array, P: Array, dropped: float) -> Array | float:
@@ -191,35 +195,24 @@ def _by_squares(A: Array, truncation: Truncation, lost: float, most: int | None)
     return Spectrum(values, P, rest)
 
 
-def _by_values(
-    A: Array, truncation: Truncation, lost: float, least: Array, most: int | None
-) -> Spectrum:
+def _spanning(A: Array, least: Array, most: int | None) -> Array:
+    """Rows with the same A'A that are linearly independent, for A (k, D) of columns of one scale.
+
+    Directions that A does not have are left out. The rows are turned ones: what is read off a
+    decomposition is ten times less exact.
+    """
+    found = _by_squares(A, ALL, 0.0, most)
+    if found is not None and _seen(found.values, found.directions, least).all():
+        return np.asarray(found.values[:, None] * found.directions)
     if len(A) > A.shape[1]:
         A = np.asarray(np.linalg.qr(A, mode="r"))
     try:
-        _, values, P = np.linalg.svd(A, full_matrices=False)
+        U, values, P = np.linalg.svd(A, full_matrices=False)
     except np.linalg.LinAlgError:
         # Divide and conquer may fail to converge where plain iteration does not.
-        _, values, P = linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
+        U, values, P = linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
     seen = (values > max(A.shape) * EPS * values[0]) & _seen(values, P, least)
-    values, P = values[seen][:most], P[seen][:most]
-    squares = values**2
-    keep = truncation.count(squares, lost)
-    return Spectrum(values[:keep], P[:keep].copy(), float(squares[keep:].sum()))
-
-
-def _by_features(
-    A: Array, truncation: Truncation, lost: float, least: Array, most: int | None, sizes: Array
-) -> Spectrum:
-    """Decomposed with all features brought to one scale, where what is nothing shows, and back."""
-    # Powers of two are exact.
-    scales = np.where(sizes > 0, np.exp2(np.frexp(sizes)[1]), np.inf)
-    values, W, _ = spectrum(A / scales, ALL, 0.0, least / scales, most)
-    rows = orthogonal_rows(values[:, None] * W * np.where(sizes > 0, scales, 0.0))
-    squares = (rows * rows).sum(axis=1)
-    keep = truncation.count(squares, lost)
-    values = np.sqrt(squares[:keep])
-    return Spectrum(values, rows[:keep] / values[:, None], float(squares[keep:].sum()))
+    return np.asarray(U[:, seen][:, :most].T @ A)
 
 
 def _seen(values: Array, P: Array, least: Array) -> Array:

@@ -65,9 +65,12 @@ def held_out(X: Array, directions: int, window: int) -> HeldOut:
     """
     whole = Eigenspace.of(X)
     errors, drifts = [], []
-    for block in X[len(X) % window :].reshape(-1, window, X.shape[1]):
-        own = Eigenspace.of(block)
-        others = leading(whole - own, directions)
+    for begin in range(len(X) % window, len(X), window):
+        block = X[begin : begin + window]
+        own, rest = Eigenspace.of(block), whole.left_by(block)
+        if rest.faded:
+            rest = Eigenspace.of(np.delete(X, np.s_[begin : begin + window], axis=0))
+        others = leading(rest, directions)
         errors.append(others.distances(block))
         drifts.append(drift(leading(own, directions), others))
     return HeldOut(np.array(errors), np.array(drifts))
