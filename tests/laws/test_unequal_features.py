@@ -54,9 +54,9 @@ def test_histories_at_full_rank(block):
         D = int(rng.integers(1, 6))
         scales = 10 ** rng.uniform(-3, 7, D)
         X = table(rng, int(rng.integers(D + 2, 30)), scales, rng.choice([0, 1, 100]))
-        for model, rows in history(X, rng, 5, least=D + 1):
-            assert len(model.variances) == D
-        assert_models_each_feature(model, rows, X, edits=6)
+        models = list(history(X, rng, 5, least=D + 1))
+        assert all(len(model.variances) == D for model, _ in models)
+        assert_models_each_feature(*models[-1], X, edits=6)
 
 
 @pytest.mark.filterwarnings("ignore::knowmore.errors.LostVariance")

@@ -25,8 +25,8 @@ from scipy import linalg
 
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
 from knowmore.linalg.remnant import ROUNDINGS as ROUNDINGS
-from knowmore.linalg.remnant import Remnant
-from knowmore.linalg.rows import EXACT, Names, Rounding, Rows, blocks, names_of
+from knowmore.linalg.remnant import Remnant, balanced
+from knowmore.linalg.rows import EXACT, Names, Rounding, Rows, blocks, joint_rounding, names_of
 from knowmore.linalg.spectrum import EPS, Truncation, moved, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
@@ -228,6 +228,11 @@ class Eigenspace:
         sizes = N * self.discarded, self.rounding, N * self.blurred, N * self.faded
         return Rows(N, self.mean, B, *sizes, self.names)
 
+    @property
+    def _sums(self) -> Rows:
+        """What joint roundings depend on: not the scatter."""
+        return Rows(self.n_samples, self.mean, self.components[:0], rounding=self.rounding)
+
     def _scatter_rows(self, out: Array) -> Array:
         """B (d, D) with B'B = N S."""
         lengths = np.sqrt(self.n_samples * self.variances)[:, None]
@@ -244,7 +249,7 @@ class Eigenspace:
         B = np.empty((k + len(two.B) + 1, len(d)))
         self._scatter_rows(out=B[:k])
         B[k:-1], B[-1] = two.B, d
-        rounding = _joint_rounding(self, two, weight, d)
+        rounding = joint_rounding(self._sums, two, weight, d)
         discarded, blurred = N1 * self.discarded + two.discarded, N1 * self.blurred + two.blurred
         faded, names = N1 * self.faded + two.faded, self.names or two.names
         rows = Rows(N3, mean, B, discarded, rounding, blurred, faded, names)
@@ -262,7 +267,7 @@ class Eigenspace:
         weight = sqrt(N1 * N2 / N3)
         d = weight * (self.mean - two.mean)
         mean = (N1 * self.mean - N2 * two.mean) / N3
-        rounding = _joint_rounding(self, two, weight, d)
+        rounding = joint_rounding(self._sums, two, weight, d)
         B = np.concatenate([two.B, d[None]])
         whole = not (self.discarded or self.blurred or two.discarded or two.blurred)
         left = Remnant.of(self.components, N1 * self.variances, B, rounding.scatters, N3 - 1, whole)
@@ -271,7 +276,7 @@ class Eigenspace:
         if not whole:
             lost = N1 * self.discarded - two.discarded - left.deficit + left.beyond
             blurred = N1 * self.blurred + two.blurred + two.discarded + left.deficit + left.mixed
-            squares, lost = _balanced(squares, lost)
+            squares, lost = balanced(squares, lost)
         keep = Truncation.by(rank).count(squares, lost)
         lost += float(squares[keep:].sum())
         P = with_signs(left.R[:keep] @ self.components)
@@ -370,33 +375,3 @@ def _listed(names: Sequence[str]) -> str:
     """The first few."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(names[:5]) + more
-
-
-def _balanced(squares: Array, lost: float) -> tuple[Array, float]:
-    """`squares` and what was `lost` beside them; if that is negative, too much was kept.
-
-    Along which directions is not known, so it is taken off all of them.
-    """
-    if lost >= 0 or len(squares) == 0:
-        return squares, max(lost, 0.0)
-    kept = float(squares.sum())
-    return squares[: len(squares) if kept + lost > 0 else 0] * ((kept + lost) / kept), 0.0
-
-
-def _joint_rounding(one: Eigenspace, two: Rows, weight: float, d: Array) -> Rounding:
-    """What is rounded when two sets meet, `d` being their means' difference times `weight`.
-
-    Roundings are taken as independent, so that their squares add.
-    """
-    a, b = one.rounding, two.rounding
-    sizes = EPS * (one.n_samples * abs(one.mean) + two.n_samples * abs(two.mean))
-    # The difference of the means is as exact as they are.
-    shift = weight * (a.sums / one.n_samples + b.sums / two.n_samples)
-    with np.errstate(over="ignore"):
-        moved = shift * (2 * abs(d) + shift)
-    if not np.isfinite(moved).all():
-        squared(abs(d).max(keepdims=True))
-    return Rounding(
-        np.hypot(np.hypot(a.sums, b.sums), sizes),
-        np.hypot(np.hypot(a.scatters, b.scatters), moved),
-    )

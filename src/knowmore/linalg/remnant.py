@@ -144,3 +144,14 @@ def _roundings(P: Array, scatter: Array, known: Array, each: float) -> tuple[Arr
     if unequal(np.sqrt(noise)):
         return noise, each * (scatter @ squares)
     return np.full(len(P), noise.max(initial=0.0)), largest
+
+
+def balanced(squares: Array, lost: float) -> tuple[Array, float]:
+    """`squares` and what was `lost` beside them; if that is negative, too much was kept.
+
+    Along which directions is not known, so it is taken off all of them.
+    """
+    if lost >= 0 or len(squares) == 0:
+        return squares, max(lost, 0.0)
+    kept = float(squares.sum())
+    return squares[: len(squares) if kept + lost > 0 else 0] * ((kept + lost) / kept), 0.0

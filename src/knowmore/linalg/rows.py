@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.linalg.spectrum import EPS
+from knowmore.linalg.spectrum import EPS, squared
 
 Array = npt.NDArray[Any]
 
@@ -85,6 +85,25 @@ class Rows(NamedTuple):
                 mean += shift
                 B -= shift
         return cls(len(X), mean, B, 0.0, Rounding(EPS * len(X) * abs(mean)), names=names)
+
+
+def joint_rounding(one: Rows, two: Rows, weight: float, d: Array) -> Rounding:
+    """What is rounded when two sets meet, `d` being their means' difference times `weight`.
+
+    Roundings are taken as independent, so that their squares add.
+    """
+    a, b = one.rounding, two.rounding
+    sizes = EPS * (one.n_samples * abs(one.mean) + two.n_samples * abs(two.mean))
+    # The difference of the means is as exact as they are.
+    shift = weight * (a.sums / one.n_samples + b.sums / two.n_samples)
+    with np.errstate(over="ignore"):
+        moved = shift * (2 * abs(d) + shift)
+    if not np.isfinite(moved).all():
+        squared(abs(d).max(keepdims=True))
+    return Rounding(
+        np.hypot(np.hypot(a.sums, b.sums), sizes),
+        np.hypot(np.hypot(a.scatters, b.scatters), moved),
+    )
 
 
 def names_of(X: Any) -> Names:
