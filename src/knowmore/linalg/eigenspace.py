@@ -280,9 +280,10 @@ class Eigenspace:
         keep = Truncation.by(rank).count(squares, lost)
         lost += float(squares[keep:].sum())
         P = with_signs(left.R[:keep] @ self.components)
-        faded = N1 * self.faded + two.faded + left.faded
-        # One row has no scatter: that is exact.
-        rounding = rounding.more(left.rounding) if N3 > 1 else Rounding(rounding.sums)
+        faded, rounding = N1 * self.faded + two.faded + left.faded, rounding.more(left.rounding)
+        if N3 == 1:
+            # One row has no scatter: that is exact.
+            faded, rounding = 0.0, Rounding(rounding.sums)
         sizes = lost / N3, rounding, blurred / N3, faded / N3
         names = self.names or two.names
         return _Split(self, left, Eigenspace(N3, mean, P, squares[:keep] / N3, *sizes, names))
