@@ -5,6 +5,8 @@ Everything is solved from scratch with plain NumPy and SciPy. Nothing of knowmor
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from scipy import linalg
 
@@ -134,6 +136,22 @@ def scatter(X):
     """The mean (D,) and the sum of the outer products of deviations from it, (D, D), by rows."""
     mean = sum(X) / len(X)
     return mean, sum(np.outer(x - mean, x - mean) for x in X)
+
+
+def precise_scatter(X):
+    """`scatter` in long doubles."""
+    X = np.asarray(X, dtype=np.longdouble)
+    mean = X.sum(axis=0) / len(X)
+    return mean, (X - mean).T @ (X - mean)
+
+
+def exact_scatter(X):
+    """`scatter` in fractions, rounded once at the end."""
+    rows = [[Fraction(value) for value in row] for row in np.asarray(X).tolist()]
+    D = range(len(rows[0]))
+    mean = [sum(row[j] for row in rows) / len(rows) for j in D]
+    S = [[sum((r[i] - mean[i]) * (r[j] - mean[j]) for r in rows) for j in D] for i in D]
+    return np.array(mean, dtype=float), np.array(S, dtype=float)
 
 
 def scatter_between(X, Y):

@@ -92,3 +92,29 @@ def assert_models(eigenspace, X, held=None, edits=1):
     error = abs(N * eigenspace.covariance() - S).max(initial=0)
     bound = scatter_error(X, held, edits)
     assert error <= bound, f"{error / bound:.2g} times the tolerance"
+
+
+def assert_models_each_feature(eigenspace, X, held, edits=1):
+    """Is this the eigenspace of the rows X, each feature on its own scale?
+
+    Everything is divided by the length of each column of the rows that were `held` on the way. One
+    decomposition is a hundred roundings of the largest feature; those within a factor of 32 share
+    one, and a scatter is moved by the square of that. Means are rounded as well.
+    """
+    mean, S = oracle.precise_scatter(X)
+    _, H = oracle.precise_scatter(held)
+    lengths = np.sqrt(np.diag(H).astype(float))
+    D = X.shape[1]
+    assert eigenspace.n_samples == len(X)
+    assert len(eigenspace.variances) == D
+    assert (eigenspace.discarded, eigenspace.blurred, eigenspace.faded) == (0, 0, 0)
+    eps = np.finfo(float).eps
+    far = 4 * abs(held).max(axis=0) * np.sqrt(len(held)) / lengths
+    assert (abs(eigenspace.mean - mean) <= eps * edits * far * lengths).all()
+    P = eigenspace.components
+    assert_rounded(P @ P.T, np.eye(D), 100 * D + 32**2, 1.0)
+    P = P.astype(np.longdouble)
+    got = eigenspace.n_samples * (P.T * eigenspace.variances) @ P
+    error = abs(got - S) / lengths / lengths[:, None]
+    bound = eps * edits * (100 + 32**2 + far + far[:, None])
+    assert (error <= bound).all(), f"{(error / bound).max():.2g} times the tolerance"

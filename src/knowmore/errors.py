@@ -72,3 +72,7 @@ class NotWritten(KnowmoreError, OSError):
 
 class KnowmoreWarning(UserWarning):
     """What knowmore did, but not as might be expected: what it found, why, and what to do."""
+
+
+class LostVariance(KnowmoreWarning):
+    """Rows were taken out beside which what is left of some feature is lost in rounding."""

@@ -16,6 +16,9 @@ from tolerance import assert_models, assert_rounded, scatter_error
 from knowmore import Eigenspace, Truncation
 from knowmore.linalg import spectrum
 
+# Rows that are left may be all alike; then the model says that it could not tell if they weren't.
+pytestmark = pytest.mark.filterwarnings("ignore::knowmore.errors.LostVariance")
+
 
 def parts_of(X, rng):
     """X cut into consecutive parts of random sizes, at least one row each."""
@@ -231,7 +234,9 @@ def test_values_are_frozen_and_inputs_are_neither_changed_nor_kept():
             array[0] = 1
     for copy in deepcopy(model), pickle.loads(pickle.dumps(model)):
         np.testing.assert_array_equal(copy.covariance(), kept)
-        assert (copy.discarded, copy.rounding) == (model.discarded, model.rounding)
+        assert copy.discarded == model.discarded
+        for mine, theirs in zip(copy.rounding, model.rounding, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
         assert not copy.components.flags.writeable
         assert not np.shares_memory(copy.components, model.components)
     mine = np.zeros(2)

@@ -11,6 +11,7 @@ import dask.array as da
 import numpy as np
 import numpy.typing as npt
 from dask.base import is_dask_collection
+from dask.delayed import Delayed
 
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.files import Arrays, array_in
@@ -79,10 +80,13 @@ def rows(shard: Any, load: Load) -> Any:
 def _parts(name: str, data: Any) -> list[Any]:
     if isinstance(data, da.Array):
         return _row_blocks(name, data)
+    if _is_frame(data):
+        return list(data.to_delayed())
     if _is_single(data):
         raise InvalidType(
-            f"{name} is a single {type(data).__name__}, but shards are needed: a Dask array, or a "
-            f"list of arrays, delayed values or files. What is in one place needs no merging."
+            f"{name} is a single {type(data).__name__}, but shards are needed: a Dask array "
+            f"or data frame, or a list of arrays, delayed values or files. What is in one place "
+            f"needs no merging."
         )
     if isinstance(data, np.ndarray) and data.ndim > 1:
         if data.shape[1] > 1:
@@ -101,6 +105,18 @@ def _is_single(data: Any) -> bool:
         # An array of objects is a list, such as Dask's to_delayed returns.
         return bool(data.dtype.kind != "O")
     return not isinstance(data, Iterable) or hasattr(data, "shape")
+
+
+def _is_frame(data: Any) -> bool:
+    """Whether it is a data frame or a column of Dask's, by what it can do: partitions are shards.
+
+    Its module takes seconds to load. A delayed value says that it can do anything.
+    """
+    return (
+        is_dask_collection(data)
+        and not isinstance(data, Delayed)
+        and all(hasattr(data, verb) for verb in ("to_delayed", "partitions", "map_partitions"))
+    )
 
 
 def _row_blocks(name: str, data: da.Array) -> list[Any]:

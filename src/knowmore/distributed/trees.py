@@ -45,8 +45,8 @@ def eigenspace(
 ) -> Eigenspace:
     """The `Eigenspace` of all rows of X, which are in many places.
 
-    X : a Dask array (N, D) in any chunks, or a list of arrays (n, D), delayed ones, or files;
-        shards without rows add nothing
+    X : a Dask array (N, D) in any chunks, a Dask data frame, or a list of arrays or data frames
+        (n, D), delayed ones, or files; shards without rows add nothing
     rank : how many directions to keep, or a `Truncation`. They are dropped in each shard and after
         each merge, so that no model is larger. `eigenspace(X).truncate(rank)` drops once, at the
         end: it needs the memory, and does not depend on the tree.

@@ -63,8 +63,8 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def _learn(self, X: Any) -> None:
-        rule = self._rule()
-        self.eigenspace_ = Eigenspace.of(table(self, X, reset=True), rule)
+        space = Eigenspace.of(table(self, X, reset=True), self._rule())
+        self.eigenspace_ = space.named(getattr(self, "feature_names_in_", None))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn more rows: any number, one alone or fewer than there are components too."""

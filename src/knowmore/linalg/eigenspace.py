@@ -11,19 +11,23 @@ its principal directions are the merged model. Splitting is the same identity so
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from math import hypot, sqrt
+from math import sqrt
 from numbers import Integral
 from typing import Any, NamedTuple, Self, TypeVar, final
+from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.linalg.rows import EXACT, Rounding, Rows, blocks
-from knowmore.linalg.spectrum import EPS, Truncation, scale_of, spectrum, squared, with_signs
+from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
+from knowmore.linalg.remnant import ROUNDINGS as ROUNDINGS
+from knowmore.linalg.remnant import Remnant, balanced
+from knowmore.linalg.rows import EXACT, Names, Rounding, Rows, blocks, joint_rounding, names_of
+from knowmore.linalg.spectrum import EPS, Truncation, moved, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
@@ -31,8 +35,6 @@ _T = TypeVar("_T", "Eigenspace", "Rows")
 
 # Blocks of a sparse matrix are merged whole up to so many columns: no model has more directions.
 _COLUMNS = 2048
-# What is off by so many times the estimated rounding is wrong.
-ROUNDINGS = 64
 
 
 @final
@@ -48,6 +50,8 @@ class Eigenspace:
     rounding : how far roundings may have moved the sum N mu and the scatter N S, an estimate
     blurred : the variance that splits of truncated models may have put along wrong directions, at
         most. The model is exact if this and `discarded` are zero.
+    faded : the variance that may be left where splits took all but a rounding away, at most
+    names : of the features, if the rows had any
 
     Examples
     --------
@@ -68,6 +72,8 @@ class Eigenspace:
     discarded: float = 0.0
     rounding: Rounding = EXACT
     blurred: float = 0.0
+    faded: float = 0.0
+    names: Names = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_samples, Integral) or self.n_samples < 1:
@@ -77,6 +83,11 @@ class Eigenspace:
             raise InvalidInput(
                 f"The components have shape {self.components.shape}, but the variances and the "
                 f"mean ask for {shape}."
+            )
+        if self.names is not None and len(self.names) != len(self.mean):
+            raise InvalidInput(
+                f"{len(self.names)} names were given, but there are {len(self.mean)} features. "
+                f"Give one for each, or None."
             )
         for name in "mean", "components", "variances":
             view = getattr(self, name).view()
@@ -93,7 +104,7 @@ class Eigenspace:
         rule = Truncation.by(rank)
         first, *others = blocks(X)
         if not others:
-            return cls._of(Rows.of(first), rule)
+            return cls._of(Rows.of(first, names_of(X)), rule)
         between = Truncation() if first.shape[1] <= _COLUMNS else rule
         whole = reduce(lambda e, B: e.add_rows(B, between), others, cls.of(first, between))
         return whole.truncate(rule)
@@ -101,15 +112,16 @@ class Eigenspace:
     @classmethod
     def _of(cls, rows: Rows, rule: Truncation) -> Self:
         N = rows.n_samples
-        # Rows that are all alike differ from their mean by its rounding.
-        least = rows.rounding.sum / np.sqrt(N)
+        least = rows.rounding.least(N)
         values, P, dropped = spectrum(rows.B, rule, rows.discarded, least, most=N - 1)
         variances = squared(values / np.sqrt(N))
         # What is nothing beside the largest may be nothing at all in double precision.
         seen = int((variances > 0).sum())
         P, variances, discarded = P[:seen], variances[:seen], (rows.discarded + dropped) / N
-        rounding = rows.rounding.more(len(rows.B) * EPS * values[:1].sum() ** 2)
-        return cls(N, rows.mean, P, variances, discarded, rounding, rows.blurred / N)
+        each = sqrt(len(rows.B)) * EPS
+        rounding = rows.rounding.more(each * moved(values[:seen], P, dropped))
+        others = rows.blurred / N, rows.faded / N, rows.names
+        return cls(N, rows.mean, P, variances, discarded, rounding, *others)
 
     def merge(self, other: Eigenspace, rank: int | Truncation | None = None) -> Eigenspace:
         """The model of the union of both sets of rows; exact if both are and nothing is dropped."""
@@ -117,19 +129,25 @@ class Eigenspace:
 
     def add_rows(self, X: Any, rank: int | Truncation | None = None) -> Eigenspace:
         """`merge(Eigenspace.of(X))`, by one decomposition instead of two."""
-        return reduce(lambda e, B: e._stacked(e._checked(Rows.of(B)), rank), blocks(X), self)
+        return reduce(lambda e, rows: e._stacked(e._checked(rows), rank), _parts(X), self)
 
     def split(self, other: Eigenspace, rank: int | Truncation | None = None) -> Eigenspace:
         """The model of the rows that are left when those of `other` are taken out of this one.
 
-        What an earlier truncation dropped cannot come back. Rows that were never in are an error
-        if the variance left over would be negative by more than rounding and what was dropped.
+        What an earlier truncation dropped cannot come back, nor what is left of a feature if that
+        is below the rounding of what is taken out of it: then there is a `LostVariance` warning.
+        Rows that were never in are an error if the variance left over would be negative by more
+        than rounding and what was dropped.
         """
-        return self._reduced(self._checked(other)._rows, rank)
+        return self._reduced(self._checked(other)._rows, rank).told(3)
 
     def remove_rows(self, X: Any, rank: int | Truncation | None = None) -> Eigenspace:
         """`split(Eigenspace.of(X))`, without a decomposition of X."""
-        return reduce(lambda e, B: e._reduced(e._checked(Rows.of(B)), rank), blocks(X), self)
+        return reduce(lambda e, rows: e._reduced(e._checked(rows), rank).told(4), _parts(X), self)
+
+    def left_by(self, X: Any) -> Eigenspace:
+        """`remove_rows` without a word: for those who look at `faded` themselves."""
+        return reduce(lambda e, rows: e._reduced(e._checked(rows), None).model, _parts(X), self)
 
     __add__ = merge
     __sub__ = split
@@ -147,6 +165,10 @@ class Eigenspace:
             discarded=self.discarded + float(self.variances[keep:].sum()),
         )
 
+    def named(self, names: Sequence[str] | None) -> Eigenspace:
+        """The same model with other names of the features, or without any."""
+        return replace(self, names=names if names is None else tuple(map(str, names)))
+
     @property
     def total_variance(self) -> float:
         """tr S, what was discarded included."""
@@ -157,6 +179,11 @@ class Eigenspace:
         """The mean variance along the directions that were dropped."""
         others = min(self.n_samples, len(self.mean)) - len(self.variances)
         return self.discarded / others if others > 0 else 0.0
+
+    def unsure(self) -> Array:
+        """How far roundings may have moved each of the `variances`, (d,), an estimate."""
+        scatters = np.broadcast_to(self.rounding.scatters, len(self.mean))
+        return np.asarray(np.square(self.components) @ scatters / self.n_samples)
 
     def covariance(self) -> Array:
         """P' Lambda P, (D, D): S itself if nothing was discarded."""
@@ -189,7 +216,8 @@ class Eigenspace:
     def __repr__(self) -> str:
         return (
             f"Eigenspace({self.n_samples} rows of {len(self.mean)}, "
-            f"{len(self.variances)} directions, discarded {self.discarded:.3g})"
+            f"{len(self.variances)} directions, discarded {self.discarded:.3g}"
+            + (f", faded {self.faded:.3g})" if self.faded else ")")
         )
 
     # -- inside ------------------------------------------------------------------------------
@@ -197,7 +225,13 @@ class Eigenspace:
     @property
     def _rows(self) -> Rows:
         N, B = self.n_samples, self._scatter_rows(np.empty(self.components.shape))
-        return Rows(N, self.mean, B, N * self.discarded, self.rounding, N * self.blurred)
+        sizes = N * self.discarded, self.rounding, N * self.blurred, N * self.faded
+        return Rows(N, self.mean, B, *sizes, self.names)
+
+    @property
+    def _sums(self) -> Rows:
+        """What joint roundings depend on: not the scatter."""
+        return Rows(self.n_samples, self.mean, self.components[:0], rounding=self.rounding)
 
     def _scatter_rows(self, out: Array) -> Array:
         """B (d, D) with B'B = N S."""
@@ -215,12 +249,13 @@ class Eigenspace:
         B = np.empty((k + len(two.B) + 1, len(d)))
         self._scatter_rows(out=B[:k])
         B[k:-1], B[-1] = two.B, d
-        rounding = _joint_rounding(self, two, weight, d)
+        rounding = joint_rounding(self._sums, two, weight, d)
         discarded, blurred = N1 * self.discarded + two.discarded, N1 * self.blurred + two.blurred
-        rows = Rows(N3, mean, B, discarded, rounding, blurred)
+        faded, names = N1 * self.faded + two.faded, self.names or two.names
+        rows = Rows(N3, mean, B, discarded, rounding, blurred, faded, names)
         return Eigenspace._of(rows, Truncation.by(rank))
 
-    def _reduced(self, two: Rows, rank: int | Truncation | None) -> Eigenspace:
+    def _reduced(self, two: Rows, rank: int | Truncation | None) -> _Split:
         """Split: N_3 S_3 = N_1 S_1 - N_2 S_2 - (N_1 N_2 / N_3) d d', within the span of P_1."""
         N1, N2 = self.n_samples, two.n_samples
         N3 = N1 - N2
@@ -232,37 +267,28 @@ class Eigenspace:
         weight = sqrt(N1 * N2 / N3)
         d = weight * (self.mean - two.mean)
         mean = (N1 * self.mean - N2 * two.mean) / N3
-        left = self._remnant(np.concatenate([two.B, d[None]]))
-        rounding = _joint_rounding(self, two, weight, d).more(left.rounding)
-        self._check_was_in(left.deficit, two.blurred, rounding.scatter)
-        squares, beyond = left.squares[: N3 - 1], float(left.squares[N3 - 1 :].clip(0).sum())
-        squares, lost, blurred = squares[squares > rounding.scatter], 0.0, 0.0
-        if self.discarded or self.blurred or two.discarded or two.blurred:
-            lost = N1 * self.discarded - two.discarded - left.deficit + beyond
+        rounding = joint_rounding(self._sums, two, weight, d)
+        B = np.concatenate([two.B, d[None]])
+        whole = not (self.discarded or self.blurred or two.discarded or two.blurred)
+        left = Remnant.of(self.components, N1 * self.variances, B, rounding.scatters, N3 - 1, whole)
+        self._check_was_in(left, two.blurred)
+        squares, lost, blurred = left.squares, 0.0, 0.0
+        if not whole:
+            lost = N1 * self.discarded - two.discarded - left.deficit + left.beyond
             blurred = N1 * self.blurred + two.blurred + two.discarded + left.deficit + left.mixed
-            squares, lost = _balanced(squares, lost)
+            squares, lost = balanced(squares, lost)
         keep = Truncation.by(rank).count(squares, lost)
         lost += float(squares[keep:].sum())
-        P, variances = with_signs(left.R[:, :keep].T @ self.components), squares[:keep] / N3
-        return Eigenspace(N3, mean, P, variances, lost / N3, rounding, blurred / N3)
+        P = with_signs(left.R[:keep] @ self.components)
+        faded, rounding = N1 * self.faded + two.faded + left.faded, rounding.more(left.rounding)
+        if N3 == 1:
+            # One row has no scatter: that is exact.
+            faded, rounding = 0.0, Rounding(rounding.sums)
+        sizes = lost / N3, rounding, blurred / N3, faded / N3
+        names = self.names or two.names
+        return _Split(self, left, Eigenspace(N3, mean, P, squares[:keep] / N3, *sizes, names))
 
-    def _remnant(self, B: Array) -> _Remnant:
-        """N S - B'B within the span of P, decomposed."""
-        P, scatter = self.components, self.n_samples * self.variances
-        # Whatever the scale of the data, the squares are near one.
-        unit = scale_of(np.append(np.sqrt(scatter), abs(B).max())) or 1.0
-        B, scatter = B / unit, scatter / unit / unit
-        with threads_for(B.size, len(P)):
-            G = B @ P.T
-            squares, R = linalg.eigh(np.diag(scatter) - G.T @ G, driver="evd", check_finite=False)
-        inside = float((G * G).sum())
-        outside = max(float((B * B).sum()) - inside, 0.0)
-        deficit = outside - float(squares[squares < 0].sum())
-        rounding = (len(P) + len(B)) * EPS * float(scatter.max(initial=0.0))
-        sizes = np.array([deficit, sqrt(inside * outside), rounding]) * unit * unit
-        return _Remnant(squares[::-1] * unit * unit, R[:, ::-1], *sizes.tolist())
-
-    def _check_was_in(self, deficit: float, blurred: float, rounding: float) -> None:
+    def _check_was_in(self, left: Remnant, blurred: float) -> None:
         """Complain if more variance is taken out than is there: kept, dropped, or rounded away.
 
         Rows that were in took part in what was kept, in what was dropped, or in what earlier
@@ -270,12 +296,12 @@ class Eigenspace:
         """
         whole = self.n_samples * self.total_variance
         unsure = self.n_samples * (self.discarded + self.blurred) + blurred
-        if deficit > min(unsure, whole) + ROUNDINGS * rounding:
+        if left.excess > min(unsure, whole):
             raise InvalidInput(
                 f"These rows are not all in the model: taking them out would leave a variance "
-                f"below zero by {deficit:.2g}, where it holds {whole:.2g} in all and has dropped "
-                f"{self.n_samples * self.discarded:.2g}. Take out only rows that were put in, "
-                f"unchanged."
+                f"below zero by {left.deficit:.2g}, where it holds {whole:.2g} in all and has "
+                f"dropped {self.n_samples * self.discarded:.2g}. Take out only rows that were put "
+                f"in, unchanged."
             )
 
     def _checked(self, other: _T) -> _T:
@@ -289,47 +315,64 @@ class Eigenspace:
                 f"The model is of rows with {len(self.mean)} columns, the other of rows with "
                 f"{len(other.mean)}. Both need the same columns in the same order."
             )
+        if self.names and other.names and self.names != other.names:
+            pairs = enumerate(zip(self.names, other.names, strict=True))
+            at = next(j for j, (here, there) in pairs if here != there)
+            raise InvalidInput(
+                f"Column {at} is {self.names[at]!r} in the model and {other.names[at]!r} in the "
+                f"other. Both need the "
+                f"same columns in the same order: select them by their names."
+            )
         return other
 
 
-class _Remnant(NamedTuple):
-    """What is left of a scatter within the span of P: R' diag(squares) R, largest first.
+class _Split(NamedTuple):
+    """A model `before` rows are taken out, the scatter that is `left`, and the `model` of it."""
 
-    deficit : by how much more was taken out than was there: squares below zero, and all outside
-    mixed : a bound on what the removed rows shared between inside and outside, which is lost
-    rounding : of the squares
-    """
+    before: Eigenspace
+    left: Remnant
+    model: Eigenspace
 
-    squares: Array
-    R: Array
-    deficit: float
-    mixed: float
-    rounding: float
+    def told(self, depth: int) -> Eigenspace:
+        """The model, with a warning if it may lack something that was there before.
+
+        `depth` calls up is who asked for it.
+        A feature whose sum is zero is taken to be zero in all rows that are left, as in tables of
+        counts: nothing is lost of it.
+        """
+        before, left, after = self
+        if left.missing == 0:
+            return after
+        P, known = before.components, after.rounding.scatters
+        was = before.n_samples * before.variances @ np.square(P)
+        gone = (was > known) & (left.squares @ np.square(left.R @ P) <= known)
+        zero = after.n_samples * abs(after.mean) <= ROUNDINGS * after.rounding.sums
+        if left.missing > int((gone & zero).sum()):
+            warn(_loss(after, np.flatnonzero(gone & ~zero), left.missing), LostVariance, depth)
+        return after
 
 
-def _balanced(squares: Array, lost: float) -> tuple[Array, float]:
-    """`squares` and what was `lost` beside them; if that is negative, too much was kept.
-
-    Along which directions is not known, so it is taken off all of them.
-    """
-    if lost >= 0 or len(squares) == 0:
-        return squares, max(lost, 0.0)
-    kept = float(squares.sum())
-    return squares[: len(squares) if kept + lost > 0 else 0] * ((kept + lost) / kept), 0.0
-
-
-def _joint_rounding(one: Eigenspace, two: Rows, weight: float, d: Array) -> Rounding:
-    """What is rounded when two sets meet, `d` being their means' difference times `weight`.
-
-    Roundings are taken as independent, so that their squares add.
-    """
-    a, b = one.rounding, two.rounding
-    largest = [float(abs(row).max()) for row in (one.mean, two.mean, d)]
-    size = one.n_samples * largest[0] + two.n_samples * largest[1]
-    gap = largest[2] * sqrt(len(d))
-    # The difference of the means is as exact as they are.
-    shift = weight * (a.sum / one.n_samples + b.sum / two.n_samples)
-    return Rounding(
-        hypot(a.sum, b.sum, EPS * size * sqrt(len(d))),
-        hypot(a.scatter, b.scatter, shift * (2 * gap + shift)),
+def _loss(after: Eigenspace, gone: Array, missing: int) -> str:
+    if len(gone):
+        spread = np.sqrt(after.rounding.scatters[gone] / after.n_samples)
+        names = [repr(after.names[j]) if after.names else str(j) for j in gone.tolist()]
+        known = [f"{name} (up to {size:.2g})" for name, size in zip(names, spread, strict=True)]
+        what = f"feature{'s' * (len(gone) > 1)} {_listed(known)}"
+    else:
+        what = f"{missing} direction{'s' * (missing > 1)}"
+    return (
+        f"The {after.n_samples} rows that are left may still vary in {what}, but so little beside "
+        f"those taken out that it is lost in their rounding. `faded` says how much it may be. If "
+        f"these rows are not all alike there, fit them anew."
     )
+
+
+def _parts(X: Any) -> Iterator[Rows]:
+    names = names_of(X)
+    return (Rows.of(block, names) for block in blocks(X))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import hypot, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,30 +11,58 @@ import numpy.typing as npt
 from scipy import sparse
 
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.linalg.spectrum import EPS
+from knowmore.linalg.spectrum import EPS, squared
 
 Array = npt.NDArray[Any]
+
+Names = tuple[str, ...] | None
 
 # A sparse matrix is made dense so many numbers at a time.
 _BLOCK = 2**22
 
 
 class Rounding(NamedTuple):
-    """How far roundings may have moved a sum of rows and their scatter, as lengths."""
+    """How far roundings may have moved what is known of each feature; estimates, as lengths.
 
-    sum: float = 0.0
-    scatter: float = 0.0
+    sums : the sum of the rows, (D,)
+    scatters : the diagonal of the scatter, (D,). An entry (j, k) is known to the geometric mean
+        of those of j and k, so that small features are known as well as large ones.
+    """
 
-    def more(self, scatter: float) -> Rounding:
+    sums: Array = np.zeros(1)
+    scatters: Array = np.zeros(1)
+
+    @property
+    def sum(self) -> float:
+        """The length of `sums`."""
+        return float(np.linalg.norm(self.sums))
+
+    @property
+    def scatter(self) -> float:
+        """The largest of the `scatters`."""
+        return float(self.scatters.max())
+
+    def least(self, N: int) -> Array:
+        """The length up to which a feature of N rows is nothing, (D,).
+
+        Rows that are all alike differ from their mean by its rounding. A scatter is moved by eps
+        of itself when its rows are, and these by eps too.
+        """
+        return np.hypot(self.sums / sqrt(N), np.sqrt(EPS * self.scatters))
+
+    def more(self, scatters: Array | float) -> Rounding:
         """One rounding more, taken as independent of those before."""
-        return Rounding(self.sum, hypot(self.scatter, float(scatter)))
+        return Rounding(self.sums, np.hypot(self.scatters, scatters))
 
 
 EXACT = Rounding()
 
 
 class Rows(NamedTuple):
-    """N rows of a given mean by any B with B'B = their scatter; `discarded` is a scatter too."""
+    """N rows of a given mean by any B with B'B = their scatter.
+
+    `discarded`, `blurred` and `faded` are scatters too. `names`: of the features, if they have any.
+    """
 
     n_samples: int
     mean: Array
@@ -42,15 +70,49 @@ class Rows(NamedTuple):
     discarded: float = 0.0
     rounding: Rounding = EXACT
     blurred: float = 0.0
+    faded: float = 0.0
+    names: Names = None
 
     @classmethod
-    def of(cls, X: Array) -> Rows:
+    def of(cls, X: Array, names: Names = None) -> Rows:
         """The rows X (N, D) themselves."""
         with np.errstate(over="ignore", invalid="ignore"):
             mean = X.mean(axis=0)
             B = X - mean
-        sum_ = EPS * len(X) * abs(mean).max() * sqrt(X.shape[1])
-        return cls(len(X), mean, B, 0.0, Rounding(float(sum_)))
+            # A long sum is off by many roundings; a feature that is constant would seem to vary.
+            shift = B.mean(axis=0)
+            if (abs(shift) > EPS * abs(mean)).any():
+                mean += shift
+                B -= shift
+        return cls(len(X), mean, B, 0.0, Rounding(EPS * len(X) * abs(mean)), names=names)
+
+
+def joint_rounding(one: Rows, two: Rows, weight: float, d: Array) -> Rounding:
+    """What is rounded when two sets meet, `d` being their means' difference times `weight`.
+
+    Roundings are taken as independent, so that their squares add.
+    """
+    a, b = one.rounding, two.rounding
+    sizes = EPS * (one.n_samples * abs(one.mean) + two.n_samples * abs(two.mean))
+    # The difference of the means is as exact as they are.
+    shift = weight * (a.sums / one.n_samples + b.sums / two.n_samples)
+    with np.errstate(over="ignore"):
+        moved = shift * (2 * abs(d) + shift)
+    if not np.isfinite(moved).all():
+        squared(abs(d).max(keepdims=True))
+    return Rounding(
+        np.hypot(np.hypot(a.sums, b.sums), sizes),
+        np.hypot(np.hypot(a.scatters, b.scatters), moved),
+    )
+
+
+def names_of(X: Any) -> Names:
+    """The names of the columns of a data frame, None if it has none or they are no strings."""
+    columns = getattr(X, "columns", None)
+    if columns is None or callable(columns):
+        return None
+    names = tuple(columns)
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def blocks(X: Any) -> Iterator[Array]:
@@ -62,7 +124,7 @@ def blocks(X: Any) -> Iterator[Array]:
         for begin in range(0, X.shape[0], size):
             yield _finite(X[begin : begin + size].toarray().astype(float, copy=False), begin)
     else:
-        X = _numbers(X)
+        X = numbers(X)
         _check_shape(X)
         yield _finite(X)
 
@@ -77,7 +139,8 @@ def _check_shape(X: Any) -> None:
         raise NoExamples(f"X has shape {X.shape}: there is no number in it.")
 
 
-def _numbers(X: Any) -> Array:
+def numbers(X: Any) -> Array:
+    """X as float64, if it is made of plain real numbers."""
     try:
         array = np.asarray(X)
         if array.dtype.kind == "c" or isinstance(X, np.ma.MaskedArray):

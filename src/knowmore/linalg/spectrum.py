@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from knowmore.errors import InvalidInput
+from knowmore.linalg.graded import column_norms, orthogonal_rows, unequal
 from knowmore.linalg.threads import threads_for
 
 Array = npt.NDArray[Any]
@@ -73,6 +74,9 @@ class Truncation:
         return keep
 
 
+ALL = Truncation()
+
+
 class Spectrum(NamedTuple):
     """`values` (d,), largest first, of the `directions` (d, D); `dropped`: the others' squares."""
 
@@ -85,27 +89,64 @@ def spectrum(
     A: Array,
     truncation: Truncation,
     dropped: float = 0.0,
-    least: float = 0.0,
+    least: Array | float = 0.0,
     most: int | None = None,
 ) -> Spectrum:
     """The orthonormal P (d, D) and values s with A'A = P' diag(s^2) P for A (k, D), largest first.
 
     P is read off the smaller of AA' and A'A when what is kept stands well above what squaring
-    loses, and off a singular value decomposition of A when it does not. `dropped` is a sum of
-    squares that was lost before; the fraction of a truncation counts it. Values up to `least` are
-    nothing, as are those that rounding alone could make, and any beyond the `most` that A can have.
+    loses, and off a singular value decomposition of A when it does not. Either moves the whole by
+    roundings of the largest feature; where features are of unequal scale and nothing is dropped,
+    each is moved by roundings of its own instead. `dropped` is a sum of squares that was lost
+    before; the fraction of a truncation counts it. Features up to `least` (D,) are nothing, as are
+    values that these or rounding alone could make, and any beyond the `most` that A can have.
     """
-    scale = scale_of(A)
-    if scale == 0:
-        return Spectrum(np.zeros(0), np.zeros((0, A.shape[1])), 0.0)
+    scale = scale_of(A) or 1.0
     A = A if scale == 1 else A / scale
-    lost = dropped / scale / scale
+    lost, least = dropped / scale / scale, np.broadcast_to(least / scale, A.shape[1])
+    sizes = column_norms(A)
+    nothing = sizes <= least
+    if sizes[nothing].any():
+        A, sizes = np.where(nothing, 0.0, A), np.where(nothing, 0.0, sizes)
+    if not sizes.any():
+        return Spectrum(np.zeros(0), np.zeros((0, A.shape[1])), 0.0)
     with threads_for(A.size, min(A.shape)):
-        found = _by_squares(A, truncation, lost, most)
-        if found is None or found.values[-1:].sum() <= least / scale:
-            found = _by_values(A, truncation, lost, least / scale, most)
-    values, P, rest = found
+        values, P, rest = _decomposed(A, truncation, lost, least, most, sizes)
+    # A rounding of large features would look like a small one.
+    P[:, nothing] = 0
     return Spectrum(values * scale, with_signs(P), rest * scale * scale)
+
+
+def _decomposed(
+    A: Array, truncation: Truncation, lost: float, least: Array, most: int | None, sizes: Array
+) -> Spectrum:
+    apart = unequal(sizes)
+    if not apart or truncation != ALL:
+        found = _by_squares(A, truncation, lost, most)
+        # What is dropped takes the small features with it.
+        if (
+            found is not None
+            and (found.dropped > 0 or not apart)
+            and _seen(found.values, found.directions, least).all()
+        ):
+            return found
+    # On one scale what is nothing shows. Powers of two are exact.
+    scales = np.exp2(np.frexp(sizes)[1]) if apart else np.ones(len(sizes))
+    rows = orthogonal_rows(_spanning(A / scales, least / scales, most) * scales)
+    squares = (rows * rows).sum(axis=1)
+    keep = truncation.count(squares, lost)
+    values = np.sqrt(squares[:keep])
+    return Spectrum(values, rows[:keep] / values[:, None], float(squares[keep:].sum()))
+
+
+def moved(values: Array, P: Array, dropped: float) -> Array | float:
+    """The scatter of each feature, (D,), whose roundings `spectrum` moves it by; or one for all."""
+    squares = np.square(values)
+    largest = float(squares.max(initial=0.0)) or dropped
+    if dropped and squares.min(initial=largest) >= _SQUARED * largest:
+        return largest
+    own = squares @ np.square(P) + dropped
+    return own if unequal(np.sqrt(own)) else largest
 
 
 def scale_of(A: Array) -> float:
@@ -148,24 +189,37 @@ def _by_squares(A: Array, truncation: Truncation, lost: float, most: int | None)
     values = np.sqrt(kept)
     P = (U[:, :keep] / values).T @ A
     if keep and EPS * squares[0] > _ORTHOGONAL * kept[-1]:
-        P = 1.5 * P - 0.5 * (P @ P.T) @ P
+        # Small ones give way: the large ones would take the scatter along with them.
+        P = P - np.tril(P @ P.T, -1) @ P
+        P /= np.linalg.norm(P, axis=1, keepdims=True)
     return Spectrum(values, P, rest)
 
 
-def _by_values(
-    A: Array, truncation: Truncation, lost: float, least: float, most: int | None
-) -> Spectrum:
+def _spanning(A: Array, least: Array, most: int | None) -> Array:
+    """Rows with the same A'A that are linearly independent, for A (k, D) of columns of one scale.
+
+    Directions that A does not have are left out. The rows are turned ones: what is read off a
+    decomposition is ten times less exact.
+    """
+    found = _by_squares(A, ALL, 0.0, most)
+    if found is not None and _seen(found.values, found.directions, least).all():
+        return np.asarray(found.values[:, None] * found.directions)
     if len(A) > A.shape[1]:
         A = np.asarray(np.linalg.qr(A, mode="r"))
     try:
-        _, values, P = np.linalg.svd(A, full_matrices=False)
+        U, values, P = np.linalg.svd(A, full_matrices=False)
     except np.linalg.LinAlgError:
         # Divide and conquer may fail to converge where plain iteration does not.
-        _, values, P = linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
-    rank = int((values > max(max(A.shape) * EPS * values[0], least)).sum())
-    squares = values[:rank][:most] ** 2
-    keep = truncation.count(squares, lost)
-    return Spectrum(values[:keep], P[:keep].copy(), float(squares[keep:].sum()))
+        U, values, P = linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
+    seen = (values > max(A.shape) * EPS * values[0]) & _seen(values, P, least)
+    return np.asarray(U[:, seen][:, :most].T @ A)
+
+
+def _seen(values: Array, P: Array, least: Array) -> Array:
+    """Which values (d,) are more than features that vary by `least` (D,) can make along P."""
+    if values[-1:].sum() > np.linalg.norm(least):
+        return np.ones(len(values), dtype=bool)
+    return np.asarray(values > abs(P) @ least)
 
 
 def with_signs(P: Array) -> Array:

@@ -15,20 +15,21 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from knowmore.errors import InvalidInput
-from knowmore.linalg import Eigenspace, Truncation
+from knowmore.linalg import Eigenspace
 from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.spectrum import EPS
 from knowmore.models.window import Window
 
 Array = npt.NDArray[Any]
 
-# A direction with less than this part of the largest variance may be made of rounding alone.
-_NOTHING = EPS ** (2 / 3)
-
 
 def leading(eigenspace: Eigenspace, directions: int) -> Eigenspace:
-    """So many leading directions of a model, or as many as there are."""
-    return eigenspace.truncate(Truncation(directions, tolerance=_NOTHING))
+    """So many leading directions of a model, or as many as there are.
+
+    A variance of a few roundings may be made of these alone.
+    """
+    there = eigenspace.variances > ROUNDINGS * eigenspace.unsure()
+    return eigenspace.truncate(min(directions, int(there.sum())))
 
 
 def drift(one: Eigenspace, other: Eigenspace) -> float:
@@ -64,9 +65,12 @@ def held_out(X: Array, directions: int, window: int) -> HeldOut:
     """
     whole = Eigenspace.of(X)
     errors, drifts = [], []
-    for block in X[len(X) % window :].reshape(-1, window, X.shape[1]):
-        own = Eigenspace.of(block)
-        others = leading(whole - own, directions)
+    for begin in range(len(X) % window, len(X), window):
+        block = X[begin : begin + window]
+        own, rest = Eigenspace.of(block), whole.left_by(block)
+        if rest.faded:
+            rest = Eigenspace.of(np.delete(X, np.s_[begin : begin + window], axis=0))
+        others = leading(rest, directions)
         errors.append(others.distances(block))
         drifts.append(drift(leading(own, directions), others))
     return HeldOut(np.array(errors), np.array(drifts))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace
+from knowmore.linalg.rows import Names, blocks, names_of, numbers
 from knowmore.linalg.spectrum import EPS
 
 Array = npt.NDArray[Any]
@@ -47,21 +48,24 @@ class Window:
             raise InvalidInput(
                 f"size={size!r}, but a window holds a whole number of rows, 2 or more."
             )
-        rows = np.array(X, dtype=float)[-size:]
-        eigenspace = Eigenspace.of(rows)
+        return cls._built(np.concatenate([*blocks(X)])[-size:], int(size), names_of(X))
+
+    @classmethod
+    def _built(cls, rows: Array, size: int, names: Names) -> Window:
+        eigenspace = Eigenspace.of(rows).named(names)
         rows.flags.writeable = False
-        return cls(int(size), rows, eigenspace)
+        return cls(size, rows, eigenspace)
 
     def push(self, X: Any) -> Window:
         """The window after the rows of X (m, D) came in and the oldest fell out."""
         grown = self.eigenspace.add_rows(X)
-        rows = np.concatenate([self.rows, np.asarray(X, dtype=float)])
+        rows = np.concatenate([self.rows, *blocks(X)])
         fallen, rows = rows[: -self.size], rows[-self.size :]
         if len(fallen) >= len(self.rows):
-            return Window.of(rows, self.size)
-        left = grown.remove_rows(fallen) if len(fallen) and _sharp(grown) else grown
+            return Window._built(rows, self.size, grown.names)
+        left = grown.left_by(fallen) if len(fallen) and _sharp(grown) else grown
         if not _sharp(left):
-            return Window.of(rows, self.size)
+            return Window._built(rows, self.size, grown.names)
         rows.flags.writeable = False
         return Window(self.size, rows, left)
 
@@ -73,12 +77,12 @@ class Window:
 def _sharp(eigenspace: Eigenspace) -> bool:
     """Whether the variance along each direction that the rows may have is good to half its digits.
 
-    A split blurs all of them by a rounding of the largest. An outlier that goes by would blur or
+    A split blurs them by a rounding of what is taken out. An outlier that goes by would blur or
     wipe out the small ones, and for good; the rows are there to build the model afresh.
     """
     N, variances = eigenspace.n_samples, eigenspace.variances
     full = len(variances) == min(N - 1, len(eigenspace.mean))
-    return full and eigenspace.rounding.scatter <= np.sqrt(EPS) * N * float(variances[-1])
+    return full and bool((eigenspace.unsure() <= np.sqrt(EPS) * variances).all())
 
 
 def lagged(series: Any, length: int) -> Array:
@@ -91,7 +95,7 @@ def lagged(series: Any, length: int) -> Array:
     array([[1., 2., 3.],
            [2., 3., 4.]])
     """
-    values = np.asarray(series, dtype=float)
+    values = numbers(series)
     if values.ndim not in (1, 2):
         raise InvalidInput(
             f"The series has shape {values.shape}, but one value or one row of values for each "

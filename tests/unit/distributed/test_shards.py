@@ -5,7 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from damage import fewer_rows, mutants
 from dask import delayed
@@ -86,6 +89,40 @@ def test_files_of_any_other_kind(tmp_path):
         np.savetxt(file, part, delimiter=",")
     load = partial(np.loadtxt, delimiter=",")
     assert_models(fit(EigenspacePCA(), files, load=load).eigenspace_, X, edits=6)
+
+
+FRAME = pd.DataFrame(X, columns=[*"abcd"])
+
+
+def test_the_partitions_of_a_dask_data_frame_are_shards():
+    spread = dd.from_pandas(FRAME.assign(y=Y), npartitions=4)
+    whole = eigenspace(spread[[*"abcd"]])
+    assert_models(whole, X, edits=6)
+    assert whole.names == (*"abcd",)
+    lda = fit(EigenspaceLDA(), spread[[*"abcd"]], spread["y"])
+    assert lda.feature_names_in_.tolist() == [*"abcd"]
+    assert lda.classes_.tolist() == [0, 1, 2]
+    assert_models(lda.total_, X, edits=6)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("learn", [eigenspace, partial(fit, EigenspacePCA())])
+def test_columns_in_another_order_do_not_merge(kind, learn):
+    shards = [kind(FRAME), kind(FRAME[[*"dcba"]])]
+    with pytest.raises(
+        KnowmoreError, match=r"Shard 0 and Shard 1 do not go together: .*same order"
+    ):
+        learn(shards)
+    both = learn([kind(FRAME), kind(FRAME)])
+    assert getattr(both, "eigenspace_", both).names == (*"abcd",)
+
+
+@pytest.mark.parametrize("bad", [np.ma.masked_greater(X, 1), X + 1j], ids=["masked", "complex"])
+def test_masked_and_complex_shards_are_refused(bad):
+    with pytest.raises(KnowmoreError, match=r"^Shard 1: .*complex or masked values"):
+        eigenspace([X, bad])
+    with pytest.raises(KnowmoreError, match=r"^Shard 0: .*complex or masked values"):
+        eigenspace(da.from_array(bad, chunks=(-1, -1), asarray=False))
 
 
 MISTAKES = {
@@ -172,32 +209,32 @@ MISTAKES = {
     "one array": (
         lambda: eigenspace(X),
         TypeError,
-        "X is a single ndarray, but shards are needed: a Dask array, or a list of arrays, delayed "
-        "values or files. What is in one place needs no merging.",
+        "X is a single ndarray, but shards are needed: a Dask array or data frame, or a list of "
+        "arrays, delayed values or files. What is in one place needs no merging.",
     ),
     "labels in one place": (
         lambda: fit(EigenspaceLDA(), SPREAD, Y),
         TypeError,
-        "y is a single ndarray, but shards are needed: a Dask array, or a list of arrays, delayed "
-        "values or files. What is in one place needs no merging.",
+        "y is a single ndarray, but shards are needed: a Dask array or data frame, or a list of "
+        "arrays, delayed values or files. What is in one place needs no merging.",
     ),
     "one file": (
         lambda: eigenspace("all.npy"),
         TypeError,
-        "X is a single str, but shards are needed: a Dask array, or a list of arrays, delayed "
-        "values or files. What is in one place needs no merging.",
+        "X is a single str, but shards are needed: a Dask array or data frame, or a list of "
+        "arrays, delayed values or files. What is in one place needs no merging.",
     ),
     "one promise": (
         lambda: eigenspace(delayed(X)),
         TypeError,
-        "X is a single DelayedLeaf, but shards are needed: a Dask array, or a list of arrays, "
-        "delayed values or files. What is in one place needs no merging.",
+        "X is a single DelayedLeaf, but shards are needed: a Dask array or data frame, or a list "
+        "of arrays, delayed values or files. What is in one place needs no merging.",
     ),
     "no collection": (
         lambda: eigenspace(3),
         TypeError,
-        "X is a single int, but shards are needed: a Dask array, or a list of arrays, delayed "
-        "values or files. What is in one place needs no merging.",
+        "X is a single int, but shards are needed: a Dask array or data frame, or a list of "
+        "arrays, delayed values or files. What is in one place needs no merging.",
     ),
     "a Dask array of one number": (
         lambda: eigenspace(SPREAD.sum()),

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from tolerance import assert_models, assert_rounded, scatter_error
 
-from knowmore import Eigenspace, KnowmoreError, Truncation
+from knowmore import Eigenspace, EigenspacePCA, KnowmoreError, Truncation
 from knowmore.linalg import eigenspace, rows
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 5)) * [5, 4, 3, 2, 1] + 3
 MODEL = Eigenspace.of(X)
 WIDE = Eigenspace.of(rng.normal(size=(10, 30)))
+
+FRAME = pd.DataFrame(X, columns=[*"abcde"])
 
 MISTAKES = {
     "one row without its brackets": (
@@ -69,6 +75,28 @@ MISTAKES = {
         ValueError,
         "The model is of rows with 5 columns, the other of rows with 3. "
         "Both need the same columns in the same order.",
+    ),
+    "columns in another order": (
+        lambda: Eigenspace.of(FRAME) + Eigenspace.of(FRAME[[*"abdce"]]),
+        ValueError,
+        "Column 2 is 'c' in the model and 'd' in the other. Both need the same columns in the "
+        "same order: select them by their names.",
+    ),
+    "rows of columns with other names": (
+        lambda: Eigenspace.of(FRAME).remove_rows(FRAME.rename(columns={"a": "x"})),
+        ValueError,
+        "Column 0 is 'a' in the model and 'x' in the other. Both need the same columns in the "
+        "same order: select them by their names.",
+    ),
+    "fewer names than features": (
+        lambda: MODEL.named(["a"]),
+        ValueError,
+        "1 names were given, but there are 5 features. Give one for each, or None.",
+    ),
+    "masked values": (
+        lambda: Eigenspace.of(np.ma.array(X)),
+        ValueError,
+        "X is no table of numbers (N, D): complex or masked values have no place in it.",
     ),
     "rows where a model is due": (
         lambda: MODEL.merge(X),
@@ -188,6 +216,21 @@ def test_a_split_of_what_was_truncated_says_that_it_is_not_exact():
     assert_rounded(model.total_variance, whole, 1000, MODEL.total_variance)
     exact = MODEL - Eigenspace.of(X[:10])
     assert (exact.discarded, exact.blurred) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
+def test_columns_have_the_names_of_a_data_frame_and_go_with_nameless_ones(kind):
+    names = (*"abcde",)
+    named, frame = Eigenspace.of(kind(FRAME)), kind(FRAME[:5])
+    assert named.names == names
+    assert (named + MODEL).names == (MODEL + named).names == names
+    assert named.add_rows(X).remove_rows(frame).truncate(2).names == names
+    assert (MODEL - Eigenspace.of(frame)).names == names
+    assert pickle.loads(pickle.dumps(named)).names == names
+    assert MODEL.names is None
+    assert Eigenspace.of(pd.DataFrame(X)).names is None
+    assert named.named(None).merge(Eigenspace.of(FRAME[[*"edcba"]])).n_samples == 60
+    assert EigenspacePCA().fit(kind(FRAME)).partial_fit(kind(FRAME)).eigenspace_.names == names
 
 
 def test_projecting_and_reconstructing():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,6 +107,25 @@ def test_bad_rows():
         window.push([1.0, 2.0, 3.0])
     with pytest.raises(NoExamples, match="there is no number in it"):
         window.push(np.empty((0, 3)))
+
+
+@pytest.mark.parametrize("bad", [np.ma.array(stream(5, 3)), stream(5, 3) + 1j])
+def test_masked_and_complex_rows_are_refused(bad):
+    for ask in (
+        lambda: Window.of(bad, 4),
+        lambda: Window.of(stream(5, 3), 4).push(bad),
+        lambda: lagged(bad, 2),
+    ):
+        with pytest.raises(InvalidInput, match="complex or masked values"):
+            ask()
+
+
+def test_columns_by_name():
+    frame = pd.DataFrame(stream(20, 3), columns=[*"abc"])
+    window = Window.of(frame[:8], 5).push(frame[8:9]).push(frame[9:])
+    assert window.eigenspace.names == (*"abc",)
+    with pytest.raises(InvalidInput, match="Column 0 is 'a' in the model and 'c' in the other"):
+        window.push(frame[[*"cba"]])
 
 
 # -- rows of a series ----------------------------------------------------------------------------

@@ -1,0 +1,266 @@
+"""Features of unequal scale: each is known as well as if it were alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pytest
+from tolerance import assert_models_each_feature, assert_rounded
+
+from knowmore import Eigenspace, EigenspaceLDA, EigenspacePCA, SubspaceMonitor, Truncation
+from knowmore.errors import LostVariance
+from knowmore.linalg.graded import orthogonal_rows
+from knowmore.models.watch import leading
+from knowmore.models.window import Window
+
+EPS = np.finfo(float).eps
+
+
+def table(rng, n, scales, offset=0.0):
+    """Correlated columns of these scales."""
+    D = len(scales)
+    mixed = np.eye(D) + 0.5 * rng.normal(size=(D, D)) * rng.integers(2)
+    return (rng.normal(size=(n, D)) @ mixed + offset) * scales
+
+
+def edited(model, rows, forget, rng):
+    if rng.random() < 0.5:
+        return model.remove_rows(rows) if forget else model.add_rows(rows)
+    other = Eigenspace.of(rows)
+    return model - other if forget else model + other
+
+
+def history(X, rng, edits, least):
+    """Models and the rows that they hold, `least` at least."""
+    inside, outside, model = list(range(len(X))), [], Eigenspace.of(X)
+    for _ in range(edits):
+        forget = len(inside) > least and (not outside or rng.random() < 0.5)
+        source, target = (inside, outside) if forget else (outside, inside)
+        most = len(source) - least if forget else len(source)
+        if most < 1:
+            continue
+        moved = rng.choice(source, rng.integers(1, most + 1), replace=False).tolist()
+        model = edited(model, X[moved], forget, rng)
+        source[:] = [i for i in source if i not in moved]
+        target += moved
+        yield model, X[inside]
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_histories_at_full_rank(block):
+    """Two thousand in all: never refused, never a direction less, right in each feature."""
+    for seed in range(500 * block, 500 * (block + 1)):
+        rng = np.random.default_rng(seed)
+        D = int(rng.integers(1, 6))
+        scales = 10 ** rng.uniform(-3, 7, D)
+        X = table(rng, int(rng.integers(D + 2, 30)), scales, rng.choice([0, 1, 100]))
+        models = list(history(X, rng, 5, least=D + 1))
+        assert all(len(model.variances) == D for model, _ in models)
+        assert_models_each_feature(*models[-1], X, edits=6)
+
+
+@pytest.mark.filterwarnings("ignore::knowmore.errors.LostVariance")
+@pytest.mark.parametrize("decay", [0, 4, 7])
+def test_rows_that_are_held_can_be_taken_out_down_to_the_last(decay):
+    """Few rows span few directions, and what is wrong with these is lost at the next removal."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        D = int(rng.integers(2, 6))
+        X = rng.normal(size=(6, D)) * np.logspace(0, -decay, D)
+        X = X @ np.linalg.qr(rng.normal(size=(D, D)))[0] * 10 ** rng.uniform(-3, 7, D)
+        for model, rows in history(X, rng, 12, least=1):
+            _, S = oracle.precise_scatter(rows)
+            error = abs(len(rows) * model.covariance() - S)
+            known = np.sqrt(np.broadcast_to(model.rounding.scatters, D))
+            size = np.sqrt(np.diag(S).astype(float))
+            assert (error <= 64 * np.outer(known, known) + 100 * EPS * np.outer(size, size)).all()
+
+
+@pytest.mark.parametrize("way", ["of", "merge", "rows", "split"])
+@pytest.mark.parametrize("scales", [(1e12, 1, 1e-6), (1, 1e12, 0.5), (1e12, 1e12, 1)])
+def test_a_trillion_to_one_against_fractions(scales, way):
+    rng = np.random.default_rng(0)
+    X = table(rng, 12, np.array(scales))
+    model = {
+        "of": lambda: Eigenspace.of(X),
+        "merge": lambda: Eigenspace.of(X[:5]) + Eigenspace.of(X[5:]),
+        "rows": lambda: Eigenspace.of(X[:1]).add_rows(X[1:7]).add_rows(X[7:]),
+        "split": lambda: Eigenspace.of(np.vstack([X, -X])).remove_rows(-X),
+    }[way]()
+    _, S = oracle.exact_scatter(X)
+    lengths = np.sqrt(np.diag(S))
+    got = 12 * model.covariance() / lengths / lengths[:, None]
+    assert_rounded(got, S / lengths / lengths[:, None], 2 * (100 + 32**2))
+    P = model.components
+    assert_rounded(P @ P.T, np.eye(3), 32**2, 1.0)
+
+
+def test_rows_are_made_orthogonal_by_turning_them():
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=(8, 12)) * np.logspace(9, -9, 12)
+    rows = orthogonal_rows(B)
+    lengths = np.linalg.norm(rows, axis=1)
+    assert (np.diff(lengths) <= 0).all()
+    P = rows / lengths[:, None]
+    assert_rounded(P @ P.T, np.eye(8), 32**2, 1.0)
+    columns = np.linalg.norm(B, axis=0)
+    scaled, wanted = rows / columns, B / columns
+    assert_rounded(scaled.T @ scaled, wanted.T @ wanted, 1000)
+    assert orthogonal_rows(B[:0]).shape == (0, 12)
+
+
+# -- what users met --------------------------------------------------------------------------------
+
+
+def test_forgetting_most_rows_keeps_small_features():
+    X = np.random.default_rng(0).normal(size=(2000, 3)) * [1e6, 1, 0.5]
+    pca = EigenspacePCA().fit(X).forget(X[:1900])
+    assert_models_each_feature(pca.eigenspace_, X[1900:], X, edits=2)
+
+
+def test_a_table_of_salary_age_and_a_flag():
+    rng = np.random.default_rng(0)
+    n = 100_000
+    X = np.column_stack(
+        [rng.lognormal(11, 0.5, n), rng.integers(18, 70, n), rng.random(n) < 0.01]
+    ).astype(float)
+    pca = EigenspacePCA().fit(X).forget(X[1000:])
+    assert_models_each_feature(pca.eigenspace_, X[:1000], X, edits=2)
+
+
+def test_discriminants_of_unequal_features_survive_forgetting():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=2000)
+    X = (rng.normal(size=(2000, 3)) + np.outer(y, [0, 0, 3])) * [1e6, 1, 0.5]
+    lda = EigenspaceLDA().fit(X, y).forget(X[:1900], y[:1900])
+    fresh = EigenspaceLDA().fit(X[1900:], y[1900:])
+    np.testing.assert_array_equal(lda.predict(X), fresh.predict(X))
+    assert lda.score(X, y) > 0.9
+    scores = fresh.decision_function(X)
+    assert_rounded(lda.decision_function(X), scores, 20 * 32**2)
+
+
+def outlier(size, names=None):
+    """A model of a hundred rows that met a typing error and forgot it."""
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    wrong = np.array([[size, 0.0, 0.0]])
+    return X, Eigenspace.of(X).named(names).add_rows(wrong), wrong
+
+
+@pytest.mark.parametrize("size", [1e4, 1e6])
+def test_a_typing_error_that_is_not_too_large_leaves_all_features(size):
+    X, model, wrong = outlier(size)
+    assert_models_each_feature(model.remove_rows(wrong), X, np.vstack([X, wrong]), edits=3)
+
+
+@pytest.mark.parametrize(
+    ("names", "word"), [(None, r"feature 0 \(up to"), ([*"abc"], r"feature 'a' \(up to")]
+)
+@pytest.mark.parametrize("size", [1e10, 1e13])
+def test_a_typing_error_that_swallows_a_feature_is_told_and_booked(size, names, word):
+    X, model, wrong = outlier(size, names)
+    for take in (lambda: model.remove_rows(wrong), lambda: model - Eigenspace.of(wrong)):
+        with pytest.warns(LostVariance, match=rf"The 100 rows that are left may .*{word}"):
+            left = take()
+        assert len(left.variances) == 2
+        missing = np.trace(np.cov(X.T, bias=True)) - left.total_variance
+        assert 0 < missing < left.faded
+        assert f"faded {left.faded:.3g}" in repr(left)
+        # The other two are as they were.
+        S = np.cov(X.T, bias=True)[1:, 1:]
+        assert_rounded(left.covariance()[1:, 1:], S, 4 * (100 + 32**2))
+        more = left + left
+        assert_rounded(more.faded, left.faded)
+        assert len(left.add_rows(X).variances) == 3
+
+
+@pytest.mark.filterwarnings("error::knowmore.errors.LostVariance")
+def test_a_warning_that_is_an_error_leaves_the_estimator_as_it_was():
+    X, _, wrong = outlier(1e10)
+    pca = EigenspacePCA().fit(np.vstack([X, wrong]))
+    before = pca.eigenspace_
+    with pytest.raises(LostVariance):
+        pca.forget(wrong)
+    assert pca.eigenspace_ is before
+
+
+@pytest.mark.filterwarnings("error::knowmore.errors.LostVariance")
+def test_a_count_that_is_zero_in_all_rows_left_is_nothing_to_tell():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1, size=(60, 5)).astype(float)
+    X[10:, 2] = 0
+    left = Eigenspace.of(X).remove_rows(X[:10])
+    assert len(left.variances) == 4
+    assert not left.components[:, 2].any() or abs(left.components[:, 2]).max() < np.sqrt(EPS)
+
+
+def test_rows_that_are_all_alike_in_a_feature_are_told_if_that_is_not_zero():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[10:, 2] = 0.3
+    with pytest.warns(LostVariance, match=r"vary in feature 2 \(up to"):
+        left = Eigenspace.of(X).remove_rows(X[:10])
+    assert len(left.variances) == 2
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e6 / 3])
+@pytest.mark.parametrize("n", [3, 5000])
+def test_a_constant_feature_is_no_direction_however_small_the_others(value, n):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=n) * 1e-9, np.full(n, value), rng.normal(size=n) * 1e5])
+    model = Eigenspace.of(X)
+    for _ in range(3):
+        assert len(model.variances) == 2
+        assert not model.components[:, 1].any()
+        model = model.merge(Eigenspace.of(X[: n // 2])).add_rows(X[-1:]).remove_rows(X[-1:])
+
+
+def test_a_truncated_model_keeps_its_small_directions():
+    X = np.random.default_rng(0).normal(size=(2000, 4)) * [1e7, 10, 1, 1e-3]
+    few = Eigenspace.of(X, 3)
+    left = few.remove_rows(X[:1900], 3)
+    whole = Eigenspace.of(X[1900:])
+    assert len(left.variances) == 3
+    # What was dropped is a part of the variance that is kept; the rest is roundings.
+    part = few.discarded / few.variances[-1] * 2000 / 100
+    assert (abs(left.variances / whole.variances[:3] - 1) <= 2 * part + 2000 * 32**2 * EPS).all()
+    merged = Eigenspace.of(X[:1000], 3).merge(Eigenspace.of(X[1000:], 3), 3)
+    assert (abs(merged.variances / few.variances - 1) <= 2 * part + 2000 * EPS).all()
+
+
+def test_rows_that_were_never_in_are_refused_by_a_small_feature():
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1e9, 1, 1e-3]
+    odd = np.array([0, 0, 1e-3])
+    with pytest.raises(ValueError, match="not all in the model"):
+        Eigenspace.of(X).remove_rows(X[:1] + 1000 * odd)
+    few = Eigenspace.of(X[:2])
+    with pytest.raises(ValueError, match="not all in the model"):
+        few.remove_rows(X[:1] + odd)
+
+
+# -- streams ---------------------------------------------------------------------------------------
+
+
+def test_a_window_of_unequal_features_slides_without_being_built_afresh(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 4)) * [1e7, 1e3, 1, 1e-3]
+    window, built = Window.of(X[:50], 50), []
+    of = Eigenspace.of.__func__
+    monkeypatch.setattr(
+        Eigenspace, "of", classmethod(lambda cls, *args: built.append(1) or of(cls, *args))
+    )
+    for i in range(50, 300):
+        window = window.push(X[i : i + 1])
+    assert not built
+    assert_models_each_feature(window.eigenspace, X[250:], X, edits=np.sqrt(500))
+
+
+def test_a_monitor_keeps_the_directions_of_small_features():
+    X = np.random.default_rng(0).normal(size=(600, 4)) * [1e8, 1e7, 1, 0.5]
+    monitor = SubspaceMonitor(3, 40).fit(X)
+    assert len(monitor.reference_.eigenspace.variances) == 3
+    assert len(leading(Eigenspace.of(X), 4).variances) == 4
+    assert not monitor.observe(X[:60]).changes.any()
+
+
+def test_a_tolerance_is_still_relative_to_the_largest_variance():
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1e6, 1, 0.5]
+    assert len(Eigenspace.of(X, Truncation(tolerance=1e-6)).variances) == 1
