@@ -19,7 +19,7 @@ from sklearn.base import (
 from sklearn.utils import Tags
 
 from knowmore.arguments import choice
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.estimators.checks import class_labels, inputs, memberships
 from knowmore.estimators.shell import (
     exchange,
@@ -134,7 +134,7 @@ class EigenspaceLDA(
                     f"The shrinkage of {left.alpha:.2g} may be off by {left.alpha_unsure:.1g}: "
                     f"rows that were forgotten lay so far out that little is left of the fourth "
                     f"powers of the others. Fit again, or give the shrinkage as a number.",
-                    RuntimeWarning,
+                    KnowmoreWarning,
                     stacklevel=6,
                 )
             return left

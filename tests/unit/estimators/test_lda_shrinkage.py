@@ -17,7 +17,7 @@ from tolerance import assert_rounded
 from knowmore import EigenspaceLDA, KnowmoreError
 from knowmore.datasets import orl_faces
 from knowmore.distributed import fit as distributed_fit
-from knowmore.errors import MissingData
+from knowmore.errors import KnowmoreWarning, MissingData
 
 rng = np.random.default_rng(0)
 LABELS = rng.permutation(np.repeat(np.arange(5), [12, 9, 20, 7, 15]))
@@ -177,12 +177,12 @@ def test_an_outlier_that_takes_the_digits_along_is_told():
     far = np.full((1, 8), 1e6)
     lda = EigenspaceLDA(shrinkage="ledoit-wolf").fit(TALL, LABELS).partial_fit(far, [2])
     before = lda.model_
-    with pytest.raises(RuntimeWarning, match="The shrinkage of"):
+    with pytest.raises(KnowmoreWarning, match="The shrinkage of"):
         # Here warnings are errors, and an error changes nothing.
         lda.forget(far, [2])
     assert lda.model_ is before
     words = r"The shrinkage of .* may be off by .*\. Fit again"
-    with pytest.warns(RuntimeWarning, match=words) as told:
+    with pytest.warns(KnowmoreWarning, match=words) as told:
         lda.forget(far, [2])
     assert told[0].filename == __file__
     assert lda.total_.n_samples == N
