@@ -158,11 +158,16 @@ class Inverse(Frozen):
     def _fresh(self, A: Array) -> Inverse:
         A = A.astype(self.dtype)
         factor = Cholesky(self.dtype).append(np.empty((0, len(A)), dtype=self.dtype), A)
-        # L^-T L^-1 is symmetric, and PA as near to I as AP. Columns solved one by one are neither.
         W = factor.forward(np.eye(len(A), dtype=self.dtype))
+        solved = factor.backward(W)
+        fresh = replace(self, A=A, P=(solved + solved.T) / 2)
+        if fresh._is_sound():
+            return fresh
+        # Columns that are solved one by one make AP near I, but not PA, and P is half of each. The
+        # product L^-T L^-1 is rounded a little more and makes both near.
         with threads_for(W.size, len(W)):
-            P = W.T @ W
-        return replace(self, A=A, P=(P + P.T) / 2)
+            product = replace(fresh, P=W.T @ W)
+        return min(fresh, product, key=Inverse.residual)
 
     def _is_dear(self, k: int, n: int) -> bool:
         """Does a change of k of n rows cost more than a fresh inverse? 4 n^2 k against n^3."""
