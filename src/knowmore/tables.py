@@ -8,12 +8,13 @@ names them.
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
 
 from knowmore.edits import Id, as_ids, is_mask
-from knowmore.errors import InvalidInput, RepeatedId
+from knowmore.errors import InvalidInput, KnowmoreWarning, RepeatedId
 
 _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... names them otherwise."
 
@@ -45,6 +46,26 @@ def in_step(**columns: Any) -> None:
 def of_index(error: RepeatedId) -> RepeatedId:
     """What to say of ids that are held already and came from an index, unasked."""
     return RepeatedId(f"{error} These ids are the index of the table: {_NUMBERED}")
+
+
+def is_named(table: Any) -> bool:
+    """Whether this is a table or column of pandas, which calls its rows 0, 1, ... if nothing else.
+
+    What counts time calls them otherwise, and by nothing that could be taken for an id.
+    """
+    index = index_of(table)
+    return index is not None and not _is_time(index)
+
+
+def warn_renumbered(k: int) -> None:
+    """Say that k rows have other ids than their own table's numbers, which name other examples."""
+    warnings.warn(
+        f"The table calls these {k} rows 0 to {k - 1}, as pandas does by default. Other examples "
+        f"may have these ids, so they get the next ones: remove and relabel them by the ids that "
+        f"add returns, or name them with ids=... or an index of their own.",
+        KnowmoreWarning,
+        stacklevel=4,
+    )
 
 
 def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:

@@ -108,7 +108,7 @@ MISTAKES = {
     "more examples than labels": (
         lambda clf: clf.add(X, ["a"]),
         ValueError,
-        "X has 3 examples, but y has 1 labels. Give one label for each.",
+        "There are 3 examples, but y has 1 labels. Give one label for each.",
     ),
     "no labels": (
         lambda clf: clf.add(X, None),
