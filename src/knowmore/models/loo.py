@@ -58,16 +58,11 @@ class LeftOut(Answer):
         scores = {
             f"score {name}": column for name, column in zip(self.names, self.scores.T, strict=True)
         }
-        return super().to_pandas().assign(**scores)
+        return super().to_pandas().assign(silent=self.silent, **scores)
 
     def _columns(self) -> dict[str, Array]:
         said = {**_by_column("label", self.labels), **_by_column("predicted", self.predicted)}
-        return {
-            "id": self.ids,
-            **said,
-            **_by_column("variance", self.variance),
-            "silent": self.silent,
-        }
+        return {"id": self.ids, **said, **_by_column("variance", self.variance)}
 
     def _summary(self) -> str:
         n, silent = len(self.ids), int(self.silent.sum())
