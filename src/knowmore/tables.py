@@ -20,7 +20,7 @@ _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... name
 
 
 def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
-    """The ids of new examples: those given, else those of the first index; None if there is none.
+    """The ids of new examples: those given, else those of the first index that names any.
 
     `columns` are tables, columns and arrays by what they are called: see `in_step`.
     """
@@ -29,9 +29,8 @@ def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
         return as_ids(ids)
     for name, value in columns.items():
         index = index_of(value)
-        if index is not None:
-            numbered = _is_default(index) or _is_time(index)
-            return None if numbered else _as_names(name, index)
+        if index is not None and not (_is_default(index) or _is_time(index)):
+            return _as_names(name, index)
     return None
 
 

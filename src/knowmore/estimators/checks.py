@@ -19,6 +19,8 @@ from knowmore.errors import InvalidInput, InvalidType
 Array = npt.NDArray[Any]
 
 EPS = np.finfo(float).eps
+# The square of a weight is a number, and so is the sum of as many as there may be.
+_HEAVIEST = 1e150
 
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str", "S": "bytes"}
 
@@ -278,11 +280,12 @@ def sample_weights(weights: Any, k: int) -> Array | None:
         raise InvalidInput(
             f"sample_weight has shape {values.shape}, but there are {k} examples. Give one each."
         )
-    bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
+    bad = np.flatnonzero(~((values >= 0) & (values < _HEAVIEST)))
     if len(bad):
         raise InvalidInput(
             f"sample_weight has {values[bad[0]]} at position {bad[0]}, but a weight is finite and "
-            f"not below zero. An example of weight zero is held and says nothing."
+            f"not below zero, at most {_HEAVIEST:g}. An example of weight zero is held and says "
+            f"nothing."
         )
     return np.asarray(values)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
@@ -16,7 +17,14 @@ from sklearn.utils import Tags
 from knowmore.arguments import choice
 from knowmore.concurrency import moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotFitted, RepeatedId
+from knowmore.errors import (
+    InvalidInput,
+    NoExamples,
+    NotEnoughMemory,
+    NotFitted,
+    NotPositiveDefinite,
+    RepeatedId,
+)
 from knowmore.estimators.checks import dense, group_names, sample_weights
 from knowmore.estimators.room import Room
 from knowmore.estimators.shell import learnt, same_features, same_kind
@@ -197,6 +205,8 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """
         self._check_fitted()
         chosen = self._chosen(ids)
+        if not chosen and np.shape(X)[:1] == (0,):
+            return self
         X = self._inputs(by_name("X", X, chosen, ids), reset=False)
         if len(chosen) != len(X):
             raise InvalidInput(
@@ -379,6 +389,16 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def _after(self, before: _State, edit: Edit, kernel: AnyKernel | None) -> _State:
         """The state after an edit that is sure to succeed, or whose model has followed already."""
         self._check_kind(edit, before.examples)
+        if isinstance(edit, Remove) and not before.decided:
+            # A width by what is left may suit none of it; what is held can be forgotten even so.
+            with suppress(InvalidInput, NotPositiveDefinite):
+                return self._changed(before, edit, kernel).followed()
+            return self._changed(before._replace(decided=True), edit, kernel)._replace(
+                decided=False
+            )
+        return self._changed(before, edit, kernel)
+
+    def _changed(self, before: _State, edit: Edit, kernel: AnyKernel | None) -> _State:
         examples, peak = before.examples.apply(edit), before.peak
         self._admit(examples.counted)
         after = before._replace(examples=examples)

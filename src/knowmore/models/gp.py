@@ -180,7 +180,8 @@ class GP(Frozen):
 
         The backward error of the coefficients; see `Covariance.residual`.
         """
-        return self.covariance.residual(self.coefficients, self.targets.T)
+        # What is mixed from the basis may be rounding alone, as values that are all the same are.
+        return self.covariance.residual(self.solved, self.targets.basis)
 
 
 def in_squares(variance: Array, units: Units | None) -> Array:
