@@ -27,10 +27,20 @@ def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
     in_step(**columns, ids=ids)
     if ids is not None:
         return as_ids(ids)
+    numbered = False
     for name, value in columns.items():
         index = index_of(value)
-        if index is not None and not (_is_default(index) or _is_time(index)):
+        if index is None:
+            continue
+        if _is_default(index) or _is_time(index):
+            numbered = True
+            continue
+        try:
             return _as_names(name, index)
+        except InvalidInput:
+            # Beside a table that is numbered, what cannot name its rows need not.
+            if not numbered:
+                raise
     return None
 
 

@@ -198,7 +198,7 @@ MISTAKES = {
     "an unknown id": (
         lambda clf: clf.remove([0, 99]),
         KeyError,
-        "The model holds no example 99. They may have been removed before; ids_ lists those that "
+        "The model holds no example 99. It may have been removed before; ids_ lists those that "
         "are there.",
     ),
     "an id of another type": (
