@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from papers import MODULES
 
 import knowmore
 from knowmore.estimators.living import LivingEstimator
+from papers import MODULES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
