@@ -9,7 +9,7 @@ import pytest
 
 import knowmore
 from knowmore.estimators.living import LivingEstimator
-from knowmore.experiments import REPRODUCTIONS
+from papers import MODULES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -18,7 +18,7 @@ CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 GUIDE = README + "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "papers").rglob("*.py")])
 
 
 def public_verbs():
@@ -39,7 +39,7 @@ def test_every_public_name_is_in_readme_and_changes(name):
     assert name in CHANGES
 
 
-@pytest.mark.parametrize("name", REPRODUCTIONS)
+@pytest.mark.parametrize("name", MODULES)
 def test_every_experiment_is_in_the_changes(name):
     assert f"reproduce {name}" in CHANGES
 
