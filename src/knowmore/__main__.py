@@ -1,0 +1,5 @@
+"""`python -m knowmore`: the command."""
+
+from knowmore.cli import main
+
+main()
