@@ -1,4 +1,4 @@
-"""Ledoit and Wolf's shrinkage of discriminants, beside scikit-learn's: `python -m benchmarks.shrinkage`.
+"""Ledoit and Wolf's shrinkage beside scikit-learn's: `python -m benchmarks.shrinkage`.
 
 Few rows of each class are learnt, all others asked about: the mean part that is right over draws.
 """
