@@ -264,3 +264,93 @@ def test_a_monitor_keeps_the_directions_of_small_features():
 def test_a_tolerance_is_still_relative_to_the_largest_variance():
     X = np.random.default_rng(0).normal(size=(50, 3)) * [1e6, 1, 0.5]
     assert len(Eigenspace.of(X, Truncation(tolerance=1e-6)).variances) == 1
+
+
+# -- what an oracle of others found ----------------------------------------------------------------
+
+
+def test_rows_learnt_after_a_forget_are_not_mixed_with_rounding():
+    """Two features that are zero in all rows left had 1e-15 there, and took another along."""
+    X = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0], [1, 0, 0.0]])
+    pca = EigenspacePCA().fit(X[:3]).forget(X[:1]).partial_fit(X[3:])
+    assert_rounded(pca.get_covariance(), np.cov(X[1:].T), 3, 1.0)
+
+
+def test_a_feature_that_comes_late_is_kept():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    flag = (np.arange(2000) >= 1000) * np.where(rng.random(2000) < 0.9, y, 1 - y)
+    X = np.column_stack([rng.normal(5e8, 1.5e8, 2000), flag])
+    held = np.r_[0:1000, 1500:2000]
+    lda = EigenspaceLDA().fit(X[:1000], y[:1000]).partial_fit(X[1000:], y[1000:])
+    lda.forget(X[1000:1500], y[1000:1500])
+    fresh = EigenspaceLDA().fit(X[held], y[held])
+    np.testing.assert_array_equal(lda.predict(X), fresh.predict(X))
+
+
+def test_few_rows_for_a_moment_lose_no_feature():
+    for seed in range(50):
+        X = np.random.default_rng(seed).normal(size=(60, 5)) * [1e6, 3e5, 1e3, 1, 1e-2]
+        pca = EigenspacePCA().fit(X[:20]).forget(X[3:20]).forget(X[2:3])
+        pca.partial_fit(X[20:]).forget(X[:2])
+        sizes = X.std(axis=0)
+        units = np.outer(sizes, sizes)
+        # The rows that came and went are as many as those that stay.
+        assert_rounded(pca.get_covariance() / units, np.cov(X[20:].T) / units, 60**2, 1.0)
+
+
+@pytest.mark.parametrize(("rows", "spread"), [(1000, 100), (1000, 3600), (40, 1000)])
+def test_rows_with_a_time_stamp_can_be_forgotten(rows, spread):
+    for seed in range(30):
+        X = np.random.default_rng(seed).normal(size=(rows, 3)) * [spread, 1, 1] + [1.7e9, 0, 0]
+        assert EigenspacePCA().fit(X).forget(X[1:]).n_samples_ == 1
+        assert EigenspacePCA().fit(X).forget(X[2:]).n_samples_ == 2
+
+
+def table_of(kind, rng):
+    columns, n = int(rng.integers(2, 9)), int(rng.integers(3, 60))
+    X = rng.normal(size=(n, columns))
+    if kind == "constant":
+        X[:, rng.integers(columns)] = rng.normal()
+    if kind == "repeated rows":
+        X = X[rng.integers(0, max(2, n // 2), n)]
+    if kind == "equal columns":
+        X[:, 0] = X[:, 1]
+    if kind == "flags":
+        X = (abs(X) > 1.2).astype(float)
+    scales = 10 ** rng.uniform(-3, 7, columns)
+    offset = 10 ** rng.uniform(0, 6, columns) if kind == "offsets" else 0.0
+    return (X + offset) * scales
+
+
+@pytest.mark.parametrize(
+    "kind", ["constant", "repeated rows", "equal columns", "flags", "offsets"], ids=str
+)
+@pytest.mark.filterwarnings("ignore::knowmore.errors.LostVariance")
+def test_histories_of_tables_as_they_are(kind):
+    """Scatters in units of the largest that each feature ever had; nothing is refused."""
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 11])
+        X = table_of(kind, rng)
+        n = len(X)
+        held = rng.permutation(n)[: max(2, int(rng.integers(2, n + 1)))].tolist()
+        space, peak = Eigenspace.of(X[held]), np.zeros(X.shape[1])
+        for _ in range(6):
+            Y = X[held].astype(np.longdouble)
+            peak = np.maximum(peak, ((Y - Y.mean(axis=0)) ** 2).sum(axis=0))
+            out = np.setdiff1d(np.arange(n), held).tolist()
+            if rng.random() < 0.55 and len(held) > 1:
+                gone = rng.choice(held, int(rng.integers(1, len(held))), replace=False)
+                space, held = space.remove_rows(X[gone]), np.setdiff1d(held, gone).tolist()
+            elif out:
+                new = rng.choice(out, int(rng.integers(1, len(out) + 1)), replace=False)
+                space, held = space.add_rows(X[new]), held + new.tolist()
+            Y = X[held].astype(np.longdouble)
+            Y -= Y.mean(axis=0)
+            scatter = (Y.T @ Y).astype(float)
+            sizes = np.sqrt(np.maximum(peak, np.diag(scatter)).astype(float))
+            sizes[sizes == 0] = np.inf
+            units = np.outer(sizes, sizes)
+            # Each of the edits rounds sums of up to n rows.
+            rounding = 6 * n**2 * (1 + abs(X).max(axis=0) / np.where(sizes > 0, sizes, 1)).max()
+            assert_rounded(len(held) * space.covariance() / units, scatter / units, rounding, 1.0)

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
+from knowmore.linalg.graded import column_norms
 from knowmore.linalg.remnant import ROUNDINGS as ROUNDINGS
 from knowmore.linalg.remnant import Remnant, balanced
 from knowmore.linalg.rows import EXACT, Names, Rounding, Rows, blocks, joint_rounding, names_of
@@ -120,6 +121,10 @@ class Eigenspace:
         P, variances, discarded = P[:seen], variances[:seen], (rows.discarded + dropped) / N
         each = sqrt(len(rows.B)) * EPS
         rounding = rows.rounding.more(each * moved(values[:seen], P, dropped))
+        if not discarded:
+            # What was taken for nothing is not known any more.
+            lost = np.square(column_norms(rows.B)) - np.square(values[:seen]) @ np.square(P)
+            rounding = rounding.more(lost.clip(0))
         others = rows.blurred / N, rows.faded / N, rows.names
         return cls(N, rows.mean, P, variances, discarded, rounding, *others)
 
@@ -279,8 +284,16 @@ class Eigenspace:
             squares, lost = balanced(squares, lost)
         keep = Truncation.by(rank).count(squares, lost)
         lost += float(squares[keep:].sum())
-        P = with_signs(left.R[:keep] @ self.components)
         faded, rounding = N1 * self.faded + two.faded + left.faded, rounding.more(left.rounding)
+        P = left.R[:keep] @ self.components
+        if whole:
+            # Of a feature that is known to less than it has, nothing is left but rounding.
+            P[:, squares[:keep] @ np.square(P) <= rounding.scatters] = 0
+            lengths = np.linalg.norm(P, axis=1)
+            some = lengths > 0
+            P, squares = P[some] / lengths[some, None], squares[:keep][some] * lengths[some] ** 2
+            keep = len(P)
+        P = with_signs(P)
         if N3 == 1:
             # One row has no scatter: that is exact.
             faded, rounding = 0.0, Rounding(rounding.sums)

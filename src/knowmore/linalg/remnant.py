@@ -137,13 +137,14 @@ def _roundings(P: Array, scatter: Array, known: Array, each: float) -> tuple[Arr
     """
     largest = each * float(scatter.max(initial=0.0))
     low, high = float(known.min()), float(known.max())
-    if high + largest <= UNEQUAL**2 * low:
-        return np.full(len(P), high + largest), largest
     squares = np.square(P)
+    if high + largest <= UNEQUAL**2 * low:
+        return np.full(len(P), high + largest), largest * squares.sum(axis=0)
     noise = squares @ known + each * scatter
     if unequal(np.sqrt(noise)):
         return noise, each * (scatter @ squares)
-    return np.full(len(P), noise.max(initial=0.0)), largest
+    # A feature is moved as far as the directions have a part in it.
+    return np.full(len(P), noise.max(initial=0.0)), largest * squares.sum(axis=0)
 
 
 def balanced(squares: Array, lost: float) -> tuple[Array, float]:

@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 
 Names = tuple[str, ...] | None
 
+# A difference of means that is off by more than this part of itself is hardly known.
+_HARDLY = 1e-4
 # A sparse matrix is made dense so many numbers at a time.
 _BLOCK = 2**22
 
@@ -97,13 +99,27 @@ def joint_rounding(one: Rows, two: Rows, weight: float, d: Array) -> Rounding:
     # The difference of the means is as exact as they are.
     shift = weight * (a.sums / one.n_samples + b.sums / two.n_samples)
     with np.errstate(over="ignore"):
-        moved = shift * (2 * abs(d) + shift)
+        moved = shift * (2 * abs(d) + shift) + _across(shift, d)
     if not np.isfinite(moved).all():
         squared(abs(d).max(keepdims=True))
     return Rounding(
         np.hypot(np.hypot(a.sums, b.sums), sizes),
         np.hypot(np.hypot(a.scatters, b.scatters), moved),
     )
+
+
+def _across(shift: Array, d: Array) -> Array:
+    """What an error `shift` of d, (D,) each, may do to the products of two features in d d', (D,).
+
+    Feature j's error meets the whole of feature k: s_j d_k, however well k is known. For every r
+    that is within r d d' + s s' / r, which has a part in each feature by itself. r is the largest
+    relative error of d, but of features that d is hardly known in: they pay most themselves.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(shift > 0, shift / abs(d), 0.0)
+    hardly = relative > _HARDLY
+    r = max(float(relative[~hardly].max(initial=EPS)), sqrt(EPS) if hardly.any() else 0.0)
+    return np.square(d) * r + np.square(shift) / r if shift.any() else np.zeros(len(d))
 
 
 def names_of(X: Any) -> Names:

@@ -25,6 +25,8 @@ _SQUARED = EPS ** (1 / 2)
 _TINY, _HUGE = 1e-60, 1e60
 # Directions found from products of rows are orthogonal to about this, or are made so.
 _ORTHOGONAL = 1e-12
+# A feature that varies by no more than so many times its rounding does not vary.
+_NOTHING = 8
 
 
 @final
@@ -105,7 +107,7 @@ def spectrum(
     A = A if scale == 1 else A / scale
     lost, least = dropped / scale / scale, np.broadcast_to(least / scale, A.shape[1])
     sizes = column_norms(A)
-    nothing = sizes <= least
+    nothing = sizes <= _NOTHING * least
     if sizes[nothing].any():
         A, sizes = np.where(nothing, 0.0, A), np.where(nothing, 0.0, sizes)
     if not sizes.any():
@@ -146,7 +148,8 @@ def moved(values: Array, P: Array, dropped: float) -> Array | float:
     if dropped and squares.min(initial=largest) >= _SQUARED * largest:
         return largest
     own = squares @ np.square(P) + dropped
-    return own if unequal(np.sqrt(own)) else largest
+    # A feature that does not vary is not moved at all.
+    return own if unequal(np.sqrt(own)) else np.where(own > 0, largest, 0.0)
 
 
 def scale_of(A: Array) -> float:
@@ -219,7 +222,8 @@ def _seen(values: Array, P: Array, least: Array) -> Array:
     """Which values (d,) are more than features that vary by `least` (D,) can make along P."""
     if values[-1:].sum() > np.linalg.norm(least):
         return np.ones(len(values), dtype=bool)
-    return np.asarray(values > abs(P) @ least)
+    # In some feature: what is nothing beside one may be all that there is of another.
+    return np.asarray((values[:, None] * abs(P) > least).any(axis=1))
 
 
 def with_signs(P: Array) -> Array:
