@@ -11,11 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from knowmore.errors import InvalidInput, NoExamples
+from knowmore.linalg.names import Names
 from knowmore.linalg.spectrum import EPS, squared
 
 Array = npt.NDArray[Any]
-
-Names = tuple[str, ...] | None
 
 # A sparse matrix is made dense so many numbers at a time.
 _BLOCK = 2**22
@@ -104,15 +103,6 @@ def joint_rounding(one: Rows, two: Rows, weight: float, d: Array) -> Rounding:
         np.hypot(np.hypot(a.sums, b.sums), sizes),
         np.hypot(np.hypot(a.scatters, b.scatters), moved),
     )
-
-
-def names_of(X: Any) -> Names:
-    """The names of the columns of a data frame, None if it has none or they are no strings."""
-    columns = getattr(X, "columns", None)
-    if columns is None or callable(columns):
-        return None
-    names = tuple(columns)
-    return names if all(isinstance(name, str) for name in names) else None
 
 
 def blocks(X: Any) -> Iterator[Array]:
