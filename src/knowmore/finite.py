@@ -1,4 +1,4 @@
-"""Answers are numbers: what overflows is told, and never handed out."""
+"""Answers are numbers: what overflows, or finds no memory, is told and never handed out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, NotEnoughMemory
 
 Array = npt.NDArray[Any]
 
@@ -19,8 +19,14 @@ def bounded(answer: Callable[[], Array]) -> Array:
     >>> bounded(lambda: np.array([1e300, 1.0]) * 2)
     array([2.e+300, 2.e+000])
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        answers = answer()
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            answers = answer()
+    except MemoryError as error:
+        raise NotEnoughMemory(
+            "There is not enough memory to answer for these rows at once. Nothing was changed. "
+            "Ask about fewer of them at a time, or free memory and ask again."
+        ) from error
     if (row := first_not_finite(answers)) is None:
         return answers
     raise InvalidInput(

@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from knowmore.arguments import is_missing
 from knowmore.errors import InvalidInput, InvalidType
+from knowmore.estimators.shell import names_in
+from knowmore.linalg.names import Names, columns_of, first_difference, names_of
 
 Array = npt.NDArray[Any]
 
@@ -72,20 +74,37 @@ def points(X: Any) -> Array:
 
 def _validated(estimator: BaseEstimator, X: Any, reset: bool, **kinds: Any) -> Any:
     _is_table(X)
+    names = names_of(X)
+    if not reset:
+        _same_names(names_in(estimator), names)
     try:
         with _translated():
-            return validate_data(
+            values = validate_data(
                 estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, **kinds
             )
     except InvalidInput as error:
         raise _of_words(X, error) from error
+    if reset:
+        estimator._names_in = names
+    return values
+
+
+def _same_names(learnt: Names, given: Names) -> None:
+    """Complain of columns that are not those learnt, unless scikit-learn does: of strings alone."""
+    if learnt is None or given is None or all(isinstance(one, str) for one in learnt + given):
+        return
+    if (at := first_difference(learnt, given)) is not None:
+        raise InvalidInput(
+            f"Column {at} of X is {given[at]!r}, but {learnt[at]!r} was learnt there. X needs the "
+            f"columns of the fit in the same order: select them by their names."
+        )
 
 
 def _of_words(X: Any, error: InvalidInput) -> InvalidInput:
     """The error, or a better one if a column of the table X is not of numbers."""
     if not str(error).startswith("could not convert"):
         return error
-    words = [name for name in getattr(X, "columns", []) if not _is_numeric(X[name])]
+    words = [name for name in columns_of(X) if not _is_numeric(X[name])]
     which = f"The column {words[0]!r} of X" if words else "X"
     return InvalidInput(
         f"{which} has values that are no numbers: {error}. Leave such columns out, or let a "

@@ -456,7 +456,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         another, and it can be told what this one and the new one still share.
         """
         other = clone(self).set_params(**parameters)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "_names_in"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         kept = other.kernel is None and self._state.decided

@@ -17,7 +17,7 @@ from knowmore.estimators.checks import class_labels
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
 from knowmore.estimators.living import LivingEstimator
-from knowmore.estimators.shell import same_features
+from knowmore.estimators.shell import names_in, same_features
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel, beneath, on
@@ -192,8 +192,10 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
 
     def _table(self, X: Array) -> Any:
         """X with the names of its columns, if the estimator was given any."""
-        names = getattr(self, "feature_names_in_", None)
-        return X if names is None else optional("pandas", "tables").DataFrame(X, columns=names)
+        names = names_in(self)
+        if names is None:
+            return X
+        return optional("pandas", "tables").DataFrame(X, columns=list(names))
 
     def _scores(self, X: Any, m: int) -> Array:
         classes = _classes_of(self.source_)

@@ -17,6 +17,7 @@ from knowmore.estimators.shell import (
     exchange,
     held,
     learnt,
+    names_in,
     same_features,
     same_kind,
 )
@@ -64,7 +65,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _learn(self, X: Any) -> None:
         space = Eigenspace.of(table(self, X, reset=True), self._rule())
-        self.eigenspace_ = space.named(getattr(self, "feature_names_in_", None))
+        self.eigenspace_ = space.named(names_in(self))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn more rows: any number, one alone or fewer than there are components too."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
 from knowmore.concurrency import moment
 from knowmore.errors import InvalidInput, NotFitted
+from knowmore.linalg.names import Names, is_count
 
 E = TypeVar("E", bound=BaseEstimator)
 
@@ -76,7 +77,16 @@ def same_features(one: BaseEstimator, other: BaseEstimator) -> None:
         )
 
 
-def _features(estimator: BaseEstimator) -> list[str] | int:
+def names_in(estimator: BaseEstimator) -> Names:
+    """What the table that it learnt from calls its columns, None if it was no table.
+
+    scikit-learn's `feature_names_in_` knows strings alone.
+    """
+    names: Names = vars(estimator).get("_names_in")
+    return names
+
+
+def _features(estimator: BaseEstimator) -> list[Hashable] | int:
     """The names of the features if they have any, else their number."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return int(estimator.n_features_in_) if names is None else [str(name) for name in names]
+    names = names_in(estimator)
+    return int(estimator.n_features_in_) if names is None or is_count(names) else list(names)

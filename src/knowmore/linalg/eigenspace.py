@@ -11,7 +11,7 @@ its principal directions are the merged model. Splitting is the same identity so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from math import sqrt
@@ -24,10 +24,12 @@ import numpy.typing as npt
 from scipy import linalg
 
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
+from knowmore.finite import bounded
 from knowmore.linalg.graded import column_norms
+from knowmore.linalg.names import Names, first_difference, joint_names, names_of
 from knowmore.linalg.remnant import ROUNDINGS as ROUNDINGS
 from knowmore.linalg.remnant import Remnant, balanced
-from knowmore.linalg.rows import EXACT, Names, Rounding, Rows, blocks, joint_rounding, names_of
+from knowmore.linalg.rows import EXACT, Rounding, Rows, blocks, joint_rounding
 from knowmore.linalg.spectrum import EPS, Truncation, moved, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
@@ -52,7 +54,7 @@ class Eigenspace:
     blurred : the variance that splits of truncated models may have put along wrong directions, at
         most. The model is exact if this and `discarded` are zero.
     faded : the variance that may be left where splits took all but a rounding away, at most
-    names : of the features, if the rows had any
+    names : of the features, if the rows had any: strings or whatever else a table calls them
 
     Examples
     --------
@@ -170,9 +172,9 @@ class Eigenspace:
             discarded=self.discarded + float(self.variances[keep:].sum()),
         )
 
-    def named(self, names: Sequence[str] | None) -> Eigenspace:
+    def named(self, names: Sequence[Hashable] | None) -> Eigenspace:
         """The same model with other names of the features, or without any."""
-        return replace(self, names=names if names is None else tuple(map(str, names)))
+        return replace(self, names=names if names is None else tuple(names))
 
     @property
     def total_variance(self) -> float:
@@ -197,15 +199,16 @@ class Eigenspace:
     def project(self, X: Array) -> Array:
         """Coordinates (X - mu) P', (m, d), of X (m, D) along the components."""
         with threads_for(self.components.size, len(X)):
-            return np.asarray((X - self.mean) @ self.components.T)
+            return bounded(lambda: np.asarray((X - self.mean) @ self.components.T))
 
     def reconstruct(self, Z: Array) -> Array:
         """The points mu + Z P, (m, D), that have the coordinates Z (m, d)."""
-        return np.asarray(self.mean + Z @ self.components)
+        return bounded(lambda: np.asarray(self.mean + Z @ self.components))
 
     def distances(self, X: Array) -> Array:
         """How far each row of X (m, D) is from its reconstruction, (m,)."""
-        return np.asarray(np.linalg.norm(X - self.reconstruct(self.project(X)), axis=1))
+        rebuilt = self.reconstruct(self.project(X))
+        return bounded(lambda: np.asarray(np.linalg.norm(X - rebuilt, axis=1)))
 
     def angles(self, other: Eigenspace) -> Array:
         """The principal angles in radians between the two subspaces, largest first."""
@@ -256,7 +259,7 @@ class Eigenspace:
         B[k:-1], B[-1] = two.B, d
         rounding = joint_rounding(self._sums, two, weight, d)
         discarded, blurred = N1 * self.discarded + two.discarded, N1 * self.blurred + two.blurred
-        faded, names = N1 * self.faded + two.faded, self.names or two.names
+        faded, names = N1 * self.faded + two.faded, joint_names(self.names, two.names)
         rows = Rows(N3, mean, B, discarded, rounding, blurred, faded, names)
         return Eigenspace._of(rows, Truncation.by(rank))
 
@@ -298,7 +301,7 @@ class Eigenspace:
             # One row has no scatter: that is exact.
             faded, rounding = 0.0, Rounding(rounding.sums)
         sizes = lost / N3, rounding, blurred / N3, faded / N3
-        names = self.names or two.names
+        names = joint_names(self.names, two.names)
         return _Split(self, left, Eigenspace(N3, mean, P, squares[:keep] / N3, *sizes, names))
 
     def _check_was_in(self, left: Remnant, blurred: float) -> None:
@@ -328,13 +331,11 @@ class Eigenspace:
                 f"The model is of rows with {len(self.mean)} columns, the other of rows with "
                 f"{len(other.mean)}. Both need the same columns in the same order."
             )
-        if self.names and other.names and self.names != other.names:
-            pairs = enumerate(zip(self.names, other.names, strict=True))
-            at = next(j for j, (here, there) in pairs if here != there)
+        here, there = self.names, other.names
+        if here and there and (at := first_difference(here, there)) is not None:
             raise InvalidInput(
-                f"Column {at} is {self.names[at]!r} in the model and {other.names[at]!r} in the "
-                f"other. Both need the "
-                f"same columns in the same order: select them by their names."
+                f"Column {at} is {here[at]!r} in the model and {there[at]!r} in the other. Both "
+                f"need the same columns in the same order: select them by their names."
             )
         return other
 

@@ -11,11 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from knowmore.errors import InvalidInput, NoExamples
+from knowmore.linalg.names import Names
 from knowmore.linalg.spectrum import EPS, squared
 
 Array = npt.NDArray[Any]
-
-Names = tuple[str, ...] | None
 
 # A difference of means that is off by more than this part of itself is hardly known.
 _HARDLY = 1e-4
@@ -120,15 +119,6 @@ def _across(shift: Array, d: Array) -> Array:
     hardly = relative > _HARDLY
     r = max(float(relative[~hardly].max(initial=EPS)), sqrt(EPS) if hardly.any() else 0.0)
     return np.square(d) * r + np.square(shift) / r if shift.any() else np.zeros(len(d))
-
-
-def names_of(X: Any) -> Names:
-    """The names of the columns of a data frame, None if it has none or they are no strings."""
-    columns = getattr(X, "columns", None)
-    if columns is None or callable(columns):
-        return None
-    names = tuple(columns)
-    return names if all(isinstance(name, str) for name in names) else None
 
 
 def blocks(X: Any) -> Iterator[Array]:

@@ -229,10 +229,10 @@ class Covariance(Frozen):
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
         halves = (self.half_solve(self.cross(part, begin)) for begin, part in self.parts(X))
+        explained = (np.einsum("ij,ij->j", H, H) for H in halves)
         with threads_for(self.factor.size**2, 1 + len(X)):
-            explained = [np.einsum("ij,ij->j", H, H) for H in halves]
-        latent = self.prior(X) - np.concatenate([np.zeros(0), *explained])
-        return bounded(lambda: np.maximum(latent, 0) + self.noise)
+            known = bounded(lambda: np.concatenate([np.zeros(0), *explained]))
+        return bounded(lambda: np.maximum(self.prior(X) - known, 0) + self.noise)
 
     def half_solve(self, K: Array) -> Array:
         """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64.

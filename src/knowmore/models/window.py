@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace
-from knowmore.linalg.rows import Names, blocks, names_of, numbers
+from knowmore.linalg.names import Names, names_of
+from knowmore.linalg.rows import blocks, numbers
 from knowmore.linalg.spectrum import EPS
 
 Array = npt.NDArray[Any]

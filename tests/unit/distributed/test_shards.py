@@ -117,6 +117,23 @@ def test_columns_in_another_order_do_not_merge(kind, learn):
     assert getattr(both, "eigenspace_", both).names == (*"abcd",)
 
 
+@pytest.mark.parametrize("names", [[2021, 2022, 2023, 2024], range(4)], ids=["years", "counted"])
+@pytest.mark.parametrize(
+    "learn",
+    [
+        eigenspace,
+        partial(fit, EigenspacePCA()),
+        lambda shards: fit(EigenspaceLDA(), shards, [Y, Y]),
+    ],
+    ids=["eigenspace", "pca", "lda"],
+)
+def test_columns_that_are_no_strings_in_another_order_do_not_merge(names, learn):
+    frame = pd.DataFrame(X, columns=names)
+    with pytest.raises(KnowmoreError, match=r"Shard 0 and Shard 1 do not go together: .*order"):
+        learn([frame, frame.iloc[:, ::-1]])
+    learn([frame, frame])
+
+
 @pytest.mark.parametrize("bad", [np.ma.masked_greater(X, 1), X + 1j], ids=["masked", "complex"])
 def test_masked_and_complex_shards_are_refused(bad):
     with pytest.raises(KnowmoreError, match=r"^Shard 1: .*complex or masked values"):

@@ -22,7 +22,7 @@ from knowmore import (
     living,
 )
 from knowmore.errors import InvalidInput, KnowmoreWarning
-from knowmore.insight import explain, novelty, tune
+from knowmore.insight import novelty, tune
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -93,10 +93,6 @@ def test_a_model_can_be_pickled_while_others_ask():
 def test_the_residual_of_values_that_are_all_the_same_is_rounding(n):
     reg = GPRegressor(RBF(1.0)).fit(X[:n], np.full(n, 0.1))
     assert reg.residual() <= 4 * n * np.finfo(float).eps
-
-
-def test_without_the_only_example_nothing_is_left_to_score_with():
-    assert explain(LSSVMClassifier().fit([[0.0]], ["a"]), [[0.0]]).score_without.tolist() == [0.0]
 
 
 def test_no_threshold_tells_what_is_new_where_nothing_is_heard():

@@ -122,6 +122,35 @@ def test_a_question_that_there_is_no_memory_for_says_so_and_is_answered_later():
     assert_runs(QUESTION)
 
 
+MANY_ROWS = """
+import resource, sys
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF
+from knowmore import GPClassifier
+from knowmore.errors import NotEnoughMemory
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(9000, 5)), rng.integers(0, 3, 9000)
+clf = GPClassifier(RBF(1.0), solver=sys.argv[1]).fit(X[:1000], y[:1000])
+want = clf.predict_proba(X[:10])
+pages = int(open("/proc/self/statm").read().split()[0])
+size = pages * resource.getpagesize() + 5 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+for ask in (clf.predict, clf.predict_proba, clf.decision_function, clf.predict_variance):
+    try:
+        ask(X)
+        raise SystemExit("there was memory")
+    except NotEnoughMemory as error:
+        assert "There is not enough memory to answer for these rows" in str(error), error
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert (clf.predict_proba(X[:10]) == want).all()
+"""
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "inverse"])
+def test_a_question_about_more_rows_than_there_is_memory_for_says_so(solver):
+    assert_runs(MANY_ROWS, solver)
+
+
 def test_room_grows_and_is_given_back_at_once():
     room = Room().grown(10_000_000)
     more = room.grown(30_000_000)

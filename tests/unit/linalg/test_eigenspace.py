@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from tolerance import assert_models, assert_rounded, scatter_error
@@ -228,9 +229,71 @@ def test_columns_have_the_names_of_a_data_frame_and_go_with_nameless_ones(kind):
     assert (MODEL - Eigenspace.of(frame)).names == names
     assert pickle.loads(pickle.dumps(named)).names == names
     assert MODEL.names is None
-    assert Eigenspace.of(pd.DataFrame(X)).names is None
     assert named.named(None).merge(Eigenspace.of(FRAME[[*"edcba"]])).n_samples == 60
     assert EigenspacePCA().fit(kind(FRAME)).partial_fit(kind(FRAME)).eigenspace_.names == names
+
+
+NAMES = {
+    "integers": [*range(2021, 2026)],
+    "dates": list(pd.date_range("2021-01-01", periods=5)),
+    "strings and integers": ["a", 1, "b", 2, 3],
+    "tuples": pd.MultiIndex.from_product([["x"], range(5)]),
+    "some missing": [1.0, 2.0, 3.0, 4.0, np.nan],
+    "not available": ["a", "b", "c", "d", pd.NA],
+    "counted": range(5),
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_columns_go_by_names_that_are_no_strings(names):
+    frame = pd.DataFrame(X, columns=names)
+    turned, model = frame.iloc[:, ::-1], Eigenspace.of(frame[:20])
+    for meet in (
+        lambda: model + Eigenspace.of(turned[20:]),
+        lambda: Eigenspace.of(turned[20:]) + model,
+        lambda: model - Eigenspace.of(turned[:5]),
+        lambda: model.add_rows(turned[20:]),
+        lambda: model.remove_rows(turned[:5]),
+    ):
+        with pytest.raises(KnowmoreError, match=r"^Column 0 is .* in the model and .* in the othe"):
+            meet()
+    copy = pickle.loads(pickle.dumps(model))
+    assert (copy + Eigenspace.of(frame[20:])).n_samples == model.add_rows(X[20:]).n_samples == 30
+
+
+def test_columns_that_are_merely_counted_go_with_any_names():
+    counted = Eigenspace.of(pd.DataFrame(X))
+    years = Eigenspace.of(pd.DataFrame(X, columns=NAMES["integers"]))
+    assert (counted + years).names == (years + counted).names == (*NAMES["integers"],)
+    assert (counted + MODEL).names == (MODEL + counted).names == (*range(5),)
+
+
+def test_an_arrow_table_has_the_names_of_its_columns():
+    table = pa.Table.from_pandas(FRAME)
+    assert Eigenspace.of(table).names == Eigenspace.of(table.to_batches()[0]).names == (*"abcde",)
+    with pytest.raises(KnowmoreError, match=r"^Column 0 is 'a' in the model and 'e' in the other"):
+        Eigenspace.of(table).add_rows(table.select([*"edcba"]))
+
+
+def test_a_column_may_be_called_column_names():
+    named = FRAME.rename(columns={"a": "column_names"})
+    assert Eigenspace.of(named).names == ("column_names", *"bcde")
+
+
+@pytest.mark.parametrize("ask", ["project", "reconstruct", "distances"])
+def test_what_is_beyond_the_range_of_numbers_is_told_with_its_row(ask):
+    few = MODEL.truncate(2)
+    width = 2 if ask == "reconstruct" else 5
+    rows = np.zeros((3, width))
+    rows[1] = 1.7e308 * np.sign(few.components[0] if width == 5 else few.components[:, 0])
+    with pytest.raises(KnowmoreError, match=r"^What is asked of row 1 of X is beyond the range of"):
+        getattr(few, ask)(rows)
+    assert np.isfinite(getattr(few, ask)(rows[::2])).all()
+
+
+def test_a_distance_whose_square_is_no_number_is_told():
+    with pytest.raises(KnowmoreError, match=r"^What is asked of row 0 of X is beyond the range of"):
+        MODEL.truncate(2).distances(np.full((1, 5), 1e200))
 
 
 def test_projecting_and_reconstructing():
