@@ -19,7 +19,7 @@ from sklearn.base import (
 from sklearn.utils import Tags
 
 from knowmore.arguments import choice
-from knowmore.errors import InvalidInput, KnowmoreWarning
+from knowmore.errors import InvalidInput, KnowmoreWarning, LostVariance
 from knowmore.estimators.checks import class_labels, inputs, memberships
 from knowmore.estimators.shell import (
     exchange,
@@ -122,7 +122,8 @@ class EigenspaceLDA(
         """Take out rows that were learnt with these labels, as if they had never been there.
 
         A class without rows is gone. With shrinkage="ledoit-wolf" rows that lay far out take
-        digits of the shrinkage with them; a warning says if that matters.
+        digits of the shrinkage with them; without shrinkage, those of the spread of classes far
+        apart. A warning says if that matters.
         """
         X, Y, names, rule = self._labelled(X, y, classes)
 
@@ -135,6 +136,14 @@ class EigenspaceLDA(
                     f"rows that were forgotten lay so far out that little is left of the fourth "
                     f"powers of the others. Fit again, or give the shrinkage as a number.",
                     KnowmoreWarning,
+                    stacklevel=6,
+                )
+            if left.undecided:
+                warnings.warn(
+                    f"Along {left.undecided} of {len(left.strengths)} discriminants the classes "
+                    f"may have a little spread or none: rows that were forgotten lay so far out "
+                    f"that their rounding hides it. Predictions depend on it. Fit again.",
+                    LostVariance,
                     stacklevel=6,
                 )
             return left

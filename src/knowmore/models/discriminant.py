@@ -21,6 +21,7 @@ from knowmore.errors import InvalidInput
 from knowmore.frozen import Frozen, derived
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.eigenspace import ROUNDINGS
+from knowmore.linalg.graded import unequal
 from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.linalg.threads import threads_for
 from knowmore.models.class_means import ClassMeans
@@ -32,6 +33,11 @@ LEDOIT_WOLF = "ledoit-wolf"
 # Directions without spread within the classes get this part of the variance between them. Half of
 # the digits are left for what the other directions say where these leave a tie.
 _LIMIT = EPS ** (1 / 2)
+# Where the classes have no spread along a direction, random histories leave at most a third of what
+# roundings are estimated to, if those of the last decomposition count so many times.
+_SEEN, _LAST = 1 / 2, 32
+# Classes that are told apart by less spread than this part of the whole are not met.
+_FAINT = EPS ** (5 / 8)
 
 
 class Directions(NamedTuple):
@@ -186,7 +192,23 @@ class Discriminant(Frozen):
         Z = total.components.T / np.sqrt(total.n_samples * (a * total.variances + b))
         B = self.between.rows(total.mean)
         with threads_for(Z.size, len(B)):
+            Z = self._conjugate(Z)
             return Z, B @ Z
+
+    def _conjugate(self, Z: Array) -> Array:
+        """Z (D, d) with Z'S_T Z = I to a rounding, for one that is so but for roundings of P P'.
+
+        The components P are orthogonal to roundings of the largest feature, which are many of the
+        smallest where features are of unequal scale. With T = diag(l) P, T'T = S_T, and Z = P'/ l,
+        the entry (i, k) of G = T Z, which should be I, is off by a rounding times l_i / l_k. G
+        itself is exact, as each product in it is on the scale of one feature; so is Z G^-1.
+        """
+        lengths = np.sqrt(self.total.variances)
+        if self._ridge[1] > 0 or not unequal(lengths):
+            return Z
+        P = self.total.components
+        G = lengths[:, None] * (P @ P.T) / lengths
+        return np.asarray(linalg.solve(G.T, Z.T, check_finite=False).T)
 
     @derived
     def directions(self) -> Directions:
@@ -255,26 +277,58 @@ class Discriminant(Frozen):
 
     @derived
     def _empty(self) -> Array:
-        """Along which directions the classes have no spread beyond what rounding makes of none."""
-        return np.asarray(self._within <= self._unsure)
+        """Along which directions the classes have no spread beyond what rounding makes of none.
+
+        To take spread for none costs more than to take none for a little, so roundings must well
+        explain what is seen. Along directions that cannot have any, as there are d of them and
+        only N - C differences of rows from their class means, many are allowed. A direction that
+        is known to less than a quarter of the digits is not called empty.
+        """
+        certain = np.arange(len(self._within)) < self._surplus
+        roundings = np.where(certain, ROUNDINGS, _SEEN) * self._unsure
+        return np.asarray(self._within <= np.minimum(roundings, EPS**0.25))
+
+    @property
+    def _surplus(self) -> int:
+        """How many directions rows within their classes cannot differ along: there are too few."""
+        return len(self.total.variances) - (self.n_samples - len(self.between.names))
+
+    @derived
+    def undecided(self) -> int:
+        """Along how many discriminants roundings hide whether the classes have any spread.
+
+        As when a row far out was learnt and forgotten: then they may be larger than the spread of
+        classes that lie far apart.
+        """
+        hidden = (self._within <= self._unsure) & (self._moved > _FAINT)
+        return int(hidden[max(self._surplus, 0) :].sum())
 
     @derived
     def _unsure(self) -> Array:
         """How far roundings may have moved the part within the classes along each direction, (q,).
 
-        It is one minus the part between, u'S_T u - u'S_B u. S_T is known to its rounding rho, so
-        that this is known to rho |u|^2. Where the total scatter along u is smaller than sqrt(eps)
-        of the largest, S_T comes from a decomposition of rows instead of their squares, and rows
-        are known to sqrt(rho eps): then the error grows with |u|. The class means are rounded like
-        the sum of all rows. A direction that is known to less than a quarter of the digits is
-        not called empty.
+        It is one minus the part between, u'S_T u - u'S_B u. The class means are rounded like the
+        sum of all rows, and the part between by the last decomposition.
         """
-        U, _ = self.directions
-        N, root = self.n_samples, EPS**0.25
-        relative = np.sqrt(_squared_lengths(U * np.sqrt(self._rounding / EPS)))
-        means = np.sqrt(_squared_lengths(U * (self.total.rounding.sum / np.sqrt(N))))
-        unsure = EPS * (relative * np.minimum(relative, 1 / root) + len(U)) + 2 * means
-        return np.asarray(np.minimum(ROUNDINGS * unsure, root))
+        U = self.directions.U
+        means = _lengths(U, self.total.rounding.sums / np.sqrt(self.n_samples))
+        return np.asarray(self._moved + 2 * means + _LAST * np.sqrt(len(U)) * EPS)
+
+    @derived
+    def _moved(self) -> Array:
+        """How far roundings may have moved u'S_T u = 1 along each direction, (q,).
+
+        An entry (j, k) of S_T is known to the geometric mean of the roundings rho of these
+        features, so that this is known to the sum of u_j^2 rho_j, whatever the units. Let c be the
+        sum of u_j^2 (S_T)_jj: by how much the features cancel along u. Where that is above
+        eps^(-1/2), S_T comes from a decomposition of rows instead of their squares, and the error
+        grows with the root of c.
+        """
+        U, total = self.directions.U, self.total
+        scatters = self.n_samples * (total.variances @ np.square(total.components))
+        cancelled = _lengths(U, np.sqrt(scatters))
+        moved = _lengths(U, np.sqrt(total.rounding.scatters))
+        return np.asarray(moved**2 / (cancelled * EPS**0.25).clip(1))
 
     @property
     def _rounding(self) -> float:
@@ -326,7 +380,7 @@ class Discriminant(Frozen):
             return M[:, :k], np.arange(C)
         U = self.directions.U[:, self._empty]
         V = (self.between.means - self.total.mean) @ U * np.sqrt(counts.min())
-        near = cdist(V, V) <= self._unsure[self._empty].max()
+        near = cdist(V, V) <= ROUNDINGS * self._unsure[self._empty].max()
         G, place = connected_components(near, directed=False)
         members = np.where(place == np.arange(G)[:, None], counts, 0.0)
         return members @ M[:, :k] / members.sum(axis=1, keepdims=True), place
@@ -360,3 +414,8 @@ def _nearness(Z: Array, M: Array) -> Array:
 def _squared_lengths(A: Array) -> Array:
     """The squared lengths of the columns of A (D, k), (k,)."""
     return np.asarray((A * A).sum(axis=0))
+
+
+def _lengths(U: Array, scales: Array) -> Array:
+    """The lengths of the columns of U (D, k), each row times one of the `scales` (D,), (k,)."""
+    return np.asarray(np.linalg.norm(U * scales[:, None], axis=0))

@@ -94,6 +94,7 @@ class Spread:
 
         beta / delta, where beta = (mean |e|^4 - |S|^2) / n estimates the error of the covariance
         S = (1/n) sum p e e', and delta = |S - (tr S / D) I|^2 is its distance from the target.
+        One feature is its own target: there is nothing to replace.
         """
         beta, delta = self._error_and_distance
         return beta / max(beta, delta) if beta > 0 else 0.0
@@ -101,6 +102,8 @@ class Spread:
     @property
     def unsure(self) -> float:
         """How far roundings may have moved the coefficient, at most one; an estimate."""
+        if len(self.mean) == 1:
+            return 0.0
         error, larger = self.rounding / self.count**2, max(self._error_and_distance)
         return error / max(error, larger) if error > 0 else 0.0
 
@@ -108,6 +111,8 @@ class Spread:
     def _error_and_distance(self) -> tuple[float, float]:
         """beta and delta."""
         n, D = self.count, len(self.mean)
+        if D == 1:
+            return 0.0, 0.0
         values = self.lengths / n
         mean = values.sum() / D
         beta = max(float(self.fourth / n - values @ values) / n, 0.0)

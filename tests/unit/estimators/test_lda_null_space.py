@@ -14,7 +14,7 @@ from tolerance import assert_rounded
 
 from knowmore import EigenspaceLDA, KnowmoreError
 from knowmore.distributed import fit as distributed_fit
-from knowmore.errors import MissingData
+from knowmore.errors import LostVariance, MissingData
 from papers.data import animals_with_attributes
 
 EPS = np.finfo(float).eps
@@ -198,6 +198,74 @@ def test_classes_far_apart_are_not_taken_for_classes_without_spread():
     assert_rounded(A @ A.T, B @ B.T, error)
 
 
+def far_apart(rng, apart, n=600):
+    """Three classes `apart`, of two features that go together; and where they meet, to be asked."""
+    y = np.arange(n) % 3
+    X = rng.normal(size=(n, 2)) @ [[1, 0], [0.98, 0.2]]
+    return X + apart * np.array([[0, 0], [1, 0], [0, 1]])[y], y, rng.uniform(-0.5, 1.5, (3000, 2))
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1.0, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("apart", [1e3, 1e4, 1e5])
+def test_no_unit_of_a_feature_hides_the_spread_of_others(apart, unit):
+    rng = np.random.default_rng(0)
+    X, y, queries = far_apart(rng, apart)
+    noise = rng.normal(size=(len(X), 1)), rng.normal(size=(len(queries), 1))
+    X, queries = np.hstack([X, unit * noise[0]]), np.hstack([apart * queries, unit * noise[1]])
+    scales = X.std(axis=0)
+    theirs = LinearDiscriminantAnalysis().fit(X / scales, y)
+    lda = EigenspaceLDA().fit(X, y)
+    assert lda.predict(queries).tolist() == theirs.predict(queries / scales).tolist()
+    # All of the covariance, to the digits that such a ratio leaves; one decomposition is a hundred
+    # roundings of the largest feature, and features within a factor of 32 share one.
+    error = 100 * 32**2 * condition(X[:, :2] - np.eye(3)[y] @ lda.means_[:, :2]) * apart**2
+    theirs = LinearDiscriminantAnalysis(solver="eigen").fit(X / scales, y)
+    A, B = lda.scalings_ * scales[:, None], theirs.scalings_[:, :2]
+    assert_rounded(A @ A.T, B @ B.T, error)
+
+
+@pytest.mark.parametrize("where", [(1, -0.7), (1, 1), (1, 0), (0.3, 1)])
+@pytest.mark.parametrize("apart", [1e3, 1e4])
+def test_a_forgotten_row_far_out_does_not_hide_the_spread_of_classes(apart, where):
+    X, y, queries = far_apart(np.random.default_rng(0), apart)
+    queries = queries * apart
+    far = 1e7 * np.array([where])
+    lda = EigenspaceLDA().fit(X, y)
+    wanted = lda.predict(queries)
+    lda.partial_fit(far, [0]).forget(far, [0])
+    # The scatter is known to the rounding of the row, and the boundaries to as much of it as that
+    # is of the spread within the classes: few of the points lie so near.
+    assert (lda.predict(queries) != wanted).mean() <= EPS * 1e14
+
+
+@pytest.mark.parametrize("far", [1e9, 1e10])
+def test_a_spread_that_a_forgotten_row_does_hide_is_told(far):
+    X, y, queries = far_apart(np.random.default_rng(0), 1e3)
+    row = far * np.array([[1, -0.7]])
+    lda = EigenspaceLDA().fit(X, y).partial_fit(row, [0])
+    before = lda.model_
+    # Warnings are errors here, and an error leaves everything as it was.
+    with pytest.raises(LostVariance):
+        lda.forget(row, [0])
+    assert lda.model_ is before
+    words = r"Along [12] of 2 discriminants the classes may have a little spread or none: rows that"
+    with pytest.warns(LostVariance, match=words) as told:
+        lda.forget(row, [0])
+    assert told[0].filename == __file__
+    assert np.isfinite(lda.predict_proba(queries)).all()
+
+
+def test_a_null_space_of_few_rows_outlives_a_row_far_out():
+    """There are too few rows for any spread, whatever rounding makes of it."""
+    rng = np.random.default_rng(8)
+    X, y, queries = normal(rng, 30, 40, 4, 2.0)
+    far = 1e6 * rng.normal(size=(1, 40))
+    lda = EigenspaceLDA().fit(X, y)
+    wanted = lda.predict(queries)
+    lda.partial_fit(far, [1]).forget(far, [1])
+    assert lda.predict(queries).tolist() == wanted.tolist()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_histories_with_fewer_rows_than_features(seed):
     rng = np.random.default_rng(seed)
@@ -297,6 +365,8 @@ CASES = {
 }
 
 
+# Rows that lie far out are learnt and forgotten.
+@pytest.mark.filterwarnings("ignore:Along .* the classes may have a little spread or none")
 @ALIKE
 @pytest.mark.parametrize("shrinkage", [None, 0.0, 0.3, 1.0, "ledoit-wolf"])
 @pytest.mark.parametrize("case", CASES)

@@ -34,7 +34,7 @@ def assert_is_spread_of(spread, X, p, roundings=1000):
     assert_rounded(spread.fourth, fourth, roundings, fourth)
 
 
-@pytest.mark.parametrize("D", [2, 10, 25])
+@pytest.mark.parametrize("D", [1, 2, 10, 25])
 def test_the_coefficient_is_scikit_learn_s(D):
     for n in 2, 3, 11, 40:
         found = Spread.of(X[:n, :D], ONES[:n]).coefficient
