@@ -18,13 +18,13 @@ from benchmarks.scene import Array, Scale
 from benchmarks.table import Benchmark, Row, Target, faster
 from benchmarks.timing import REST, interleaved
 from knowmore import GPClassifier
-from knowmore.datasets import animals_with_attributes, digits
 from knowmore.errors import KnowmoreWarning, MissingData
 from knowmore.insight import calibrate, reliability, tune
 from knowmore.insight.climb import climb
 from knowmore.insight.objectives import OBJECTIVES
 from knowmore.insight.search import Slope, Space
 from knowmore.kernels import ChiSquared, On
+from papers.data import animals_with_attributes, digits
 
 # Those of scikit-learn's WhiteKernel.
 _BOUNDS = (1e-5, 1e5)

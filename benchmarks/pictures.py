@@ -96,7 +96,7 @@ def known(scale: Scale) -> Iterator[Row]:
     if missing := _missing():
         yield Row("features from the cache", note=missing)
         return
-    from knowmore.images.extraction import extract, steps_of
+    from knowmore.images import extract, steps_of
     from knowmore.images.extraction_cache import Cache
 
     pictures, steps = _pictures(_count(scale)), steps_of("sift-pyramid", _codebook())

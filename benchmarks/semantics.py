@@ -11,7 +11,9 @@ from benchmarks.scene import Scale
 from benchmarks.table import Benchmark, Row, Target, faster
 from benchmarks.timing import Samples, interleaved, once
 from knowmore.errors import MissingData
-from knowmore.semantics import CLASS_MEANINGS, WordNet
+from knowmore.semantics import WordNet
+from papers.data import CLASS_MEANINGS
+from papers.data import wordnet as load_wordnet
 
 NAMES = 101
 # So many meanings that a noun against nouns is at its slowest.
@@ -60,7 +62,7 @@ def comparing(scale: Scale) -> Iterator[Row]:
 
 def _load() -> WordNet:
     # Meanings are looked up, so that nothing is left to be read later.
-    return WordNet.load(meanings=CLASS_MEANINGS)
+    return load_wordnet()
 
 
 @contextmanager

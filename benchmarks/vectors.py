@@ -8,10 +8,10 @@ from importlib.util import find_spec
 import numpy as np
 
 from benchmarks.scene import Array, Scale
-from knowmore import datasets
 from knowmore.errors import MissingData
-from knowmore.experiments.findings import silent
-from knowmore.experiments.scenes import WORDS, load
+from papers import data
+from papers.findings import silent
+from papers.incremental_gp.scenes import WORDS, load
 
 # Pictures of each class, without those that the visual words were learnt from. In all there are
 # about as many as digits.
@@ -21,7 +21,7 @@ _PER_CLASS = {"full": 120, "quick": 6}
 @cache
 def digits() -> tuple[Array, Array]:
     """All 1797 images, (n, 64), and their labels (n,)."""
-    examples = datasets.digits()
+    examples = data.digits()
     return examples.X, examples.labels
 
 
@@ -45,7 +45,7 @@ def _scenes(per_class: int) -> tuple[Array, Array]:
 def lacking() -> str:
     """What `scenes` cannot do without here, in words; empty if all is there."""
     try:
-        datasets.find("15scenes.tar")
+        data.find("15scenes.tar")
     except MissingData:
         return "15scenes.tar is not in KNOWMORE_DATA"
     fine = all(find_spec(library) is not None for library in ("cv2", "PIL"))

@@ -236,7 +236,8 @@ class Examples:
 
     def _unknown(self, ids: list[Id]) -> str:
         kinds = {type(one) for one in self._ids.view}
-        hint = "They may have been removed before; ids_ lists those that are there."
+        they = "It" if len(ids) == 1 else "They"
+        hint = f"{they} may have been removed before; ids_ lists those that are there."
         if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
             (kind,) = kinds
             hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."

@@ -41,6 +41,10 @@ class Frozen:
     def __post_init__(self) -> None:
         self.__setstate__(vars(self))
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Another thread may derive a value while a pickle goes through them.
+        return vars(self).copy()
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: read_only(value) for name, value in state.items()})
 

@@ -8,29 +8,39 @@ names them.
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
 
 from knowmore.edits import Id, as_ids, is_mask
-from knowmore.errors import InvalidInput, RepeatedId
+from knowmore.errors import InvalidInput, KnowmoreWarning, RepeatedId
 
 _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... names them otherwise."
 
 
 def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
-    """The ids of new examples: those given, else those of the first index; None if there is none.
+    """The ids of new examples: those given, else those of the first index that names any.
 
     `columns` are tables, columns and arrays by what they are called: see `in_step`.
     """
     in_step(**columns, ids=ids)
     if ids is not None:
         return as_ids(ids)
+    numbered = False
     for name, value in columns.items():
         index = index_of(value)
-        if index is not None:
-            numbered = _is_default(index) or _is_time(index)
-            return None if numbered else _as_names(name, index)
+        if index is None:
+            continue
+        if _is_default(index) or _is_time(index):
+            numbered = True
+            continue
+        try:
+            return _as_names(name, index)
+        except InvalidInput:
+            # Beside a table that is numbered, what cannot name its rows need not.
+            if not numbered:
+                raise
     return None
 
 
@@ -45,6 +55,26 @@ def in_step(**columns: Any) -> None:
 def of_index(error: RepeatedId) -> RepeatedId:
     """What to say of ids that are held already and came from an index, unasked."""
     return RepeatedId(f"{error} These ids are the index of the table: {_NUMBERED}")
+
+
+def is_named(table: Any) -> bool:
+    """Whether this is a table or column of pandas, which calls its rows 0, 1, ... if nothing else.
+
+    What counts time calls them otherwise, and by nothing that could be taken for an id.
+    """
+    index = index_of(table)
+    return index is not None and not _is_time(index)
+
+
+def warn_renumbered(k: int) -> None:
+    """Say that k rows have other ids than their own table's numbers, which name other examples."""
+    warnings.warn(
+        f"The table calls these {k} rows 0 to {k - 1}, as pandas does by default. Other examples "
+        f"may have these ids, so they get the next ones: remove and relabel them by the ids that "
+        f"add returns, or name them with ids=... or an index of their own.",
+        KnowmoreWarning,
+        stacklevel=4,
+    )
 
 
 def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,9 +13,8 @@ from typer.testing import CliRunner
 
 from knowmore import cli
 from knowmore.cli.app import app
+from knowmore.cli.reports import Report
 from knowmore.errors import MissingExtra, NotWritten
-from knowmore.experiments import REPRODUCTIONS
-from knowmore.experiments.findings import Report
 from knowmore.extras import require
 
 
@@ -35,54 +33,20 @@ def test_help_lists_the_commands():
     result = invoke("--help")
     assert result.exit_code == 0
     assert "demo" in result.output
-    assert "reproduce" in result.output
+    assert "features" in result.output
 
 
-def test_help_of_reproduce_lists_the_experiments():
-    result = invoke("reproduce", "--help")
-    assert result.exit_code == 0
-    for name in REPRODUCTIONS:
-        assert name in result.output
-
-
-@pytest.mark.parametrize("name", ["demo", *REPRODUCTIONS])
-def test_every_experiment_can_run_and_report(name):
-    module = import_module(f"knowmore.experiments.{name.replace('-', '_')}")
-    assert callable(module.run)
-    assert callable(module.report)
-
-
-@pytest.mark.parametrize("arguments", [["demo"], *(["reproduce", name] for name in REPRODUCTIONS)])
-def test_every_experiment_has_the_same_options(arguments):
-    result = invoke(*arguments, "--help")
+def test_the_demonstration_has_the_options_of_an_experiment():
+    result = invoke("demo", "--help")
     assert result.exit_code == 0
     for option in "--out", "--seed", "--quick":
         assert option in result.output
-
-
-def test_unknown_experiment_is_answered_with_those_there_are():
-    result = invoke("reproduce", "toy-3d")
-    assert result.exit_code == 2
-    assert "toy-3d" in result.output
-    for name in REPRODUCTIONS:
-        assert name in result.output
 
 
 def test_version():
     result = invoke("--version")
     assert result.exit_code == 0
     assert result.output == f"knowmore {version('knowmore')}\n"
-
-
-def test_report_is_plain_where_there_is_no_terminal(tmp_path):
-    result = invoke("reproduce", "toy-2d", "--quick", "--out", tmp_path / "new" / "folder")
-    assert result.exit_code == 0
-    assert "\x1b" not in result.stdout
-    assert "The updated model is the batch model." in result.stdout
-    written = [line for line in result.stdout.splitlines() if line.startswith("Written: ")]
-    assert written == [
-        f"Written: {tmp_path / 'new' / 'folder' / name}" for name in ("toy-2d.png", "toy-2d.csv")
-    ]
 
 
 def test_options_reach_the_experiment(tmp_path, monkeypatch):
@@ -97,8 +61,8 @@ def test_options_reach_the_experiment(tmp_path, monkeypatch):
         asked.append((result, out))
         return Report(parts=("One sentence [not markup].",), files=())
 
-    monkeypatch.setattr("knowmore.experiments.demo.run", run)
-    monkeypatch.setattr("knowmore.experiments.demo.report", report)
+    monkeypatch.setattr("knowmore.cli.demo.run", run)
+    monkeypatch.setattr("knowmore.cli.demo.report", report)
     result = invoke("demo", "--seed", 7, "--quick", "--out", tmp_path)
     assert asked == [(7, True), ("the result", tmp_path)]
     assert result.stdout.split("\n") == ["", "One sentence [not markup].", "", ""]
@@ -119,31 +83,13 @@ def test_own_errors_are_said_in_words(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a folder closed even to root")
 def test_a_folder_that_cannot_be_written_to_is_found_out_before_the_run(monkeypatch):
-    monkeypatch.setattr("knowmore.experiments.demo.run", None)
+    monkeypatch.setattr("knowmore.cli.demo.run", None)
     error = invoke("demo", "--out", "/sys/kernel").exception
     assert isinstance(error, NotWritten)
     assert str(error).startswith("Nothing can be written into the folder '/sys/kernel': ")
 
 
-def test_a_disk_that_fills_up_is_told_and_leaves_the_old_results(tmp_path):
-    for name in "toy-2d.png", "toy-2d.csv":
-        (tmp_path / name).write_bytes(b"old")
-    result = run_apart(
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))\n"
-        f"sys.argv = ['knowmore', 'reproduce', 'toy-2d', '--quick', '--out', {str(tmp_path)!r}]\n"
-        "from knowmore.cli import main; main()"
-    )
-    assert result.returncode == 1
-    assert result.stderr.splitlines()[-1] == (
-        f"knowmore: {str(tmp_path / 'toy-2d.png')!r} cannot be written: File too large. What was "
-        f"there before is still there; name another place, or make room."
-    )
-    assert "Traceback" not in result.stderr
-    assert (tmp_path / "toy-2d.png").read_bytes() == b"old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["toy-2d.csv", "toy-2d.png"]
-
-
-@pytest.mark.parametrize("arguments", [["demo"], ["reproduce", "toy-2d"], ["features", "."]])
+@pytest.mark.parametrize("arguments", [["demo"], ["features", "."]])
 def test_a_seed_that_is_too_large_is_misuse(arguments, tmp_path):
     result = invoke(*arguments, "--out", tmp_path / "out.npz", "--seed", 2**32)
     assert result.exit_code == 2
@@ -167,22 +113,11 @@ def piped(*arguments, stdout=None, close=(), **environment):
     )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["reproduce", "toy-2d", "--quick"]])
-def test_nobody_has_to_listen(arguments, tmp_path):
-    out = ["--out", tmp_path / "results"] if len(arguments) > 1 else []
-    run = piped(*arguments, *out)
+def test_nobody_has_to_listen_to_help():
+    run = piped("--help")
     run.stdout.close()
     _, told = run.communicate(timeout=120)
     assert (run.returncode, told.strip()) == (0, b"")
-    assert not out or (tmp_path / "results" / "toy-2d.csv").is_file()
-
-
-def test_standard_output_and_error_may_be_closed(tmp_path):
-    run = piped("reproduce", "toy-2d", "--quick", "--out", tmp_path, close=(1, 2))
-    run.communicate(timeout=120)
-    assert run.returncode == 0
-    # Nothing that was to be printed is in a file instead.
-    assert (tmp_path / "toy-2d.csv").read_bytes().startswith(b"stage,")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
@@ -195,14 +130,6 @@ def test_a_report_that_could_not_be_written_is_told():
         "knowmore: the work is done, but what there was to say could not be written to standard "
         "output: No space left on device.\n"
     )
-
-
-def test_letters_that_a_terminal_does_not_have_are_written_as_numbers(tmp_path):
-    out = tmp_path / "é"
-    run = piped("reproduce", "toy-2d", "--quick", "--out", out, PYTHONIOENCODING="ascii")
-    found, told = run.communicate(timeout=120)
-    assert run.returncode == 0, told.decode()
-    assert f"Written: {tmp_path}/\\xe9/toy-2d.png".encode() in found
 
 
 def test_other_errors_are_not_hidden(monkeypatch):

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 from knowmore import cli
 from knowmore.cli.app import app
-from knowmore.datasets import feature_table, find, image_folder
 from knowmore.errors import KnowmoreError, MissingData
-from knowmore.images import PHOG, KMeansCodebook
+from knowmore.images import PHOG, KMeansCodebook, feature_table, image_folder
 from knowmore.images.extraction import BLOCK
+from papers.data import find
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
 pytest.importorskip("cv2", reason="needs the extra images")

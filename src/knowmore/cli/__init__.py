@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from knowmore.cli.streams import listened
 
 
 def main() -> None:
-    """Run the command; what knowmore itself complains about is said in words, not in a trace."""
+    """The command `knowmore`."""
+    guarded(_run)
+
+
+def guarded(run: Callable[[], None]) -> None:
+    """Run a command; what knowmore itself complains about is said in words, not in a trace."""
     with listened():
         try:
-            _run()
+            _with_libraries(run)
         except Exception as error:
             # Only now: the errors load scikit-learn, and `knowmore --help` does without it.
             from knowmore.errors import KnowmoreError
@@ -22,8 +28,15 @@ def main() -> None:
 
 
 def _run() -> None:
+    from knowmore.cli.app import app
+
+    app()
+
+
+def _with_libraries(run: Callable[[], None]) -> None:
+    """Run it; if a library of the command line is missing, say which extra brings it."""
     try:
-        from knowmore.cli.app import app
+        run()
     except ModuleNotFoundError as error:
         from knowmore.errors import MissingExtra
 
@@ -34,4 +47,3 @@ def _run() -> None:
             f"The command line needs {missing}, which is not installed. "
             f'It comes with: pip install "knowmore[cli]"'
         ) from error
-    app()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import assert_never
+from importlib import import_module
+from pathlib import Path
+from typing import assert_never, cast
 
 from rich import box
 from rich.console import Console
@@ -13,11 +15,26 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from knowmore.experiments import findings
+from knowmore.cli import reports
+from knowmore.extras import require
+from knowmore.files import check_folder
+
+
+def present(module: str, out: Path, seed: int, quick: bool) -> None:
+    """Run the experiment in a module under a progress bar, and tell what it found."""
+    # Before the work, not after it.
+    require("matplotlib", "plots")
+    check_folder(out)
+    experiment = cast(reports.Experiment, import_module(module))
+    with watched() as progress:
+        result = experiment.run(seed=seed, quick=quick, progress=progress)
+        progress(1.0, "drawing")
+        report = experiment.report(result, out)
+    tell(report)
 
 
 @contextmanager
-def watched() -> Iterator[findings.Progress]:
+def watched() -> Iterator[reports.Progress]:
     """A progress bar on stderr, so that the report alone is on stdout."""
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -29,7 +46,7 @@ def watched() -> Iterator[findings.Progress]:
         yield progress
 
 
-def tell(report: findings.Report) -> None:
+def tell(report: reports.Report) -> None:
     """Print a report: its parts in order, then where the files are."""
     console = Console(highlight=False)
     for part in report.parts:
@@ -37,9 +54,9 @@ def tell(report: findings.Report) -> None:
         match part:
             case str():
                 console.print(Text(part))
-            case findings.Table():
+            case reports.Table():
                 console.print(_table(part))
-            case findings.Verdict():
+            case reports.Verdict():
                 console.print(_verdict(part))
             case _:
                 assert_never(part)
@@ -49,7 +66,7 @@ def tell(report: findings.Report) -> None:
         console.print(Text(f"Written: {path}"), soft_wrap=True)
 
 
-def _table(table: findings.Table) -> RichTable:
+def _table(table: reports.Table) -> RichTable:
     drawn = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD)
     for name in table.header:
         drawn.add_column(name, justify="right")
@@ -58,7 +75,7 @@ def _table(table: findings.Table) -> RichTable:
     return drawn
 
 
-def _verdict(verdict: findings.Verdict) -> Padding:
+def _verdict(verdict: reports.Verdict) -> Padding:
     word, style = ("Holds.", "bold green") if verdict.holds else ("Does not hold here.", "bold red")
     text = Text.assemble(
         (verdict.claim, "bold"), "\n", (word, style), f" Measured: {verdict.measured}."

@@ -11,12 +11,12 @@ from rich.text import Text
 
 from knowmore.cli.console import watched
 from knowmore.cli.recipe import WORDS, Recipe, Request, beside, check_kept, loaded
-from knowmore.datasets import Listing, Picture, listing
-from knowmore.datasets.tables import write_table
 from knowmore.files import user_folder
+from knowmore.images import Listing, Picture, listing
 from knowmore.images.codebooks import Codebook
 from knowmore.images.extraction import Extraction, Progress, extract, learn_codebook
 from knowmore.images.extraction_cache import Cache
+from knowmore.images.tables import write_table
 
 
 def run(request: Request) -> bool:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from knowmore.datasets.tables import check_form, made_with, unlike
 from knowmore.errors import InvalidInput
 from knowmore.files import check_writable
 from knowmore.images import ForestCodebook, KMeansCodebook
 from knowmore.images.codebooks import Codebook
 from knowmore.images.extraction import Kind, steps_of
 from knowmore.images.extraction_settings import LONGEST, canonical, settings_of
+from knowmore.images.tables import check_form, made_with, unlike
 
 KIND: Kind = "sift-pyramid"
 WORDS = 200

@@ -19,6 +19,8 @@ from knowmore.errors import InvalidInput, InvalidType
 Array = npt.NDArray[Any]
 
 EPS = np.finfo(float).eps
+# The square of a weight is a number, and so is the sum of as many as there may be.
+_HEAVIEST = 1e150
 
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str", "S": "bytes"}
 
@@ -70,10 +72,33 @@ def points(X: Any) -> Array:
 
 def _validated(estimator: BaseEstimator, X: Any, reset: bool, **kinds: Any) -> Any:
     _is_table(X)
-    with _translated():
-        return validate_data(
-            estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, **kinds
-        )
+    try:
+        with _translated():
+            return validate_data(
+                estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, **kinds
+            )
+    except InvalidInput as error:
+        raise _of_words(X, error) from error
+
+
+def _of_words(X: Any, error: InvalidInput) -> InvalidInput:
+    """The error, or a better one if a column of the table X is not of numbers."""
+    if not str(error).startswith("could not convert"):
+        return error
+    words = [name for name in getattr(X, "columns", []) if not _is_numeric(X[name])]
+    which = f"The column {words[0]!r} of X" if words else "X"
+    return InvalidInput(
+        f"{which} has values that are no numbers: {error}. Leave such columns out, or let a "
+        f"OneHotEncoder in a Pipeline make numbers of them."
+    )
+
+
+def _is_numeric(column: Any) -> bool:
+    try:
+        np.asarray(column, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
@@ -124,6 +149,11 @@ def label_like(unknown: Any, classes: Array) -> Array:
         raise InvalidInput(
             f"unknown={unknown!r} is of type {mine}, but the classes are of type {theirs}, such as "
             f"{classes[0].item()!r}. Give a label of that type."
+        )
+    if label[0] in classes:
+        raise InvalidInput(
+            f"unknown={unknown!r} is a class that is held: what is unknown could not be told from "
+            f"it. Give another label."
         )
     return label
 
@@ -250,11 +280,12 @@ def sample_weights(weights: Any, k: int) -> Array | None:
         raise InvalidInput(
             f"sample_weight has shape {values.shape}, but there are {k} examples. Give one each."
         )
-    bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
+    bad = np.flatnonzero(~((values >= 0) & (values < _HEAVIEST)))
     if len(bad):
         raise InvalidInput(
             f"sample_weight has {values[bad[0]]} at position {bad[0]}, but a weight is finite and "
-            f"not below zero. An example of weight zero is held and says nothing."
+            f"not below zero, at most {_HEAVIEST:g}. An example of weight zero is held and says "
+            f"nothing."
         )
     return np.asarray(values)
 
@@ -327,7 +358,7 @@ def _none_missing(labels: Array) -> None:
 def _paired(labels: int, examples: int) -> None:
     if labels != examples:
         raise InvalidInput(
-            f"X has {examples} examples, but y has {labels} labels. Give one label for each."
+            f"There are {examples} examples, but y has {labels} labels. Give one label for each."
         )
 
 

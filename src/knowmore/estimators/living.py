@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
@@ -16,7 +17,14 @@ from sklearn.utils import Tags
 from knowmore.arguments import choice
 from knowmore.concurrency import moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotFitted, RepeatedId
+from knowmore.errors import (
+    InvalidInput,
+    NoExamples,
+    NotEnoughMemory,
+    NotFitted,
+    NotPositiveDefinite,
+    RepeatedId,
+)
 from knowmore.estimators.checks import dense, group_names, sample_weights
 from knowmore.estimators.room import Room
 from knowmore.estimators.shell import learnt, same_features, same_kind
@@ -25,7 +33,16 @@ from knowmore.kernels import AnyKernel, difference, enough, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
 from knowmore.models.weightless import left_out
-from knowmore.tables import by_name, in_order, labels_by_id, masked, names_of, of_index
+from knowmore.tables import (
+    by_name,
+    in_order,
+    is_named,
+    labels_by_id,
+    masked,
+    names_of,
+    of_index,
+    warn_renumbered,
+)
 
 Array = npt.NDArray[Any]
 
@@ -144,6 +161,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.
 
+        y: a label for each, or one for all.
         ids are as in `fit`; by default they go on from the largest integer used so far.
         """
         while not self.__sklearn_is_fitted__():
@@ -155,9 +173,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             if learnt(self, begin, unless="_state"):
                 return new[0]
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+        renumbered = names is None and is_named(X)
         X = self._inputs(X, reset=False)
-        labels = self._labels(y, len(X), self._state.examples.labels)
+        labels = self._labels(_for_all(y, len(X)), len(X), self._state.examples.labels)
         weights = sample_weights(sample_weight, len(X))
+        if renumbered and self._state.examples.names:
+            warn_renumbered(len(X))
         try:
             return self._apply(Add(X, labels, names, weights))
         except RepeatedId as error:
@@ -184,6 +205,8 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """
         self._check_fitted()
         chosen = self._chosen(ids)
+        if not chosen and np.shape(X)[:1] == (0,):
+            return self
         X = self._inputs(by_name("X", X, chosen, ids), reset=False)
         if len(chosen) != len(X):
             raise InvalidInput(
@@ -317,9 +340,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     def _new_labels(self, ids: tuple[Id, ...], y: Any, given: Any) -> Array:
         """y as other labels of these examples, `given` so: one for each, or one for all."""
-        if np.ndim(y) == 0:
-            y = [y.item() if isinstance(y, np.ndarray) else y] * len(ids)
-        held = self._state.examples.labels
+        y, held = _for_all(y, len(ids)), self._state.examples.labels
         if not ids and len(y) == 0:
             return held[:0]
         return self._labels(by_name("y", y, ids, given), len(ids), held)
@@ -329,6 +350,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         if groups is None:
             return None
         return group_names(in_order("groups", groups, examples.names), len(examples))
+
+    def _counted_groups(self, groups: Any) -> Array | None:
+        """The same of those examples alone that count."""
+        examples = self._state.examples
+        names = self._groups(groups, examples)
+        return None if names is None else names[examples.weights > 0]
 
     def _admit(self, examples: Examples) -> None:
         """Complain of examples that there can be no model of."""
@@ -362,6 +389,16 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def _after(self, before: _State, edit: Edit, kernel: AnyKernel | None) -> _State:
         """The state after an edit that is sure to succeed, or whose model has followed already."""
         self._check_kind(edit, before.examples)
+        if isinstance(edit, Remove) and not before.decided:
+            # A width by what is left may suit none of it; what is held can be forgotten even so.
+            with suppress(InvalidInput, NotPositiveDefinite):
+                return self._changed(before, edit, kernel).followed()
+            return self._changed(before._replace(decided=True), edit, kernel)._replace(
+                decided=False
+            )
+        return self._changed(before, edit, kernel)
+
+    def _changed(self, before: _State, edit: Edit, kernel: AnyKernel | None) -> _State:
         examples, peak = before.examples.apply(edit), before.peak
         self._admit(examples.counted)
         after = before._replace(examples=examples)
@@ -467,6 +504,13 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         choice("dtype", self.dtype, ("float64", "float32"))
         factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype), update=self.update)
         return factor
+
+
+def _for_all(y: Any, k: int) -> Any:
+    """One label as one for each of k examples; several as they are."""
+    if y is None or np.ndim(y) > 0:
+        return y
+    return [y.item() if isinstance(y, np.ndarray) else y] * k
 
 
 def _disagreement(here: Any, there: Any) -> str | None:

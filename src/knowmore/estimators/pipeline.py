@@ -82,6 +82,11 @@ class LivingPipeline:
                 raise
             raise of_index(error) from error
 
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """scikit-learn's word for `add`."""
+        self.add(X, y, sample_weight=sample_weight)
+        return self
+
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly: ids, or a Boolean mask in the order of `ids_`."""
         self.estimator.remove(ids)
@@ -101,9 +106,9 @@ class LivingPipeline:
 
     # -- asking ------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> Array:
-        """As the pipeline predicts."""
-        return np.asarray(self.estimator.predict(self._transformed(X)))
+    def predict(self, X: Any, **options: Any) -> Any:
+        """As the last step predicts, with its options: `unknown`, `return_std`, ..."""
+        return self.estimator.predict(self._transformed(X), **options)
 
     def decision_function(self, X: Any) -> Array:
         """As the last step has it."""
@@ -129,6 +134,10 @@ class LivingPipeline:
         left: LeftOut = self.estimator.leave_one_out(groups)
         return left
 
+    def log_marginal_likelihood(self) -> float:
+        """As the last step has it."""
+        return float(self.estimator.log_marginal_likelihood())
+
     def residual(self) -> float:
         """How far the last step is from the batch fit of its examples."""
         return float(self.estimator.residual())
@@ -148,6 +157,10 @@ class LivingPipeline:
                 return getattr(self.estimator, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __dir__(self) -> list[str]:
+        learnt = (name for name in dir(self.estimator) if name[-1] == "_" and name[0] != "_")
+        return sorted({*super().__dir__(), *learnt})
+
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = self.estimator.__sklearn_tags__()
         return tags
@@ -164,6 +177,11 @@ class LivingPipeline:
     def _inputs(self, X: Any, *, reset: bool) -> Array:
         """X as the model has it, (k, d)."""
         return np.asarray(self.estimator._inputs(self._transformed(X), reset=reset))
+
+    def _counted_groups(self, groups: Any) -> Array | None:
+        """The groups of those examples that count: see `LivingEstimator`."""
+        names: Array | None = self.estimator._counted_groups(groups)
+        return names
 
     def _refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
         """The same earlier steps before another last one: see `LivingEstimator._refitted`."""

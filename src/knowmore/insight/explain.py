@@ -38,7 +38,7 @@ class Explanation(Answer):
     ids, labels, contributions and score_without are (n,). The contributions and `offset` sum to
     `score`; score_without is what it would be had the model never seen that example. They differ:
     where two examples are alike both contribute, and without one of them the other stands in.
-    Without the only example there is no bias, and score_without is NaN where there is one.
+    Without the only example nothing is left to score with: score_without is zero.
 
     offset : what no example contributes: the bias, what a known source says, or the mean of the
         values that a regressor normalises; else zero
@@ -99,7 +99,7 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
     order = np.argsort(-abs(contributions), kind="stable")
     examples = svm.examples
     if svm.bias and len(examples) == 1:
-        without = np.full(1, np.nan)
+        without = np.zeros(1)
     elif (rest := svm.targets.rest()) is None:
         without = scores[c] - _felt(svm, k) * a * svm.leave_one_out()[1]
     else:

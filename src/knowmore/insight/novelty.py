@@ -6,6 +6,7 @@ example that the model holds, had it never seen it, follows from leave-one-out i
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -19,7 +20,7 @@ from scipy.special import log_ndtr
 from knowmore.answers import Answer
 from knowmore.arguments import choice
 from knowmore.concurrency import cached_property
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.finite import bounded
 from knowmore.frozen import read_only
 from knowmore.insight.asking import asked, inputs, of_classes, row_names, unseen
@@ -28,6 +29,9 @@ from knowmore.models import GP
 from knowmore.models.probabilities import standardised
 
 Array = npt.NDArray[Any]
+
+# Values that differ by so much of the largest are the same.
+_ROUNDINGS = 64 * float(np.finfo(float).eps)
 
 
 @final
@@ -63,7 +67,22 @@ class Novelty(Answer):
             raise InvalidInput(
                 f"q={q!r}, but it is the part of known examples to be called known: 0 to 1."
             )
+        self._check_heard(float(q))
         return float(np.quantile(self.left_out, float(q)))
+
+    def _check_heard(self, q: float) -> None:
+        """Warn if more examples are as new as can be than a threshold would leave above it."""
+        left, n = self.left_out, len(self.left_out)
+        silent = int(self.model.verdicts().silent.sum())
+        top = left.max() - _ROUNDINGS * abs(left).max()
+        if silent > (1 - q) * n and np.quantile(left, q) >= top:
+            warnings.warn(
+                f"Of {silent} of {n} examples the others say nothing: left out, they are as new as "
+                f"anything can be, and no threshold tells them from that. The kernel is too narrow "
+                f"for these features: widen it, tune it, or scale the features.",
+                KnowmoreWarning,
+                stacklevel=3,
+            )
 
     def unknown(self, q: float = 0.95) -> Array:
         """Which rows are newer than this part q of the examples held is when left out, (m,)."""

@@ -129,7 +129,7 @@ def tune(
                          noise     0.1  0.00849
     """
     frozen: GP | LSSVM = asked(model, GP, LSSVM)
-    groups = model._groups(groups, len(frozen.examples))
+    groups = model._counted_groups(groups)
     goal = objective_of(objective)
     space = Space(frozen.covariance.kernel, frozen.covariance.noise, _bounds(noise_bounds))
     bias = isinstance(frozen, LSSVM) and frozen.bias
@@ -332,7 +332,7 @@ def due(
             f"compares with that. {'Give' if tuned.grouped else 'Do not give'} groups, one for "
             f"each example in the order of ids_."
         )
-    groups = model._groups(groups, len(frozen.examples))
+    groups = model._counted_groups(groups)
     now = tuned.objective.value(frozen, groups) / frozen.targets.T.size
     return bool(tuned.after / tuned.targets - now > max(worse, NOTHING))
 

@@ -9,6 +9,8 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist
 from sklearn.gaussian_process.kernels import RBF
 
+from knowmore.errors import InvalidInput
+
 Array = npt.NDArray[Any]
 
 # Rows that the median is taken over: more would hardly move it.
@@ -40,6 +42,15 @@ def median_rbf(X: Array) -> RBF:
     RBF(length_scale=3)
     """
     rows = np.linspace(0, len(X) - 1, num=min(len(X), _ROWS), dtype=int)
-    distances = pdist(X[rows])
+    # In units of the largest feature, so that no square is beyond the range of numbers.
+    unit = float(abs(X[rows]).max(initial=0)) or 1.0
+    distances = pdist(X[rows] / unit)
     distances = distances[distances > 0]
-    return RBF(float(np.median(distances)) if len(distances) else 1.0)
+    with np.errstate(over="ignore"):
+        width = unit * float(np.median(distances)) if len(distances) else 1.0
+    if not 0 < width < np.inf:
+        raise InvalidInput(
+            f"The median distance between the examples is {width:g}, beyond what a kernel can be "
+            f"as wide as. Scale the features, or give a kernel. Nothing was changed."
+        )
+    return RBF(width)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
+from knowmore.frozen import Frozen
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.models.spread import Spread
@@ -18,7 +19,7 @@ Array = npt.NDArray[Any]
 
 @final
 @dataclass(frozen=True, eq=False)
-class ClassMeans:
+class ClassMeans(Frozen):
     """Step 2: how many rows each class has, and their mean.
 
     names (C,) sorted, counts (C,), means (C, D). Soft labels give fractions of rows. The scatter

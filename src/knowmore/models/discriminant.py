@@ -17,8 +17,8 @@ from scipy import linalg
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
-from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
+from knowmore.frozen import Frozen, derived
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.spectrum import EPS, spectrum
@@ -47,7 +47,7 @@ class Directions(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Discriminant:
+class Discriminant(Frozen):
     """The total eigenspace and the class means of some labelled rows, and what follows.
 
     shrinkage : alpha, zero to one, or "ledoit-wolf": the covariance within the classes is taken as
@@ -131,7 +131,7 @@ class Discriminant:
         """How many rows it holds."""
         return self.total.n_samples
 
-    @cached_property
+    @derived
     def alpha(self) -> float:
         """The shrinkage as a number.
 
@@ -142,7 +142,7 @@ class Discriminant:
             return float(self.shrinkage)
         return self._mean_over_classes(lambda each: each.coefficient)
 
-    @cached_property
+    @derived
     def alpha_unsure(self) -> float:
         """How far roundings may have moved `alpha`, an estimate; zero where nothing is shrunk."""
         if not isinstance(self.shrinkage, str) or self._mean_variance == 0:
@@ -154,7 +154,7 @@ class Discriminant:
         whole = sum(each.trace for each in spreads)
         return sum(each.trace * value(each) for each in spreads) / (whole or 1.0)
 
-    @cached_property
+    @derived
     def _ridge(self) -> tuple[float, float]:
         """a and b with the covariance within the classes a S_W / N + b I.
 
@@ -168,7 +168,7 @@ class Discriminant:
         a = 1 - self.alpha
         return a, a * noise + self.alpha * m
 
-    @cached_property
+    @derived
     def _mean_variance(self) -> float:
         """m = tr S_W / (N D), or zero if that is no more than rounding."""
         total, B = self.total, self.between.rows(self.total.mean) / np.sqrt(self.n_samples)
@@ -176,7 +176,7 @@ class Discriminant:
         rounding = ROUNDINGS * len(total.variances) * self._rounding / self.n_samples
         return within / len(total.mean) if within > rounding else 0.0
 
-    @cached_property
+    @derived
     def _whitened(self) -> tuple[Array, Array]:
         """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace, and F = B Z.
 
@@ -188,7 +188,7 @@ class Discriminant:
         with threads_for(Z.size, len(B)):
             return Z, B @ Z
 
-    @cached_property
+    @derived
     def directions(self) -> Directions:
         """Step 3: Z'S_B Z = F'F = R Sigma R' and U = Z R."""
         Z, F = self._whitened
@@ -197,7 +197,7 @@ class Discriminant:
         with threads_for(Z.size, len(R)):
             return Directions(Z @ R.T, values**2)
 
-    @cached_property
+    @derived
     def scalings(self) -> Array:
         """The discriminants, (D, q), stretched so that the classes have the covariance I, with 1/N.
 
@@ -239,12 +239,12 @@ class Discriminant:
         squares[: len(values)] = values[: A.shape[1]] ** 2
         return A @ R.T, squares
 
-    @cached_property
+    @derived
     def strengths(self) -> Array:
         """The variance between classes along each discriminant, (q,), for one within them."""
         return np.asarray(self.between.counts @ self._centres**2 / self.n_samples)
 
-    @cached_property
+    @derived
     def _within(self) -> Array:
         """The part of the scatter within the classes along each discriminant, (q,).
 
@@ -253,12 +253,12 @@ class Discriminant:
         (U, separations), (a, b) = self.directions, self._ridge
         return np.maximum(1 - a * separations, _squared_lengths(U * np.sqrt(self.n_samples * b)))
 
-    @cached_property
+    @derived
     def _empty(self) -> Array:
         """Along which directions the classes have no spread beyond what rounding makes of none."""
         return np.asarray(self._within <= self._unsure)
 
-    @cached_property
+    @derived
     def _unsure(self) -> Array:
         """How far roundings may have moved the part within the classes along each direction, (q,).
 
@@ -284,7 +284,7 @@ class Discriminant:
         moved = spread * total.rounding.sum / np.sqrt(total.n_samples)
         return float(total.rounding.more(moved).scatter)
 
-    @cached_property
+    @derived
     def _centres(self) -> Array:
         return np.asarray((self.between.means - self.total.mean) @ self.scalings)
 
@@ -313,7 +313,7 @@ class Discriminant:
         first -= first.max(axis=1, keepdims=True)
         return np.asarray(first + _nearness(Z[:, k:], M[:, k:]))
 
-    @cached_property
+    @derived
     def _places(self) -> tuple[Array, Array]:
         """Where the classes are along the k directions without spread: (G, k), and which, (C,).
 

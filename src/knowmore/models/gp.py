@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowmore.examples import Examples
+from knowmore.finite import bounded
 from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Factor
@@ -120,7 +121,7 @@ class GP(Frozen):
         with threads_for(len(self.examples) ** 2, 1 + len(self.targets.names)):
             mean = self.covariance.weighted(X, self.coefficients)
         units = self.targets.units
-        return mean if units is None else units.mean + units.scale * mean
+        return mean if units is None else bounded(lambda: units.mean + units.scale * mean)
 
     def variance(self, X: Array) -> Array:
         """sigma_*^2, (m,), the noise included; (m, M) if the columns have units. Eq. (3)."""
@@ -179,9 +180,10 @@ class GP(Frozen):
 
         The backward error of the coefficients; see `Covariance.residual`.
         """
-        return self.covariance.residual(self.coefficients, self.targets.T)
+        # What is mixed from the basis may be rounding alone, as values that are all the same are.
+        return self.covariance.residual(self.solved, self.targets.basis)
 
 
 def in_squares(variance: Array, units: Units | None) -> Array:
     """Variances of T as those of the values, one for each column if these have units."""
-    return variance if units is None else np.asarray(variance[..., None] * units.scale**2)
+    return variance if units is None else bounded(lambda: variance[..., None] * units.scale**2)

@@ -58,20 +58,23 @@ class LeftOut(Answer):
         scores = {
             f"score {name}": column for name, column in zip(self.names, self.scores.T, strict=True)
         }
-        return super().to_pandas().assign(**scores)
+        return super().to_pandas().assign(silent=self.silent, **scores)
 
     def _columns(self) -> dict[str, Array]:
         said = {**_by_column("label", self.labels), **_by_column("predicted", self.predicted)}
         return {"id": self.ids, **said, **_by_column("variance", self.variance)}
 
     def _summary(self) -> str:
-        n = len(self.ids)
+        n, silent = len(self.ids), int(self.silent.sum())
+        nothing = f"; of {silent} nothing is said" if silent else ""
         # Targets of a regressor have numbers for names, and are no whole numbers themselves.
         if self.labels.ndim == 1 and self.labels.dtype.kind == self.names.dtype.kind:
-            right = int((self.predicted == self.labels).sum())
-            return f"{right} of {n} examples are predicted as labelled by the others"
+            right = int(((self.predicted == self.labels) & ~self.silent).sum())
+            return f"{right} of {n} examples are predicted as labelled by the others{nothing}"
         error = np.sqrt(np.mean((self.predicted - self.labels) ** 2))
-        return f"{n} examples are predicted by the others with an error of {error:.4g} (rms)"
+        return (
+            f"{n} examples are predicted by the others with an error of {error:.4g} (rms){nothing}"
+        )
 
 
 def _by_column(name: str, values: Array) -> dict[str, Array]:

@@ -230,7 +230,9 @@ class Pair(Frozen):
         """
         other, D_T, D_S = self.exchanged, self.target.diagonal, self.support.diagonal
         condition = d @ D_T + other.inverse_diagonal(rho) @ D_S
-        square = a**2 @ D_T + other.coefficients(rho) ** 2 @ D_S
+        # Neither large coefficients of small rows nor the reverse have squares beyond the range.
+        both = (a, D_T), (other.coefficients(rho), D_S)
+        square = sum(((each * np.sqrt(D)) ** 2).sum(axis=-1) for each, D in both)
         n = len(D_T) + len(D_S)
         return condition[..., None], np.sqrt(square)[..., None], n
 

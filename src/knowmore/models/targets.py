@@ -23,7 +23,7 @@ _NUMBERS = 2**21
 
 @final
 @dataclass(frozen=True, eq=False)
-class Units:
+class Units(Frozen):
     """What normalised targets are counted from and in: the values are mean + scale * T.
 
     mean, scale : (M,), or (n, M) where each example has its own

@@ -60,7 +60,7 @@ def of_weightless(model: Model, X: Array, groups: tuple[Array, Array] | None = N
     view, units = _view(model, X), model.targets.units
     mean, variance, near = view.mean.copy(), view.variance.copy(), view.k != 0
     if units is not None:
-        units = Units(*(np.tile(each, (len(X), 1)) for each in (units.mean, units.scale)))
+        means, scales = (np.tile(each, (len(X), 1)) for each in (units.mean, units.scale))
     if groups is not None:
         theirs, ours = groups
         rest = model.targets.rest(ours)
@@ -72,8 +72,9 @@ def of_weightless(model: Model, X: Array, groups: tuple[Array, Array] | None = N
             variance[rows] += np.einsum("ij,ij->j", Q, taken)
             near[np.ix_(g, rows)] = False
             if units is not None and rest is not None:
-                units.mean[rows], units.scale[rows] = rest.mean[g[0]], rest.scale[g[0]]
+                means[rows], scales[rows] = rest.mean[g[0]], rest.scale[g[0]]
     if units is not None:
+        units = Units(means, scales)
         mean = units.mean + units.scale * model.targets.mixed(mean, units)
     return Verdicts(mean, in_squares(variance, units), ~near.any(axis=0))
 

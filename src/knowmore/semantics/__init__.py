@@ -4,7 +4,6 @@
 answers as names and numbers. See docs/semantics.md.
 """
 
-from knowmore.semantics.meanings import CLASS_MEANINGS
 from knowmore.semantics.wordnet import Similarities, Synset, WordNet
 
-__all__ = ["CLASS_MEANINGS", "Similarities", "Synset", "WordNet"]
+__all__ = ["Similarities", "Synset", "WordNet"]

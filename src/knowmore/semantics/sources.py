@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import final
 
-from knowmore.datasets import find
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData
 
+VARIABLE = "KNOWMORE_DATA"
 ARCHIVE = "wordnet30_nouns.tar.xz"
 DEBIAN = Path("/usr/share/wordnet")
 DATABASE = ("data.noun", "index.noun", "noun.exc")
@@ -77,16 +77,19 @@ class Source:
 
 
 def locate() -> Path:
-    """The archive among the data sets, or else Debian's package wordnet-base."""
-    try:
-        return find(ARCHIVE)
-    except MissingData as error:
-        if DEBIAN.is_dir():
-            return DEBIAN
-        raise MissingData(
-            f"{error} Nor is WordNet in {str(DEBIAN)!r}, where Debian's package wordnet-base puts "
-            f"it. You may also name its folder or archive: WordNet.load(path)."
-        ) from error
+    """The archive in the folder KNOWMORE_DATA, or else Debian's package wordnet-base."""
+    named = os.environ.get(VARIABLE)
+    if named and (archive := Path(named, ARCHIVE)).is_file():
+        return archive
+    if DEBIAN.is_dir():
+        return DEBIAN
+    where = f"in {named} ({VARIABLE} names it)" if named else f"known ({VARIABLE} is not set)"
+    raise MissingData(
+        f"The data file {ARCHIVE!r} is not {where}. knowmore brings no data along: set {VARIABLE} "
+        f"to the folder that holds the file. Nor is WordNet in {str(DEBIAN)!r}, where Debian's "
+        f"package wordnet-base puts it. You may also name its folder or archive: "
+        f"WordNet.load(path)."
+    )
 
 
 def is_wanted(name: str) -> bool:

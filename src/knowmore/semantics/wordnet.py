@@ -76,11 +76,11 @@ class WordNet:
     ) -> WordNet:
         """Read the database in the folder or tar archive `path`.
 
-        Without a path it is looked for among the data sets (KNOWMORE_DATA) and where Debian's
+        Without a path it is looked for in the folder KNOWMORE_DATA and where Debian's
         package wordnet-base puts it. `information` names counts that came with it, such as
         "ic-brown", a file of counts, or "intrinsic": by the hierarchy alone. None is Brown's,
         "ic-brown-resnik-add1", if they came along, else intrinsic. `meanings` says which synsets
-        names stand for; see `CLASS_MEANINGS`. The second time is faster: there is a cache.
+        names stand for. The second time is faster: there is a cache.
         """
         if not isinstance(meanings, Mapping | None):
             raise InvalidType(

@@ -108,7 +108,7 @@ MISTAKES = {
     "more examples than labels": (
         lambda clf: clf.add(X, ["a"]),
         ValueError,
-        "X has 3 examples, but y has 1 labels. Give one label for each.",
+        "There are 3 examples, but y has 1 labels. Give one label for each.",
     ),
     "no labels": (
         lambda clf: clf.add(X, None),
@@ -198,7 +198,7 @@ MISTAKES = {
     "an unknown id": (
         lambda clf: clf.remove([0, 99]),
         KeyError,
-        "The model holds no example 99. They may have been removed before; ids_ lists those that "
+        "The model holds no example 99. It may have been removed before; ids_ lists those that "
         "are there.",
     ),
     "an id of another type": (

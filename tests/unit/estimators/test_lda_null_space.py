@@ -13,9 +13,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from tolerance import assert_rounded
 
 from knowmore import EigenspaceLDA, KnowmoreError
-from knowmore.datasets import animals_with_attributes
 from knowmore.distributed import fit as distributed_fit
 from knowmore.errors import MissingData
+from papers.data import animals_with_attributes
 
 EPS = np.finfo(float).eps
 

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerance import assert_rounded
 
 from knowmore import EigenspaceLDA, KnowmoreError
-from knowmore.datasets import orl_faces
 from knowmore.distributed import fit as distributed_fit
 from knowmore.errors import KnowmoreWarning, MissingData
+from papers.data import orl_faces
 
 rng = np.random.default_rng(0)
 LABELS = rng.permutation(np.repeat(np.arange(5), [12, 9, 20, 7, 15]))

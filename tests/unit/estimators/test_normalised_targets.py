@@ -65,7 +65,7 @@ def test_values_huge_and_forgotten_leave_no_trace():
     """A typing error of 1e12 moves mean and spread by far; without it all is as it was."""
     X, y = scene()
     reg, untouched = make().fit(X, y), make().fit(X, y)
-    for value in 1e12, -1e140:
+    for value in 1e12, -1e90:
         reg.remove(reg.add(X[:1] + 5, [value])).predict(X)
         ids = reg.add(X[:1] + 5, [value])
         assert np.isfinite(reg.predict(X, return_std=True)).all()
@@ -209,7 +209,7 @@ def test_the_choice_is_checked_and_merged_models_agree_in_it():
     assert len(one.ids_) == 20
 
 
-def test_values_without_a_square_are_refused_by_every_verb():
+def test_values_beyond_the_range_are_refused_by_every_verb():
     X, y = scene()
     for words in {}, {"normalize_y": False}:
         reg = make(**words).fit(X, y)
@@ -220,7 +220,7 @@ def test_values_without_a_square_are_refused_by_every_verb():
             lambda reg=reg: reg.replace([0], X[:1], [1e200]),
             lambda words=words: make(**words).fit(X[:1], [1e200]),
         ):
-            with pytest.raises(InvalidInput, match=r"y has a value of 1e\+200, whose square no"):
+            with pytest.raises(InvalidInput, match=r"y has values up to 1e\+200, but"):
                 verb()
         np.testing.assert_array_equal(reg.predict(X), before)
 

@@ -21,6 +21,7 @@ from knowmore import (
     OneShotClassifier,
     Scores,
 )
+from knowmore.errors import KnowmoreWarning
 
 N = 24
 COLUMNS = ["width", "height"]
@@ -101,7 +102,9 @@ def test_ids_that_are_given_count_more_than_an_index():
 def test_the_default_index_gives_consecutive_ids():
     table = pd.DataFrame(X)
     clf = GPClassifier().fit(table[:10], Y[:10])
-    assert clf.add(table[:5].reset_index(drop=True), Y[:5]).tolist() == [10, 11, 12, 13, 14]
+    with pytest.warns(KnowmoreWarning, match="calls these 5 rows 0 to 4"):
+        ids = clf.add(table[:5].reset_index(drop=True), Y[:5])
+    assert ids.tolist() == [10, 11, 12, 13, 14]
     chunk = table[20:]
     assert clf.add(chunk, Y[20:]).tolist() == [20, 21, 22, 23]
     with pytest.raises(KnowmoreError) as caught:

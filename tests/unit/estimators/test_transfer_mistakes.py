@@ -163,7 +163,7 @@ LATER = {
     ),
     "a negative weight": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0, -2.0]),
-        "sample_weight has -2.0 at position 1, but a weight is finite and not below zero. An",
+        "sample_weight has -2.0 at position 1, but a weight is finite and not below zero, at",
     ),
     "too few weights": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0]),

@@ -165,7 +165,7 @@ def test_a_regressor_says_its_prior_mean_where_nobody_is_near():
     rng = np.random.default_rng(4)
     X = np.vstack([rng.normal(size=(10, 2)), [[1e3, 0.0], [0.0, 1e3]]])
     Y = np.column_stack([1e6 + rng.normal(size=12), 1e-3 * rng.normal(size=12)])
-    reg = GPRegressor(NARROW, 0.01).fit(X, Y)
+    reg = GPRegressor(NARROW, 0.01, normalize_y=False).fit(X, Y)
     left, (_, error) = reg.leave_one_out(), closed_form(reg)
     np.testing.assert_array_equal(left.silent, [False] * 10 + [True] * 2)
     assert not left.predicted[10:].any()
@@ -173,6 +173,11 @@ def test_a_regressor_says_its_prior_mean_where_nobody_is_near():
     want = oracle.left_out_precisely(NARROW(X), np.full(12, 0.01), Y, np.arange(12))
     assert (abs(left.predicted - want) <= error).all()
     assert error[:, 1].max() < error[:, 0].min()
+    # Values that are normalised have the mean of the others there.
+    left = GPRegressor(NARROW, 0.01).fit(X, Y).leave_one_out()
+    np.testing.assert_array_equal(left.silent, [False] * 10 + [True] * 2)
+    others = [np.delete(Y, i, axis=0).mean(axis=0) for i in (10, 11)]
+    np.testing.assert_allclose(left.predicted[10:], others, rtol=4 * np.finfo(float).eps, atol=0)
 
 
 def test_a_tie_of_two_classes_among_three_is_one_to_the_last_bit():

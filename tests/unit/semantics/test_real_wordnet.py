@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from knowmore.datasets import animals_with_attributes, caltech101, caltech256
 from knowmore.errors import InvalidInput, MissingData
-from knowmore.semantics import CLASS_MEANINGS, WordNet
+from papers.data import CLASS_MEANINGS, animals_with_attributes, caltech101, caltech256
+from papers.data import wordnet as load_wordnet
 
 
 def read(load, *arguments, **options):
@@ -27,7 +27,7 @@ def own_cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wordnet():
-    return read(WordNet.load, meanings=CLASS_MEANINGS)
+    return read(load_wordnet)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def kinds(wordnet, name):
     [("dog", "cat", "7.9117"), ("dog", "airplane", "1.5318"), ("car", "motorcycle", "7.2734")],
 )
 def test_published_values(a, b, value):
-    brown = read(WordNet.load, information="ic-brown")
+    brown = read(load_wordnet, information="ic-brown")
     assert f"{brown.resnik(f'{a}.n.01', f'{b}.n.01'):.4f}" == value
 
 
@@ -85,7 +85,7 @@ def test_it_is_whole(wordnet):
     "information", ["ic-brown-resnik-add1", "ic-brown", "ic-semcor", "intrinsic"]
 )
 def test_the_more_special_never_says_less(wordnet, information):
-    content = read(WordNet.load, information=information).content
+    content = read(load_wordnet, information=information).content
     nouns = wordnet.nouns
     below = np.repeat(np.arange(len(nouns)), np.diff(nouns.above_from))
     # Counts are written in fifteen digits.
@@ -217,6 +217,6 @@ def test_relatives_are_found_among_the_classes(classes, wordnet):
 
 
 def test_other_names_need_the_table():
-    bare = read(WordNet.load)
+    bare = read(load_wordnet, meanings={})
     with pytest.raises(InvalidInput, match="Is 'water_lilly' 'water_lily'"):
         bare.most_similar("gerenuk", ["okapi", "water_lilly", "stop_sign"], 1)

@@ -53,8 +53,8 @@ def test_data_sets_come_first_then_debian(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "DEBIAN", tmp_path / "debian")
     words = (
         f"The data file '{sources.ARCHIVE}' is not in {tmp_path} (KNOWMORE_DATA names it). "
-        f"knowmore brings no data along: set KNOWMORE_DATA to the folder that holds the file, "
-        f"or put that folder at ../shared/data and leave KNOWMORE_DATA unset. Nor is WordNet in "
+        f"knowmore brings no data along: set KNOWMORE_DATA to the folder that holds the file. "
+        f"Nor is WordNet in "
         f"'{tmp_path / 'debian'}', where Debian's package wordnet-base puts it. You may also name "
         f"its folder or archive: WordNet.load(path)."
     )

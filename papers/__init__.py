@@ -1,0 +1,57 @@
+"""The papers behind knowmore: one folder for each, with its experiments and what they compare with.
+
+An experiment is a module with `run`, which computes a frozen result and nothing else, and
+`report`, which draws it, writes it down and says what it means: see `findings.Experiment`. To add
+one, write the module and name it here; `toy-2d` is `toy_2d.py` in the folder of its paper.
+
+`python -m papers` lists the experiments, `python -m papers toy-2d --quick` runs one.
+"""
+
+from typing import NamedTuple
+
+
+class Paper(NamedTuple):
+    """What a paper is called in short, and its experiments: their names and what they show."""
+
+    title: str
+    experiments: dict[str, str]
+
+
+PAPERS = {
+    "incremental_gp": Paper(
+        "Lütz, Rodner and Denzler: Incremental Learning Using Gaussian Processes",
+        {
+            "toy-2d": "Fig. 1: scores and variance while classes grow and appear.",
+            "update-times": "Fig. 2: the time to add k examples to n, against batch.",
+            "known-classes": "Fig. 3: recognition while classes become known one by one.",
+            "growing-examples": "Fig. 4: recognition while all classes get more examples.",
+            "recognition": "Fifteen Scenes and Caltech-101: recognition rates by several features.",
+        },
+    ),
+    "eigenspaces": Paper(
+        "Kim: slides on eigenspaces, and Incremental LDA",
+        {
+            "eigenspace-merge": "Merged and split models of faces, against batch.",
+            "incremental-lda": "Discriminants learnt bit by bit, against batch.",
+            "subspace-monitor": "Anomalies and changes in a series, El Niño since 1970.",
+        },
+    ),
+    "n_plus_one": Paper(
+        "Kuzborskij, Orabona and Caputo: From N to N+1",
+        {"n-plus-one": "One class more from few examples, against other ways."},
+    ),
+    "one_shot": Paper(
+        "Rodner and Denzler: One-Shot Learning of Object Categories",
+        {"one-shot": "A class from one picture, with the help of another class."},
+    ),
+}
+
+# It names the folder of the published data sets.
+VARIABLE = "KNOWMORE_DATA"
+
+# Where each experiment is.
+MODULES = {
+    name: f"papers.{folder}.{name.replace('-', '_')}"
+    for folder, paper in PAPERS.items()
+    for name in paper.experiments
+}

@@ -1,0 +1,69 @@
+"""The commands. Whatever computes is loaded in their bodies, so that the list comes at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import rich  # noqa: F401  typer does without it, our output does not: say so before anything runs
+import typer
+from typer.core import TyperGroup
+
+from knowmore.cli.options import Out, Quick, Seed
+from papers import MODULES, PAPERS, VARIABLE
+
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the published data sets.",
+        envvar=VARIABLE,
+        show_default="../shared/data",
+        file_okay=False,
+    ),
+]
+
+
+class _Experiments(TyperGroup):
+    """A group that answers an unknown name with those that there are."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"There is no experiment {args[0]!r}. Choose one of: {', '.join(MODULES)}.")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Experiments,
+    help="Repeat an experiment of the papers.",
+    subcommand_metavar="NAME [OPTIONS]",
+    add_completion=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _list(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _command(module: str) -> Callable[..., None]:
+    def command(
+        out: Out = Path("results"), seed: Seed = 0, quick: Quick = False, data: Data = None
+    ) -> None:
+        from knowmore.cli.console import present
+
+        if data is not None:
+            # Whoever looks for data looks there, also in other processes.
+            os.environ[VARIABLE] = str(data)
+        present(module, out, seed, quick)
+
+    return command
+
+
+for _paper in PAPERS.values():
+    for _name, _about in _paper.experiments.items():
+        app.command(_name, help=_about, rich_help_panel=_paper.title)(_command(MODULES[_name]))

@@ -1,0 +1,28 @@
+"""The published data sets as `Examples`, read in place, and what their classes mean.
+
+The environment variable KNOWMORE_DATA names their folder.
+"""
+
+from papers.data.animals import Feature, animals_with_attributes
+from papers.data.caltech import caltech101, caltech256
+from papers.data.class_meanings import CLASS_MEANINGS
+from papers.data.digits import digits
+from papers.data.faces import FACE_SHAPE, orl_faces
+from papers.data.location import arrays_of, find
+from papers.data.nouns import wordnet
+from papers.data.scenes import fifteen_scenes
+
+__all__ = [
+    "CLASS_MEANINGS",
+    "FACE_SHAPE",
+    "Feature",
+    "animals_with_attributes",
+    "arrays_of",
+    "caltech101",
+    "caltech256",
+    "digits",
+    "fifteen_scenes",
+    "find",
+    "orl_faces",
+    "wordnet",
+]

@@ -1,0 +1,54 @@
+"""Where the files of the data sets are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from knowmore.errors import MissingData
+from knowmore.files import Arrays, undamaged
+from papers import VARIABLE
+
+_BESIDE = Path("shared", "data")
+
+
+def find(name: str) -> Path:
+    """The file of that name, in the folder KNOWMORE_DATA or else in ../shared/data.
+
+    The latter is looked for beside the working directory and beside the checkout of knowmore. A
+    folder that was named is the only one that counts.
+    """
+    folders = _folders()
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    named = os.environ.get(VARIABLE)
+    why = (
+        f"{VARIABLE} or --data names it"
+        if named
+        else f"../{_BESIDE} is looked in as {VARIABLE} is not set"
+    )
+    raise MissingData(
+        f"The data file {name!r} is not in {' or '.join(map(str, folders))} ({why}). "
+        f"knowmore brings no data along: set {VARIABLE} to the folder that holds the file or "
+        f"name it with --data, or put that folder at ../{_BESIDE} and leave {VARIABLE} unset."
+    )
+
+
+@contextmanager
+def arrays_of(name: str) -> Iterator[Arrays]:
+    """The arrays of a data file by their names; whatever goes wrong with them is its damage."""
+    path = find(name)
+    remedy = "it is cut off, damaged, or another file of that name. Fetch it again."
+    with undamaged(path, "a data set", remedy), Arrays(path) as file:
+        yield file
+
+
+def _folders() -> tuple[Path, ...]:
+    named = os.environ.get(VARIABLE)
+    if named:
+        return (Path(named),)
+    checkout = Path(__file__).resolve().parents[2]
+    return tuple(dict.fromkeys(root.parent / _BESIDE for root in (Path.cwd(), checkout)))

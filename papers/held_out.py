@@ -1,0 +1,31 @@
+"""Spatial pyramids whose visual words are learnt from pictures put aside: they are in no test.
+
+They are the same pictures whatever the seed, so that features are computed once and for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.files import user_folder
+from knowmore.images import learn_codebook
+from knowmore.images.extraction_cache import Cache
+from papers.picture_features import LEVELS, WORDS, bag, sift
+
+Array = npt.NDArray[Any]
+
+
+def in_order(rows: Array) -> Array:
+    """The rows in an order that is random but always the same; the first may be put aside."""
+    return np.random.default_rng(0).permutation(rows)
+
+
+def pyramid_steps(aside: Sequence[Any], step: int) -> tuple[Any, ...]:
+    """The way from a picture to its pyramid, patches `step` pixels apart."""
+    with Cache(user_folder()) as cache:
+        words = learn_codebook(aside, size=WORDS, sift=sift(step), cache=cache)
+    return sift(step), words, bag(LEVELS)

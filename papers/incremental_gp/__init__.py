@@ -1,0 +1,2 @@
+"""A. Lütz, E. Rodner and J. Denzler, Efficient Multi-Class Incremental Learning Using Gaussian
+Processes."""

@@ -1,0 +1,160 @@
+"""What the experiment on one class more measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from papers.n_plus_one.groups import Group
+
+Array = npt.NDArray[Any]
+
+ANIMALS, THINGS = "Animals with Attributes", "Caltech-256"
+OURS, NONE, OWN_C = "MULTIpLE", "no transfer", "no transfer, own C"
+BATCH, BALANCED = "batch", "batch, balanced"
+SOURCE, PLUS_ONE, HINGE = "source", "source+1", "source+1 (hinge)"
+MULTI_KT, ADDED = "MultiKT", "MKTL"
+# "Few examples" of each class.
+FEW = 5
+# Which accuracies there are, by what they are accuracies on.
+MEASURES = {"everything": "N+1 classes", "known": "N known classes", "new": "the new class"}
+
+
+class Setting(NamedTuple):
+    """Some classes of a set, one of which is new, seen by some kind of kernel."""
+
+    data: str
+    classes: int
+    group: str
+    kernel: str
+
+
+class Outcome(NamedTuple):
+    """What one method recognises in one split after `learnt` examples of each class.
+
+    everything, known, new : the part of test pictures that is recognised, as means over the N+1
+        classes, over the N known ones, and of the class `newcomer`
+    C : the one that suits the source best by leave-one-out
+    """
+
+    data: str
+    classes: int
+    group: str
+    kernel: str
+    split: int
+    newcomer: str
+    learnt: int
+    method: str
+    C: float
+    everything: float
+    known: float
+    new: float
+
+    @property
+    def setting(self) -> Setting:
+        """Where it was measured."""
+        return Setting(self.data, self.classes, self.group, self.kernel)
+
+
+class Share(NamedTuple):
+    """How much of the class `known` went into `newcomer`, by MULTIpLE's beta."""
+
+    data: str
+    classes: int
+    group: str
+    kernel: str
+    split: int
+    newcomer: str
+    learnt: int
+    known: str
+    beta: float
+
+    @property
+    def setting(self) -> Setting:
+        """Where it was measured."""
+        return Setting(self.data, self.classes, self.group, self.kernel)
+
+
+class Plan(NamedTuple):
+    """How many pictures of each class the source learns, and how many new ones are learnt."""
+
+    source: int
+    learnt: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True)
+class NPlusOneRun:
+    """All outcomes and betas, the groups by data and number of classes, and how it was done."""
+
+    outcomes: tuple[Outcome, ...]
+    shares: tuple[Share, ...]
+    groups: dict[tuple[str, int], dict[str, Group]]
+    plans: dict[str, Plan]
+    quick: bool = False
+
+    @cached_property
+    def _rates(self) -> dict[tuple[Setting, int, str], Array]:
+        rates: dict[tuple[Setting, int, str], list[tuple[float, ...]]] = {}
+        for one in self.outcomes:
+            key = one.setting, one.learnt, one.method
+            rates.setdefault(key, []).append((one.everything, one.known, one.new))
+        return {key: np.array(found) for key, found in rates.items()}
+
+    @property
+    def settings(self) -> list[Setting]:
+        """In the order of their appearance."""
+        return list(dict.fromkeys(setting for setting, _, _ in self._rates))
+
+    def of(self, data: str, classes: int) -> list[Setting]:
+        """The settings of a set and a number of classes."""
+        return [one for one in self.settings if (one.data, one.classes) == (data, classes)]
+
+    def rates(self, setting: Setting, learnt: int, method: str, measure: str) -> Array:
+        """One of `MEASURES` in each split, (splits,)."""
+        return self._rates[setting, learnt, method][:, list(MEASURES).index(measure)]
+
+    def margin(
+        self, setting: Setting, learnt: int, over: str, measure: str = "everything"
+    ) -> Margin:
+        """How much more MULTIpLE recognises than another method in the same splits."""
+        ours, theirs = (self.rates(setting, learnt, who, measure) for who in (OURS, over))
+        return Margin(setting, learnt, *mean_and_error(100 * (ours - theirs)))
+
+    def best_batch(self, setting: Setting, learnt: int) -> str:
+        """The better of the two."""
+        return max(
+            (BATCH, BALANCED),
+            key=lambda method: self.rates(setting, learnt, method, "everything").mean(),
+        )
+
+
+class Margin(NamedTuple):
+    """A mean of differences between two methods in points, and its standard error."""
+
+    setting: Setting
+    learnt: int
+    mean: float
+    error: float
+
+    @property
+    def points(self) -> str:
+        """Without where."""
+        return f"{self.mean:+.1f} ± {self.error:.1f}"
+
+    def __str__(self) -> str:
+        where = f"{self.setting.group}, {self.setting.kernel}, {self.learnt} examples"
+        return f"{self.points} ({where})"
+
+
+def mean_and_error(values: Array) -> tuple[float, float]:
+    """The mean and its standard error.
+
+    >>> mean_and_error(np.array([1.0, 2.0, 3.0, 2.0]))
+    (2.0, 0.408)
+    """
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))

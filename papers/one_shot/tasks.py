@@ -1,0 +1,230 @@
+"""Target tasks: few pictures of a class against a background, and supports to learn from.
+
+A split draws, for all tasks at once, pictures of the background, of each class as a support, and of
+each class as a target. Tasks share the background's factor, to which the pictures of a target are
+appended; targets share the supports' factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.models.oneshot import Pair, Side, sound_noise
+from knowmore.models.oneshot_criteria import CRITERIA, average_precision
+from knowmore.models.oneshot_search import Best, Search, grid
+from papers.adapted import Adapted, Prior
+from papers.one_shot.pictures import Seen
+
+Array = npt.NDArray[Any]
+
+# What an LS-SVM may choose from.
+COSTS = (0.1, 1.0, 10.0, 100.0)
+BETAS = np.linspace(0, 1, 21)
+
+
+class Sizes(NamedTuple):
+    """How many pictures: of the background, of each support, of a target, and tested at most."""
+
+    background: int
+    support: int
+    positives: tuple[int, ...]
+    tested: int
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows of pictures: those of the background learnt (b,) and tested (o,), those of each support
+    (s,), and those of each target learnt (p,) and tested (m,)."""
+
+    background: Array
+    others: Array
+    supports: dict[str, Array]
+    positives: dict[str, Array]
+    tested: dict[str, Array]
+
+
+def split(
+    seen: Seen, background: str, targets: Sequence[str], sizes: Sizes, rng: np.random.Generator
+) -> Split:
+    """Draw a split. All classes but the background are supports; no picture put aside is tested."""
+    learnt, others = _apart(seen, background, sizes.background, rng)
+    names = [str(name) for name in np.unique(seen.labels) if name != background]
+    supports = {name: rng.permutation(seen.rows(name))[: sizes.support] for name in names}
+    drawn = {name: _apart(seen, name, max(sizes.positives), rng) for name in targets}
+    return Split(
+        learnt,
+        others,
+        supports,
+        positives={name: mine for name, (mine, _) in drawn.items()},
+        tested={name: rest[: sizes.tested] for name, (_, rest) in drawn.items()},
+    )
+
+
+def _apart(seen: Seen, name: str, learnt: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    rows = rng.permutation(seen.rows(name))
+    rest = rows[learnt:]
+    return rows[:learnt], rest[~seen.aside[rest]]
+
+
+class Score(NamedTuple):
+    """How well the tested pictures are told apart.
+
+    ap : average precision
+    rate : recognition rate by the sign of the scores, object and background counting alike
+    """
+
+    ap: float
+    rate: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What all tasks of a split share."""
+
+    seen: Seen
+    noise: float
+    split: Split
+
+    @classmethod
+    def of(cls, seen: Seen, split: Split) -> Stage:
+        """With the smallest noise for the pictures of all targets and any one support together.
+
+        What each target needs with each support is a part of that.
+        """
+        ground = np.unique(np.concatenate([split.background, *split.positives.values()]))
+        rests = [np.setdiff1d(rows, ground) for rows in split.supports.values()]
+        blocks = ((seen.block(ground, rest), seen.block(rest, rest)) for rest in rests if len(rest))
+        return cls(seen, sound_noise(seen.block(ground, ground), blocks), split)
+
+    @cached_property
+    def ground(self) -> Side:
+        """The background."""
+        return self._side(self.split.background, -1.0)
+
+    @cached_property
+    def sides(self) -> dict[str, Side]:
+        """Each support, pictures of the object only: they share the background with the target."""
+        return {name: self._side(rows, 1.0) for name, rows in self.split.supports.items()}
+
+    @cached_property
+    def priors(self) -> Array:
+        """What LS-SVMs of each support against the background say of all n pictures,
+        (2, costs, n, supports).
+
+        Tasks share the background, so that its scores are those of pictures that were learnt: no
+        guide to what others will get. The second time they are by leave-one-out instead.
+        """
+        return np.stack([self._machines(rows) for rows in self.split.supports.values()], axis=3)
+
+    def _machines(self, rows: Array) -> Array:
+        """(2, costs, n)."""
+        learnt = np.concatenate([self.split.background, rows])
+        y = np.concatenate([self.ground.y, np.ones(len(rows))])
+        K, nothing = self.seen.block(learnt, learnt), np.zeros((len(learnt), 1))
+        machines = [Adapted.of(K, y, C, nothing) for C in COSTS]
+        fitted = [machine.coefficients(np.zeros(1)) for machine in machines]
+        A, b = (np.stack(parts) for parts in zip(*fitted, strict=True))
+        scores = np.stack([A @ self.seen.gram[learnt] + b[:, None]] * 2)
+        scores[1, :, learnt] = np.array(
+            [each.leave_one_out(np.zeros(1))[0, 0] for each in machines]
+        ).T
+        return scores
+
+    def _side(self, rows: Array, label: float) -> Side:
+        return Side.of(self.seen.block(rows, rows), np.full(len(rows), label), self.noise)
+
+    def target(self, name: str, positives: int) -> Target:
+        """A target task that knows some pictures of its class."""
+        rows = self.split.positives[name][:positives]
+        corner = self.seen.block(rows, rows) + self.noise * np.eye(positives)
+        factor = self.ground.factor.append(self.seen.block(self.split.background, rows), corner)
+        y = np.concatenate([self.ground.y, np.ones(positives)])
+        learnt = np.concatenate([self.split.background, rows])
+        return Target(self, name, learnt, Side(factor, y))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A target task: rows (n_T,) of its pictures, the background's first."""
+
+    stage: Stage
+    name: str
+    rows: Array
+    side: Side
+
+    @cached_property
+    def pairs(self) -> dict[str, Pair]:
+        """The task with each support; a class does not support itself."""
+        seen, supports = self.stage.seen, self.stage.split.supports
+        C = seen.block(self.rows, np.concatenate(list(supports.values())))
+        ends = np.cumsum([len(rows) for rows in supports.values()])[:-1]
+        return {
+            name: Pair.of(self.side, self.stage.sides[name], block)
+            for name, block in zip(supports, np.split(C, ends, axis=1), strict=True)
+            if name != self.name
+        }
+
+    def found(
+        self, criterion: str, search: Search = grid, among: Sequence[str] | None = None
+    ) -> dict[str, Best]:
+        """The best rho of each support, or of some."""
+        names = self.pairs if among is None else among
+        return {name: search(self.pairs[name], CRITERIA[criterion]) for name in names}
+
+    def pooled(self, criterion: str) -> dict[str, Best]:
+        """Each support at rho = 1."""
+        one = np.ones(1)
+        return {name: grid(pair, CRITERIA[criterion], one) for name, pair in self.pairs.items()}
+
+    # -- the test --------------------------------------------------------------------------------
+
+    @cached_property
+    def asked(self) -> Array:
+        """Rows of the pictures that are tested, those of the class first, (m,)."""
+        mine = self.stage.split.tested[self.name]
+        return np.concatenate([mine, self.stage.split.others])
+
+    @cached_property
+    def _k(self) -> Array:
+        return self.stage.seen.block(self.rows, self.asked)
+
+    def alone(self) -> Array:
+        """Scores (m,) of the pictures asked, learnt independently."""
+        return np.asarray(self.side.coefficients @ self._k)
+
+    def helped(self, support: str, rho: float) -> Array:
+        """Their scores, learnt with the help of a support."""
+        k = self.stage.seen.block(self.stage.split.supports[support], self.asked)
+        return self.pairs[support].mean(self._k, k, rho)
+
+    def adapted(self, *, unseen: bool) -> tuple[str, Prior, Array]:
+        """Their scores by Adapted LS-SVM, and whose machine it starts from, how far.
+
+        Prior, beta and C are chosen by the weighted leave-one-out error. `unseen`: priors speak
+        of the shared background by leave-one-out, too.
+        """
+        names = list(self.stage.split.supports)
+        others = [i for i, name in enumerate(names) if name != self.name]
+        K, tried = self.stage.seen.block(self.rows, self.rows), []
+        for C, scores in zip(COSTS, self.stage.priors[int(unseen)], strict=True):
+            t = scores[:, others]
+            machine = Adapted.of(K, self.side.y, C, t[self.rows])
+            tried.append((machine.best(BETAS), machine, t[self.asked]))
+        best, machine, t = max(tried, key=lambda one: one[0].value)
+        scores = machine.mean(self._k, t, best.along(len(others)))
+        return names[others[best.which]], best, scores
+
+    def judged(self, scores: Array) -> Score:
+        """How good such scores are."""
+        wanted = np.where(self.stage.seen.labels[self.asked] == self.name, 1.0, -1.0)
+        rate = ((scores[wanted > 0] > 0).mean() + (scores[wanted < 0] <= 0).mean()) / 2
+        return Score(float(average_precision(wanted, scores)), float(rate))

@@ -1,0 +1,271 @@
+"""The four parts of the demonstration: each takes a model and gives back what was measured."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from knowmore import GPClassifier
+from knowmore.cli.reports import Progress
+from knowmore.cli.stopwatch import median_seconds
+
+Array = npt.NDArray[Any]
+
+# People who sent in the training images; "ann/0007" is Ann's eighth.
+CONTRIBUTORS = (
+    *("ann", "ben", "cleo", "dora", "emil", "fay"),
+    *("gus", "hana", "ivo", "jana", "karl", "lena"),
+)
+# Above this quantile of the leave-one-out variances of what it knows, an image is unknown.
+QUANTILE = 0.95
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Digits:
+    """Images (., 64), their digits, and the ids of those to learn from."""
+
+    X: Array
+    y: Array
+    ids: Array
+    X_test: Array
+    y_test: Array
+
+
+@final
+@dataclass(frozen=True)
+class Step:
+    """A number of known classes, the accuracy over all ten, and what it took to get there."""
+
+    classes: int
+    examples: int
+    accuracy: float
+    update: float | None
+    refit: float
+
+
+@final
+@dataclass(frozen=True)
+class Growth:
+    """The steps, the last example alone, and the largest difference from the refit at the end."""
+
+    steps: tuple[Step, ...]
+    one: Step
+    difference: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Suspect:
+    """An image, the label it was given, the one that the others suggest, and if it was planted."""
+
+    image: Array
+    label: int
+    suggested: int
+    planted: bool
+
+
+@final
+@dataclass(frozen=True)
+class Audit:
+    """Wrong labels that were planted, and found by leaving each example out.
+
+    `suggested` counts the found ones for which the suggested label is the true one. Accuracies:
+    of the clean model, with the wrong labels, and after those that were flagged were looked at.
+    """
+
+    examples: int
+    planted: int
+    flagged: int
+    found: int
+    suggested: int
+    clean: float
+    before: float
+    after: float
+    seconds: float
+    suspects: tuple[Suspect, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Forgetting:
+    """A contributor who withdrew, and how far the model is from one that never saw the images.
+
+    `seconds` is the time to remove all of them, `one` to remove one of them.
+    """
+
+    contributor: str
+    withdrawn: int
+    left: int
+    seconds: float
+    one: float
+    refit: float
+    difference: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Novelty:
+    """Test images of known digits and of one unknown digit, by a model that never saw the latter.
+
+    Variances are divided by the threshold: above one, the model says that it does not know.
+    """
+
+    digit: int
+    known: Array
+    unknown: Array
+
+    @property
+    def caught(self) -> float:
+        """The share of unknown images that were called unknown."""
+        return float((self.unknown > 1).mean())
+
+    @property
+    def false_alarms(self) -> float:
+        """The share of known images that were called unknown."""
+        return float((self.known > 1).mean())
+
+
+def load(seed: int, examples: int) -> Digits:
+    """scikit-learn's digits: `examples` to learn from, sent in by the contributors in turn."""
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(
+        X, y, train_size=examples, random_state=seed, stratify=y
+    )
+    people = len(CONTRIBUTORS)
+    ids = [f"{CONTRIBUTORS[i % people]}/{i // people:04d}" for i in range(examples)]
+    return Digits(X, y, np.array(ids), X_test, y_test)
+
+
+def grow(digits: Digits, known: int, progress: Progress) -> tuple[GPClassifier, Growth]:
+    """Start with `known` classes and meet the others one at a time."""
+    first = digits.y < known
+    clf = GPClassifier().fit(digits.X[first], digits.y[first], digits.ids[first])
+    steps = [_step(clf, digits, None)]
+    for digit in range(known, 10):
+        progress((digit - known) / (10 - known), f"meeting digit {digit}")
+        new = digits.y == digit
+        update = _time_of_adding(clf, digits, new)
+        clf.add(digits.X[new], digits.y[new], digits.ids[new])
+        steps.append(_step(clf, digits, update))
+    last = np.arange(len(digits.y)) == len(digits.y) - 1
+    one = _time_of_adding(copy(clf).remove(digits.ids[last]), digits, last)
+    difference = _difference(clf, _refit(clf), digits)
+    return clf, Growth(tuple(steps), _step(clf, digits, one), difference)
+
+
+def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Generator) -> Audit:
+    """Give some examples wrong labels, find them by leave-one-out, and have them looked at."""
+    truth = dict(zip(digits.ids.tolist(), digits.y.tolist(), strict=True))
+    victims = rng.choice(digits.ids, planted, replace=False)
+    wrong = [(truth[one] + rng.integers(1, 10)) % 10 for one in victims.tolist()]
+    spoilt = copy(clf).relabel(victims, wrong)
+    before = _accuracy(spoilt, digits)
+    begin = perf_counter()
+    left = spoilt.leave_one_out()
+    seconds = perf_counter() - begin
+    own = left.scores[np.arange(len(left.labels)), np.searchsorted(clf.classes_, left.labels)]
+    preference = left.scores.max(axis=1) - own
+    order = np.argsort(-preference)
+    flagged = order[preference[order] > 0]
+    is_planted = np.isin(left.ids, victims)
+    right = left.predicted == [truth[one] for one in left.ids.tolist()]
+    # Whoever looks at a flagged image gives it its true label, be it another one or the same.
+    checked = left.ids[flagged]
+    mended = copy(spoilt).relabel(checked, [truth[one] for one in checked.tolist()])
+    X = spoilt.model_.examples.X
+    return Audit(
+        examples=len(left.ids),
+        planted=planted,
+        flagged=len(flagged),
+        found=int(is_planted[flagged].sum()),
+        suggested=int((is_planted & right)[flagged].sum()),
+        clean=_accuracy(clf, digits),
+        before=before,
+        after=_accuracy(mended, digits),
+        seconds=seconds,
+        suspects=tuple(
+            Suspect(X[i], int(left.labels[i]), int(left.predicted[i]), bool(is_planted[i]))
+            for i in flagged
+        ),
+    )
+
+
+def forget(clf: GPClassifier, digits: Digits, contributor: str) -> tuple[GPClassifier, Forgetting]:
+    """Remove all images of a contributor, and compare with a model that never saw them."""
+    mine = np.char.startswith(digits.ids, f"{contributor}/")
+
+    def without(ids: Array) -> GPClassifier:
+        rest = copy(clf).remove(ids)
+        rest.predict(digits.X_test[:1])
+        return rest
+
+    withdrawn = digits.ids[mine]
+    rest = without(withdrawn)
+    # Fitted to the images as they were loaded, not to what the model says that it holds.
+    never = GPClassifier(clf.kernel_).fit(digits.X[~mine], digits.y[~mine])
+    return rest, Forgetting(
+        contributor=contributor,
+        withdrawn=len(withdrawn),
+        left=int((~mine).sum()),
+        seconds=median_seconds(lambda: without(withdrawn)),
+        one=median_seconds(lambda: without(withdrawn[:1])),
+        refit=_time_of_refit(rest, digits),
+        difference=_difference(rest, never, digits),
+    )
+
+
+def notice(clf: GPClassifier, digits: Digits, digit: int) -> Novelty:
+    """Unlearn a digit, and see whether the variance tells it from the digits that are known."""
+    examples = clf.model_.examples
+    others = copy(clf).remove(examples.ids[examples.labels == digit])
+    threshold = np.quantile(others.leave_one_out().variance, QUANTILE)
+    ratio = others.predict_variance(digits.X_test) / threshold
+    unknown = digits.y_test == digit
+    return Novelty(digit, known=ratio[~unknown], unknown=ratio[unknown])
+
+
+def _step(clf: GPClassifier, digits: Digits, update: float | None) -> Step:
+    refit = _time_of_refit(clf, digits)
+    return Step(len(clf.classes_), len(clf.ids_), _accuracy(clf, digits), update, refit)
+
+
+def _accuracy(clf: GPClassifier, digits: Digits) -> float:
+    return float((clf.predict(digits.X_test) == digits.y_test).mean())
+
+
+def _refit(clf: GPClassifier) -> GPClassifier:
+    """A model of the same kernel and examples, from scratch."""
+    examples = clf.model_.examples
+    return GPClassifier(clf.kernel_).fit(examples.X, examples.labels)
+
+
+def _difference(one: GPClassifier, other: GPClassifier, digits: Digits) -> float:
+    """The largest difference in a score over all test images."""
+    X = digits.X_test
+    return float(abs(one.decision_function(X) - other.decision_function(X)).max())
+
+
+def _time_of_adding(clf: GPClassifier, digits: Digits, new: Array) -> float:
+    """Seconds until a model with the new examples has answered its first question."""
+
+    def act() -> None:
+        # A copy shares the frozen model, so that each repeat starts from the same state.
+        grown = copy(clf)
+        grown.add(digits.X[new], digits.y[new], digits.ids[new])
+        grown.predict(digits.X_test[:1])
+
+    # Edits before this one are folded into the next answer: let them not be timed.
+    clf.predict(digits.X_test[:1])
+    return median_seconds(act)
+
+
+def _time_of_refit(clf: GPClassifier, digits: Digits) -> float:
+    return median_seconds(lambda: _refit(clf).predict(digits.X_test[:1]))

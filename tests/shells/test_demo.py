@@ -1,0 +1,122 @@
+"""The demonstration at a reduced size: what it computes, what it writes, what it concludes."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from tolerance import assert_solves, tolerance
+
+from knowmore.cli import demo
+from knowmore.cli.demo_steps import audit, forget, grow, load, notice
+from knowmore.cli.reports import Table, silent
+
+
+def coded(y):
+    """One-vs-all targets, (n, 10)."""
+    return np.where(y[:, None] == np.arange(10), 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load(seed=0, examples=300)
+
+
+@pytest.fixture(scope="module")
+def grown(digits):
+    return grow(digits, 3, silent)
+
+
+def score_bound(clf, digits, kept=slice(None)):
+    """What rounding may do to the difference between the scores of two solves."""
+    K = clf.kernel_(digits.X[kept]) + clf.noise * np.eye(len(digits.X[kept]))
+    A = np.linalg.solve(K, coded(digits.y[kept]))
+    k = clf.kernel_(digits.X[kept], digits.X_test)
+    return 2 * tolerance(K) * np.linalg.norm(A, axis=0).max() * np.linalg.norm(k, axis=0).max()
+
+
+def test_accuracy_grows_with_the_known_classes(grown, digits):
+    _, growth = grown
+    assert [step.classes for step in growth.steps] == list(range(3, 11))
+    accuracies = [step.accuracy for step in growth.steps]
+    assert accuracies == sorted(set(accuracies))
+    for step in growth.steps:
+        assert step.accuracy <= (digits.y_test < step.classes).mean()
+        assert step.examples == (digits.y < step.classes).sum()
+
+
+def test_grown_model_is_the_batch_fit(grown, digits):
+    clf, growth = grown
+    assert growth.difference <= score_bound(clf, digits)
+    # The definition itself, on the images in the order in which the model holds them.
+    order = np.argsort(digits.y, kind="stable")
+    first = np.flatnonzero(digits.y < 3)
+    order = np.concatenate([first, order[digits.y[order] >= 3]])
+    X, T = digits.X[order], coded(digits.y[order])
+    K, k = clf.kernel_(X) + clf.noise * np.eye(len(X)), clf.kernel_(X, digits.X_test)
+    want = k.T @ np.linalg.solve(K, T)
+    assert clf.ids_.tolist() == digits.ids[order].tolist()
+    assert_solves(clf.decision_function(digits.X_test), want, K, T, left=k)
+
+
+def test_audit_finds_what_was_planted(grown, digits):
+    clf, _ = grown
+    result = audit(clf, digits, 30, np.random.default_rng(0))
+    assert result.planted == 30
+    assert result.found > 0.9 * result.planted
+    assert result.found == sum(one.planted for one in result.suspects)
+    assert result.flagged == len(result.suspects) < len(digits.y) / 4
+    assert result.suggested <= result.found
+    assert result.before < result.after
+    assert all(one.label != one.suggested for one in result.suspects)
+
+
+def test_forgetting_is_exact(grown, digits):
+    clf, _ = grown
+    rest, result = forget(clf, digits, "ann")
+    mine = np.char.startswith(digits.ids, "ann/")
+    assert result.withdrawn == mine.sum() == 25
+    assert set(rest.ids_) == set(digits.ids[~mine])
+    assert result.difference <= score_bound(clf, digits, ~mine)
+
+
+def test_strangers_are_noticed_more_often_than_the_known(grown, digits):
+    clf, _ = grown
+    result = notice(clf, digits, 0)
+    assert len(result.unknown) == (digits.y_test == 0).sum()
+    assert len(result.known) + len(result.unknown) == len(digits.y_test)
+    assert result.caught > 0.5 > result.false_alarms
+
+
+def test_what_if_leaves_the_model_alone(grown, digits):
+    clf, _ = grown
+    ids, scores = clf.ids_, clf.decision_function(digits.X_test)
+    audit(clf, digits, 30, np.random.default_rng(0))
+    forget(clf, digits, "ann")
+    notice(clf, digits, 3)
+    np.testing.assert_array_equal(clf.ids_, ids)
+    np.testing.assert_array_equal(clf.decision_function(digits.X_test), scores)
+
+
+def test_demo_reports(tmp_path):
+    shares = []
+    result = demo.run(seed=1, quick=True, progress=lambda share, step: shares.append(share))
+    assert shares == sorted(shares)
+    assert shares[0] >= 0
+    assert shares[-1] < 1
+    report = demo.report(result, tmp_path)
+    picture, numbers = report.files
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    with numbers.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["classes"] for row in rows] == [*map(str, range(3, 11)), "10"]
+    (table,) = [part for part in report.parts if isinstance(part, Table)]
+    assert all(len(row) == len(table.header) for row in table.rows)
+    text = " ".join(part for part in report.parts if isinstance(part, str))
+    for measured in (
+        f"{result.audit.found} of the {result.audit.planted} planted",
+        f"Ann withdrew {result.forgetting.withdrawn} images",
+        f"at most {result.forgetting.difference:.0e}",
+    ):
+        assert measured in text
