@@ -45,11 +45,12 @@ results: .venv/ready     ## write docs/results.md from benchmarks/measured.json
 drift: .venv/ready       ## how far 100,000 edits lead from the batch fit
 	$(BIN)/python -m benchmarks.drift
 
+# What torch brings for GPUs is left out: torch itself pins it, and only where there may be one.
 lock:                    ## pin anew what the project needs
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet -e ".[dev,bench,embeddings]"
-	.venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+	.venv-lock/bin/pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /^(cuda|nvidia)-|^triton=/d' > constraints.txt
 	rm -rf .venv-lock
 
 clean:
