@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: setup demo test check bench drift lock clean
+.PHONY: setup demo test check reference bench results drift lock clean
 
 setup: .venv/ready
 
@@ -31,17 +31,26 @@ check: .venv/ready       ## format, lint, types, import layers, tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest
 
+reference: .venv/ready   ## write docs/reference.md from the docstrings
+	$(BIN)/python docs/make_reference.py
+
 bench: .venv-bench/ready ## benchmarks as ratios, against peers and the machine's limit
 	$(BENCH)/python -m benchmarks
+
+# Through a file of its own: an empty page would be left if the report failed.
+results: .venv/ready     ## write docs/results.md from benchmarks/measured.json
+	$(BIN)/python -m benchmarks.report benchmarks/measured.json --earlier benchmarks/earlier.md > docs/results.md.new
+	mv docs/results.md.new docs/results.md
 
 drift: .venv/ready       ## how far 100,000 edits lead from the batch fit
 	$(BIN)/python -m benchmarks.drift
 
+# What torch brings for GPUs is left out: torch itself pins it, and only where there may be one.
 lock:                    ## pin anew what the project needs
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet -e ".[dev,bench]"
-	.venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+	.venv-lock/bin/pip install --quiet -e ".[dev,bench,embeddings]"
+	.venv-lock/bin/pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /^(cuda|nvidia)-|^triton=/d' > constraints.txt
 	rm -rf .venv-lock
 
 clean:

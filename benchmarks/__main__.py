@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -66,15 +67,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
     parser.add_argument("--full", action="store_true", help="drift over 100,000 edits")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks.json"))
-    options = parser.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(given)
     wanted = set(options.only or GROUPS)
     if unknown := wanted - set(GROUPS) - set(names):
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}")
     scale = QUICK if options.quick else FULL
     scale = replace(scale, drift=drift.Setting().edits) if options.full else scale
-    facts, start = machine(), time.perf_counter()
+    facts, start = {"command": _command(given), "machine": machine()}, time.perf_counter()
     rows = list(_measured(scale, wanted))
     _finish(options.out, scale, facts, rows, time.perf_counter() - start)
+
+
+def _command(given: Sequence[str]) -> str:
+    """What to type to measure the same; where the file went says nothing about the figures."""
+    words, skip = ["python", "-m", "benchmarks"], False
+    for word in given:
+        if not skip and word != "--out" and not word.startswith("--out="):
+            words.append(word)
+        skip = word == "--out"
+    return shlex.join(words)
 
 
 def _measured(scale: Scale, wanted: set[str]) -> Iterator[tuple[str, str, float, Row]]:
@@ -110,7 +122,7 @@ def _finish(
         for group, name, elapsed, row in rows
     ]
     out.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": facts, "scale": vars(scale), "seconds": seconds, "rows": records}
+    content = facts | {"scale": vars(scale), "seconds": seconds, "rows": records}
     out.write_text(json.dumps(content, indent=1))
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -15,10 +19,28 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NOTATION = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-GUIDE = README + "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+# Without what is generated, which has every name by itself and explains none.
+GENERATED = {"reference.md", "results.md"}
+WRITTEN = [path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in GENERATED]
+GUIDE = README + "".join(path.read_text(encoding="utf-8") for path in WRITTEN)
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "papers").rglob("*.py")])
+
+
+def load_generator():
+    spec = spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+REFERENCE = load_generator()
+PUBLIC = [
+    (package, name)
+    for package in REFERENCE.PACKAGES
+    for name in REFERENCE.public_names(import_module(package))
+]
 
 
 def public_verbs():
@@ -62,5 +84,58 @@ def test_every_make_target_is_explained():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+    for target, part in re.findall(
+        r"\]\(([^)#]+)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")
+    ):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+        if part:
+            headings = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(), re.MULTILINE)
+            assert part in {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings}
+
+
+def test_the_reference_is_up_to_date():
+    assert REFERENCE.PAGE.read_text(encoding="utf-8") == REFERENCE.page(), "run `make reference`"
+
+
+@pytest.mark.parametrize(("package", "name"), PUBLIC)
+def test_every_public_name_is_documented(package, name):
+    one = getattr(import_module(package), name)
+    if not (isinstance(one, type) or inspect.isroutine(one)):
+        # Aliases and tables have no docstring of their own.
+        assert f"`{name}`" in GUIDE
+        return
+    assert REFERENCE.documentation(one), f"{package}.{name} has no docstring"
+    for member, value in REFERENCE.members(one).items() if isinstance(one, type) else ():
+        assert REFERENCE.documentation(value), f"{package}.{name}.{member} has no docstring"
+
+
+def documented_imports():
+    """The names that pages import from knowmore, each with its page."""
+    lines = re.compile(r"^(?:>>>|\.\.\.)?\s*from (knowmore[\w.]*) import ([^(\n#]+)", re.MULTILINE)
+    for page in PAGES:
+        for package, names in lines.findall(page.read_text(encoding="utf-8")):
+            for name in names.split(","):
+                yield page.name, package, name.split(" as ")[0].strip()
+
+
+@pytest.mark.parametrize(("page", "package", "name"), sorted(set(documented_imports())))
+def test_every_documented_import_is_public(page, package, name):
+    assert (package, name) in PUBLIC, f"{page} imports {name} from {package}, which is private"
+
+
+def test_pages_import_something():
+    assert ("index.md", "knowmore", "GPClassifier") in set(documented_imports())
+
+
+def test_the_readme_is_short():
+    assert len(README.split()) <= 700
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_the_index_leads_to_every_page(page):
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert page.name == "index.md" or f"({page.name})" in index
+
+
+def test_the_version_is_that_of_the_package():
+    assert knowmore.__version__ == version("knowmore")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from knowmore.estimators.pipeline import living
     from knowmore.linalg import Eigenspace, Truncation
 
+    __version__: str
+
 __all__ = [
     "Eigenspace",
     "EigenspaceLDA",
@@ -71,6 +73,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("knowmore")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -97,7 +97,7 @@ def test_models_of_all_kinds_are_explained_by_refits(name):
         assert_solves([[found.score - at_x[0, c]]], score, K, t, left=k, bias=bias)
 
 
-def test_without_the_only_example_nothing_is_left():
+def test_without_the_only_example_a_bias_has_nothing_to_say():
     found = explain(LSSVMClassifier(RBF(1.0)).fit([[1.0]], ["a"]), [1.5])
     assert not found.score_without.any()
     assert_rounded(found.contributions.sum() + found.offset, found.score)
