@@ -25,7 +25,7 @@ from scipy import linalg
 
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
 from knowmore.finite import bounded
-from knowmore.linalg.graded import column_norms
+from knowmore.linalg.graded import column_norms, orthogonal_rows
 from knowmore.linalg.names import Names, first_difference, joint_names, names_of
 from knowmore.linalg.remnant import ROUNDINGS as ROUNDINGS
 from knowmore.linalg.remnant import Remnant, balanced
@@ -288,21 +288,17 @@ class Eigenspace:
         keep = Truncation.by(rank).count(squares, lost)
         lost += float(squares[keep:].sum())
         faded, rounding = N1 * self.faded + two.faded + left.faded, rounding.more(left.rounding)
-        P = left.R[:keep] @ self.components
+        P, squares = left.R[:keep] @ self.components, squares[:keep]
         if whole:
-            # Of a feature that is known to less than it has, nothing is left but rounding.
-            P[:, squares[:keep] @ np.square(P) <= rounding.scatters] = 0
-            lengths = np.linalg.norm(P, axis=1)
-            some = lengths > 0
-            P, squares = P[some] / lengths[some, None], squares[:keep][some] * lengths[some] ** 2
-            keep = len(P)
+            P, squares, shed = _without_rounding(P, squares, rounding.scatters)
+            rounding = rounding.more(shed)
         P = with_signs(P)
         if N3 == 1:
             # One row has no scatter: that is exact.
             faded, rounding = 0.0, Rounding(rounding.sums)
         sizes = lost / N3, rounding, blurred / N3, faded / N3
         names = joint_names(self.names, two.names)
-        return _Split(self, left, Eigenspace(N3, mean, P, squares[:keep] / N3, *sizes, names))
+        return _Split(self, left, Eigenspace(N3, mean, P, squares / N3, *sizes, names))
 
     def _check_was_in(self, left: Remnant, blurred: float) -> None:
         """Complain if more variance is taken out than is there: kept, dropped, or rounded away.
@@ -364,6 +360,26 @@ class _Split(NamedTuple):
         if left.missing > int((gone & zero).sum()):
             warn(_loss(after, np.flatnonzero(gone & ~zero), left.missing), LostVariance, depth)
         return after
+
+
+def _without_rounding(P: Array, squares: Array, known: Array) -> tuple[Array, Array, Array]:
+    """Directions P (d, D) and squares (d,) without features that are rounding; what it moves, (D,).
+
+    Of a feature that has no more scatter than its rounding, `known` (D,), nothing else is left, and
+    beside features that are added later it would pass for one. Directions that were made of such
+    features alone go with them.
+    """
+    gone = squares @ np.square(P) <= known
+    if not gone.any():
+        return P, squares, np.zeros(1)
+    P = np.where(gone, 0.0, P)
+    lengths = (P * P).sum(axis=1)
+    some = lengths > 0.5
+    rows = np.sqrt(squares[some])[:, None] * P[some]
+    if lengths[some].min(initial=1.0) < 1 - sqrt(EPS):
+        rows = orthogonal_rows(rows)
+    left = (rows * rows).sum(axis=1)
+    return rows / np.sqrt(left)[:, None], left, squares[~some] @ np.square(P[~some])
 
 
 def _loss(after: Eigenspace, gone: Array, missing: int) -> str:
