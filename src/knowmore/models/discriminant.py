@@ -33,10 +33,11 @@ LEDOIT_WOLF = "ledoit-wolf"
 # Directions without spread within the classes get this part of the variance between them. Half of
 # the digits are left for what the other directions say where these leave a tie.
 _LIMIT = EPS ** (1 / 2)
-# Where the classes have no spread along a direction, random histories leave at most a third of what
-# roundings are estimated to, if those of the last decomposition count so many times.
+# Where the classes have no spread along a direction, random histories leave less than this part of
+# what roundings are estimated to, but for one in thousands, if those of the last decomposition
+# count so many times.
 _SEEN, _LAST = 1 / 2, 32
-# Classes that are told apart by less spread than this part of the whole are not met.
+# Nobody meets classes whose spread is a smaller part of the whole than this.
 _FAINT = EPS ** (3 / 4)
 
 
