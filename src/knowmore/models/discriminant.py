@@ -33,11 +33,12 @@ LEDOIT_WOLF = "ledoit-wolf"
 # Directions without spread within the classes get this part of the variance between them. Half of
 # the digits are left for what the other directions say where these leave a tie.
 _LIMIT = EPS ** (1 / 2)
-# Where the classes have no spread along a direction, random histories leave at most a third of what
-# roundings are estimated to, if those of the last decomposition count so many times.
+# Where the classes have no spread along a direction, random histories leave less than this part of
+# what roundings are estimated to, but for one in thousands, if those of the last decomposition
+# count so many times.
 _SEEN, _LAST = 1 / 2, 32
-# Classes that are told apart by less spread than this part of the whole are not met.
-_FAINT = EPS ** (5 / 8)
+# Nobody meets classes whose spread is a smaller part of the whole than this.
+_FAINT = EPS ** (3 / 4)
 
 
 class Directions(NamedTuple):
@@ -273,7 +274,7 @@ class Discriminant(Frozen):
         At least what truncation and shrinkage put there.
         """
         (U, separations), (a, b) = self.directions, self._ridge
-        return np.maximum(1 - a * separations, _squared_lengths(U * np.sqrt(self.n_samples * b)))
+        return np.maximum(1 - a * separations, _squared_lengths(U, np.sqrt([self.n_samples * b])))
 
     @derived
     def _empty(self) -> Array:
@@ -298,9 +299,11 @@ class Discriminant(Frozen):
         """Along how many discriminants roundings hide whether the classes have any spread.
 
         As when a row far out was learnt and forgotten: then they may be larger than the spread of
-        classes that lie far apart.
+        classes that lie far apart, and a fit of the rows held would know far better.
         """
-        hidden = (self._within <= self._unsure) & (self._moved > _FAINT)
+        anew = np.sqrt(self.n_samples) * EPS * self._cancelled
+        hidden = self._within <= self._unsure
+        hidden &= self._moved > np.maximum(_FAINT, ROUNDINGS * anew)
         return int(hidden[max(self._surplus, 0) :].sum())
 
     @derived
@@ -311,7 +314,7 @@ class Discriminant(Frozen):
         sum of all rows, and the part between by the last decomposition.
         """
         U = self.directions.U
-        means = _lengths(U, self.total.rounding.sums / np.sqrt(self.n_samples))
+        means = np.sqrt(_squared_lengths(U, self.total.rounding.sums / np.sqrt(self.n_samples)))
         return np.asarray(self._moved + 2 * means + _LAST * np.sqrt(len(U)) * EPS)
 
     @derived
@@ -319,16 +322,19 @@ class Discriminant(Frozen):
         """How far roundings may have moved u'S_T u = 1 along each direction, (q,).
 
         An entry (j, k) of S_T is known to the geometric mean of the roundings rho of these
-        features, so that this is known to the sum of u_j^2 rho_j, whatever the units. Let c be the
-        sum of u_j^2 (S_T)_jj: by how much the features cancel along u. Where that is above
-        eps^(-1/2), S_T comes from a decomposition of rows instead of their squares, and the error
-        grows with the root of c.
+        features, so that this is known to the sum of u_j^2 rho_j, whatever the units. Where
+        features cancel by more than eps^(-1/2), S_T comes from a decomposition of rows instead of
+        their squares, and the error grows with the root of that.
         """
-        U, total = self.directions.U, self.total
+        moved = _squared_lengths(self.directions.U, np.sqrt(self.total.rounding.scatters))
+        return np.asarray(moved / np.sqrt(self._cancelled * np.sqrt(EPS)).clip(1))
+
+    @derived
+    def _cancelled(self) -> Array:
+        """By how much the features cancel along each direction: sum_j u_j^2 (S_T)_jj, (q,)."""
+        total = self.total
         scatters = self.n_samples * (total.variances @ np.square(total.components))
-        cancelled = _lengths(U, np.sqrt(scatters))
-        moved = _lengths(U, np.sqrt(total.rounding.scatters))
-        return np.asarray(moved**2 / (cancelled * EPS**0.25).clip(1))
+        return _squared_lengths(self.directions.U, np.sqrt(scatters))
 
     @property
     def _rounding(self) -> float:
@@ -411,11 +417,7 @@ def _nearness(Z: Array, M: Array) -> Array:
     return np.asarray(Z @ M.T - 0.5 * (M**2).sum(axis=1))
 
 
-def _squared_lengths(A: Array) -> Array:
-    """The squared lengths of the columns of A (D, k), (k,)."""
-    return np.asarray((A * A).sum(axis=0))
-
-
-def _lengths(U: Array, scales: Array) -> Array:
-    """The lengths of the columns of U (D, k), each row times one of the `scales` (D,), (k,)."""
-    return np.asarray(np.linalg.norm(U * scales[:, None], axis=0))
+def _squared_lengths(U: Array, scales: Array) -> Array:
+    """The squared lengths of the columns of U (D, k), its rows times the `scales` (D,), (k,)."""
+    scaled = U * scales[:, None]
+    return np.asarray((scaled * scaled).sum(axis=0))

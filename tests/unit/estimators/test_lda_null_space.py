@@ -225,17 +225,18 @@ def test_no_unit_of_a_feature_hides_the_spread_of_others(apart, unit):
 
 
 @pytest.mark.parametrize("where", [(1, -0.7), (1, 1), (1, 0), (0.3, 1)])
-@pytest.mark.parametrize("apart", [1e3, 1e4])
+@pytest.mark.parametrize("apart", [1e3, 1e4, 1e5])
 def test_a_forgotten_row_far_out_does_not_hide_the_spread_of_classes(apart, where):
     X, y, queries = far_apart(np.random.default_rng(0), apart)
     queries = queries * apart
-    far = 1e7 * np.array([where])
+    far = 3e7 * np.array([where])
     lda = EigenspaceLDA().fit(X, y)
     wanted = lda.predict(queries)
+    within = np.linalg.svd(X - np.eye(3)[y] @ lda.means_, compute_uv=False)[-1] ** 2
     lda.partial_fit(far, [0]).forget(far, [0])
-    # The scatter is known to the rounding of the row, and the boundaries to as much of it as that
-    # is of the spread within the classes: few of the points lie so near.
-    assert (lda.predict(queries) != wanted).mean() <= EPS * 1e14
+    # The scatter is known to a rounding of the row's, and boundaries move by the part that this is
+    # of the scatter within the classes: as large a part of the plane may change sides.
+    assert (lda.predict(queries) != wanted).mean() <= EPS * (far**2).sum() / within
 
 
 @pytest.mark.parametrize("far", [1e9, 1e10])
