@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +19,13 @@ from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_m
 from knowmore.errors import (
     InvalidInput,
     NoExamples,
-    NotEnoughMemory,
     NotFitted,
     NotPositiveDefinite,
     RepeatedId,
 )
 from knowmore.estimators.checks import dense, group_names, sample_weights
-from knowmore.estimators.room import Room
 from knowmore.estimators.shell import learnt, same_features, same_kind
+from knowmore.estimators.state import State, enough_memory
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, difference, enough, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
@@ -49,60 +47,6 @@ Array = npt.NDArray[Any]
 M = TypeVar("M", bound=Model)
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
-
-
-class _State(NamedTuple):
-    """A model, and what edits have made of it since: see `LivingEstimator._apply`.
-
-    examples : as they are now. Edits move them ahead of the model; the next question lets the
-        model follow in one step. The model knows of those alone that count: what weighs nothing is
-        held here and nowhere else.
-    peak : the largest kappa(x, x) seen among them
-    kernel : the kernel that the model of these examples has
-    decided : whether it stays, or goes on following the examples; see `kernels.enough`
-    room : memory for that step, so that it will not be missing then
-
-    One attribute of the estimator holds all of it, so that an edit is one assignment.
-    """
-
-    model: Any
-    examples: Examples
-    peak: float
-    kernel: AnyKernel
-    decided: bool
-    room: Room = Room()
-
-    @classmethod
-    def of(cls, model: Any, examples: Examples, *, decided: bool) -> _State:
-        """That of a fresh fit to those of the examples that count."""
-        covariance = model.covariance
-        return cls(model, examples, covariance.peak, covariance.kernel, decided)
-
-    @property
-    def is_current(self) -> bool:
-        """Is the model that of the examples already?"""
-        return self.model.examples is self.examples.counted and self._has_its_kernel
-
-    @property
-    def _has_its_kernel(self) -> bool:
-        return self.model.covariance.kernel is self.kernel
-
-    def followed(self) -> _State:
-        """The same with the model of the examples as they are now."""
-        if self.is_current:
-            return self
-        self.room.give_back()
-        if self._has_its_kernel:
-            model = self.model.follow(self.examples.counted)
-        else:
-            model = self.model.under(self.kernel, self.examples.counted)
-        return self._replace(model=model, room=Room())
-
-    def with_room(self) -> _State:
-        """The same, sure to have what it takes to follow: compiled code and memory."""
-        anew = not self._has_its_kernel
-        size = self.model.covariance.prepare(self.examples.counted, anew=anew)
-        return self._replace(room=self.room.grown(size))
 
 
 class LivingEstimator(BaseEstimator, ABC, Generic[M]):
@@ -156,7 +100,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         self._admit(counted)
         model = self._batch(self._own_kernel(counted.X), counted, self._empty_factor())
         decided = self.kernel is not None or enough(self._features(counted.X)) is not None
-        self._state = _State.of(model, examples, decided=decided)
+        self._state = State.of(model, examples, decided=decided)
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.
@@ -380,13 +324,13 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         first, this one is done again on top of it.
         """
         while True:
-            before: _State = self._state
-            after = _enough_memory(self, "do this", partial(self._after, before, edit, kernel))
+            before: State = self._state
+            after = enough_memory(self, "do this", partial(self._after, before, edit, kernel))
             new = after.examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)
             if self._publish(before, after):
                 return new
 
-    def _after(self, before: _State, edit: Edit, kernel: AnyKernel | None) -> _State:
+    def _after(self, before: State, edit: Edit, kernel: AnyKernel | None) -> State:
         """The state after an edit that is sure to succeed, or whose model has followed already."""
         self._check_kind(edit, before.examples)
         if isinstance(edit, Remove) and not before.decided:
@@ -398,14 +342,14 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             )
         return self._changed(before, edit, kernel)
 
-    def _changed(self, before: _State, edit: Edit, kernel: AnyKernel | None) -> _State:
+    def _changed(self, before: State, edit: Edit, kernel: AnyKernel | None) -> State:
         examples, peak = before.examples.apply(edit), before.peak
         self._admit(examples.counted)
         after = before._replace(examples=examples)
         if not before.decided:
             if kernel is not None:
                 model = before.model.under(kernel, examples.counted)
-                return _State.of(model, examples, decided=True)
+                return State.of(model, examples, decided=True)
             after = self._undecided(after)
         if isinstance(edit, (Add, Replace)):
             peak = max(peak, before.model.covariance.peak_of(edit.X))
@@ -413,7 +357,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         certain = self._certain(before.model, examples.counted, peak)
         return after.with_room() if certain else after.followed()
 
-    def _undecided(self, state: _State) -> _State:
+    def _undecided(self, state: State) -> State:
         """With the width of the examples as they are now, for good if there are enough.
 
         It is decided by the first of them that are enough, so that to add many is to add one after
@@ -441,7 +385,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """Is the model sure to follow these examples, of kappa(x, x) at most `peak`?"""
         return model.covariance.is_certain(examples, peak)
 
-    def _publish(self, before: _State, after: _State) -> bool:
+    def _publish(self, before: State, after: State) -> bool:
         """Set the state, unless it is no longer `before`."""
         with moment:
             current = self._state is before
@@ -465,16 +409,16 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         held = self._state.examples
         # What weighs nothing goes along, unless another thread's edit came between.
         whole = held if held.counted is examples else examples
-        other._state = _State.of(model, whole, decided=kept or other.kernel is not None)
+        other._state = State.of(model, whole, decided=kept or other.kernel is not None)
         return cast("Self", other)
 
-    def _followed(self) -> _State:
+    def _followed(self) -> State:
         """The state with the model up to date."""
         self._check_fitted()
-        before: _State = self._state
+        before: State = self._state
         if before.is_current:
             return before
-        after = _enough_memory(self, "ask it", before.followed)
+        after = enough_memory(self, "ask it", before.followed)
         self._publish(before, after)
         return after
 
@@ -482,7 +426,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """The model, ready for a question."""
         return cast("M", self._asked_state().model)
 
-    def _asked_state(self) -> _State:
+    def _asked_state(self) -> State:
         """The state, ready for a question."""
         state = self._followed()
         if len(state.model.examples) == 0:
@@ -518,19 +462,6 @@ def _disagreement(here: Any, there: Any) -> str | None:
     if isinstance(here, Kernel):
         return difference(here, there)
     return None if here == there else f"{here!r} here, {there!r} there"
-
-
-def _enough_memory(estimator: BaseEstimator, purpose: str, act: Callable[[], _State]) -> _State:
-    """What `act` returns, or that there was no memory for it."""
-    try:
-        return act()
-    except MemoryError as error:
-        raise NotEnoughMemory(
-            f"There is not enough memory to {purpose}: this {type(estimator).__name__} needs a "
-            f"matrix of all pairs of its examples, and while it changes, parts of it twice. "
-            f"Nothing was changed. Free memory and try again, remove examples, or use "
-            f"dtype='float32'."
-        ) from error
 
 
 def _own(kernel: AnyKernel) -> AnyKernel:
