@@ -17,18 +17,15 @@ Caputo 2009) follows one prior of several, MultiKT (Tommasi, Orabona and Caputo 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
-from knowmore.frozen import Frozen, derived
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.linalg import Border, Cholesky
 from knowmore.linalg.threads import threads_for
 from knowmore.models.hinges import Hinges, interior
 from knowmore.models.oneshot_criteria import balanced, squashed
-
-Array = npt.NDArray[Any]
 
 BETAS = np.linspace(0, 1, 101)
 

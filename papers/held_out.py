@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.files import user_folder
 from knowmore.images import learn_codebook
 from knowmore.images.extraction_cache import Cache
+from papers.arrays import Array
 from papers.picture_features import LEVELS, WORDS, bag, sift
-
-Array = npt.NDArray[Any]
 
 
 def in_order(rows: Array) -> Array:

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.errors import InvalidInput, MissingExtra
 from knowmore.extras import require
@@ -36,9 +35,8 @@ from knowmore.images import (
     extract,
 )
 from knowmore.images.extraction_cache import Cache
+from papers.arrays import Array
 from papers.findings import Progress, silent
-
-Array = npt.NDArray[Any]
 
 # Pixels between patches of 16 x 16 in pictures of 256 x 256, and in those of Caltech-101, which are
 # smaller than they once were. The pictures are looked at in two sizes.

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 from sklearn.decomposition import PCA
 
 from knowmore import Eigenspace
+from papers.arrays import Array
 from papers.data import orl_faces
 from papers.eigenspaces.eigenspace_merge_figures import draw_errors, draw_faces
 from papers.eigenspaces.eigenspace_merge_report import (
@@ -42,8 +42,6 @@ from papers.eigenspaces.eigenspace_merge_report import (
 )
 from papers.findings import Progress, Report, save_figure, silent, write_csv
 from papers.stopwatch import median_seconds, one_thread
-
-Array = npt.NDArray[Any]
 
 LEADING = 10
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.data import FACE_SHAPE
 from papers.eigenspaces.eigenspace_merge_report import (
     BATCH,
@@ -25,8 +25,6 @@ from papers.findings import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, new_fi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Array = npt.NDArray[Any]
 
 # The numbers of the eigenfaces shown, and then the last one.
 _SHOWN = (1, 2, 3, 10, 20)

@@ -16,12 +16,12 @@ from time import perf_counter
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import subspace_angles
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from knowmore import EigenspaceLDA
+from papers.arrays import Array
 from papers.data import animals_with_attributes, orl_faces
 from papers.eigenspaces.incremental_lda_figure import draw
 from papers.eigenspaces.incremental_lda_report import (
@@ -46,8 +46,6 @@ from papers.eigenspaces.incremental_lda_report import (
 )
 from papers.findings import Progress, Report, save_figure, silent, write_csv
 from papers.stopwatch import one_thread
-
-Array = npt.NDArray[Any]
 
 _RANK, _SPLITS, _PORTIONS = 100, 3, 8
 _QUICK_RANK, _QUICK_SPLITS, _QUICK_PORTIONS, _QUICK_CLASSES = 40, 1, 5, 15

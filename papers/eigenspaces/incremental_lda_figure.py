@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.eigenspaces.incremental_lda_report import (
     CLASSES,
     METHODS,
@@ -22,8 +22,6 @@ from papers.findings import BLUE, GREY, PURPLE, VERMILION, new_figure, quiet_axe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Array = npt.NDArray[Any]
 
 _STYLES = {UPDATED: (BLUE, "o", "-"), SCRATCH: (GREY, "D", "--"), PEER: (VERMILION, "s", ":")}
 _NEW = "updated, classes that just arrived"

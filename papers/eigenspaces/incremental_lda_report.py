@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.findings import Table, Verdict, as_time
-
-Array = npt.NDArray[Any]
 
 FACES, ANIMALS = "faces", "animals"
 ROWS, CLASSES = "rows", "classes"

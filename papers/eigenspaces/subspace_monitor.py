@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore import Eigenspace, SubspaceMonitor
 from knowmore.models import lagged
 from knowmore.models.watch import Observation
+from papers.arrays import Array
 from papers.findings import (
     BLUE,
     GREY,
@@ -36,8 +36,6 @@ from papers.findings import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Array = npt.NDArray[Any]
 
 # A year of months in each row, two directions for its cosine and sine, windows of two years.
 MONTHS, DIRECTIONS, WINDOW, FALSE_ALARMS = 12, 2, 24, 0.01

@@ -12,13 +12,13 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore import GPClassifier
 from knowmore.kernels import HistogramIntersection
+from papers.arrays import Array
 from papers.findings import (
     BLUE,
     GREY,
@@ -51,8 +51,6 @@ from papers.stopwatch import median_seconds, one_thread, timed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Array = npt.NDArray[Any]
 
 _FIRST, _MORE = 5, 10
 _RUNS, _LEARNT, _TESTED = 10, 105, 100

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.findings import (
     GREY,
     Progress,
@@ -40,8 +40,6 @@ from papers.stopwatch import one_thread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = npt.NDArray[Any]
 
 # To tell something apart takes two.
 _FIRST = 2

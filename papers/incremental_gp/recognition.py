@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.metrics import balanced_accuracy_score
@@ -37,6 +36,7 @@ from knowmore.kernels import (
     corner,
     cross,
 )
+from papers.arrays import Array
 from papers.data import caltech101, fifteen_scenes
 from papers.findings import Progress, Report, save_figure, silent, write_csv
 from papers.incremental_gp.recognition_figure import draw
@@ -69,8 +69,6 @@ from papers.picture_features import (
     sift,
     unit,
 )
-
-Array = npt.NDArray[Any]
 
 # Where the pictures come from, and the step at which they are looked at.
 _SOURCES: dict[str, tuple[Callable[[], Examples], int]] = {

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.findings import Table, Verdict
 from papers.picture_features import WORDS
-
-Array = npt.NDArray[Any]
 
 SCENES, CALTECH = "Fifteen Scenes", "Caltech-101"
 # What was found when nothing was sought, and the pictures of Faces once more, cut out.

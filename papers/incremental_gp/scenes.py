@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore import GPClassifier
 from knowmore.kernels import HistogramIntersection
+from papers.arrays import Array
 from papers.data import fifteen_scenes
 from papers.findings import BLUE, ORANGE, Progress, Verdict
 from papers.held_out import in_order, pyramid_steps
@@ -28,8 +28,6 @@ from papers.picture_features import WORDS as SIZE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = npt.NDArray[Any]
 
 WORDS, PYRAMID = "bag of words", "spatial pyramid"
 _STYLES = {WORDS: (ORANGE, "s"), PYRAMID: (BLUE, "o")}

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.gaussian_process.kernels import RBF
 
 from knowmore import GPClassifier
+from papers.arrays import Array
 from papers.findings import (
     BLUE,
     GREEN,
@@ -32,8 +32,6 @@ from papers.findings import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Array = npt.NDArray[Any]
 
 KERNEL, NOISE = RBF(0.8), 0.1
 # The plane shown is [-REACH, REACH]^2.

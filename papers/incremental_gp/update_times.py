@@ -15,10 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.datasets import load_digits
 
 from knowmore.edits import Add
@@ -29,6 +28,7 @@ from knowmore.kernels import AnyKernel, HistogramIntersection, corner, median_rb
 from knowmore.linalg import Cholesky, Inverse
 from knowmore.linalg.factor import Update
 from knowmore.models import GP, Covariance, one_vs_all
+from papers.arrays import Array
 from papers.data import caltech101
 from papers.findings import (
     Progress,
@@ -54,8 +54,6 @@ from papers.incremental_gp.update_times_report import (
 )
 from papers.picture_features import FINE_STEP, features
 from papers.stopwatch import median_seconds, one_thread, timed
-
-Array = npt.NDArray[Any]
 
 NOISE = 0.1
 # Points at which scores are compared.

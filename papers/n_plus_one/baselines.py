@@ -16,14 +16,13 @@ from collections.abc import Callable
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.svm import SVC
 
 from knowmore import LSSVMClassifier
 from knowmore.kernels import AnyKernel, corner, cross, diagonal
 from papers.adapted import Adapted
+from papers.arrays import Array
 
-Array = npt.NDArray[Any]
 # From X (m, d) to scores (m, N + 1).
 Scores = Callable[[Array], Array]
 

@@ -16,20 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, final, get_args
+from typing import final, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.images import PHOG
 from knowmore.kernels import squared_distances
+from papers.arrays import Array
 from papers.data import Feature, animals_with_attributes, caltech256
 from papers.findings import Progress
 from papers.held_out import in_order, pyramid_steps
 from papers.picture_features import FINE_STEP, edges, features
 from papers.picture_features import WORDS as SIZE
-
-Array = npt.NDArray[Any]
 
 LINEAR, NON_LINEAR = "linear", "non-linear"
 # gamma = 2^-5, ..., 2^8.

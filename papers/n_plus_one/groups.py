@@ -17,14 +17,12 @@ In both sets, mixed are the first half of the related ones and then the first of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.data import arrays_of
 
-Array = npt.NDArray[Any]
 Group = tuple[str, ...]
 
 RELATED, MIXED, UNRELATED, ALL = "related", "mixed", "unrelated", "all"

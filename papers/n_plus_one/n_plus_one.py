@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore import LSSVMClassifier, NPlusOneClassifier
+from papers.arrays import Array
 from papers.data import caltech256
 from papers.findings import Progress, Report, save_figure, silent, write_csv
 from papers.n_plus_one.baselines import (
@@ -76,8 +76,6 @@ from papers.n_plus_one.report import (
     verdicts,
 )
 from papers.stopwatch import one_thread
-
-Array = npt.NDArray[Any]
 
 _METHODS: dict[str, Callable[..., Any]] = {
     OURS: NPlusOneClassifier,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.n_plus_one.groups import Group
-
-Array = npt.NDArray[Any]
 
 ANIMALS, THINGS = "Animals with Attributes", "Caltech-256"
 OURS, NONE, OWN_C = "MULTIpLE", "no transfer", "no transfer, own C"

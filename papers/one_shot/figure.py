@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.findings import (
     BLUE,
     GREEN,
@@ -39,8 +39,6 @@ from papers.one_shot.result import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Array = npt.NDArray[Any]
 
 # Label, colour, marker and line.
 _LINES: dict[Way, tuple[str, str, str, str]] = {

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.files import user_folder
 from knowmore.images import learn_codebook
 from knowmore.images.extraction_cache import Cache
 from knowmore.kernels import ChiSquared, HistogramIntersection
+from papers.arrays import Array
 from papers.data import caltech101, caltech256
 from papers.findings import Progress
 from papers.held_out import in_order
@@ -31,8 +31,6 @@ from papers.picture_features import (
     features,
     sift,
 )
-
-Array = npt.NDArray[Any]
 
 BACKGROUND, CLUTTER = "BACKGROUND_Google", "257.clutter"
 # So many pictures of each class are put aside for the visual words.

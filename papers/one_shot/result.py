@@ -6,14 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
+from papers.arrays import Array
 from papers.one_shot.tasks import Sizes
 
-Array = npt.NDArray[Any]
 Measure = Literal["ap", "rate"]
 
 THINGS, RELATED, UNRELATED = "Caltech-101", "Caltech-256, related", "Caltech-256, unrelated"

@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.models.oneshot import Pair, Side, sound_noise
 from knowmore.models.oneshot_criteria import CRITERIA, average_precision
 from knowmore.models.oneshot_search import Best, Search, grid
 from papers.adapted import Adapted, Prior
+from papers.arrays import Array
 from papers.one_shot.pictures import Seen
-
-Array = npt.NDArray[Any]
 
 # What an LS-SVM may choose from.
 COSTS = (0.1, 1.0, 10.0, 100.0)

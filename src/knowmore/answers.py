@@ -6,12 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen
 from knowmore.extras import optional
-from knowmore.frozen import Frozen
-
-Array = npt.NDArray[Any]
 
 # Rows of a table that a repr shows.
 _SHOWN = 5

@@ -8,11 +8,10 @@ from operator import index
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, RepeatedId
 
-Array = npt.NDArray[Any]
 Id = int | str
 
 

@@ -19,11 +19,10 @@ from typing import Any, BinaryIO, Self, TypeVar, final
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, MissingData, NotWritten
 
-Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 
 VERSION = 1

@@ -17,7 +17,7 @@ from knowmore import (
     NPlusOneClassifier,
     OneShotClassifier,
 )
-from knowmore.frozen import read_only
+from knowmore.arrays import read_only
 
 rng = np.random.default_rng(7)
 X, Y = rng.normal(size=(24, 3)), np.arange(24) % 3

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from knowmore.growing import Rows
+from knowmore.examples import Rows
 
 
 def test_appending_to_the_newest_copies_nothing():

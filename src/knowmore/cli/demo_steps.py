@@ -5,18 +5,16 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from knowmore import GPClassifier
+from knowmore.arrays import Array
 from knowmore.cli.reports import Progress
 from knowmore.cli.stopwatch import median_seconds
-
-Array = npt.NDArray[Any]
 
 # People who sent in the training images; "ann/0007" is Ann's eighth.
 CONTRIBUTORS = (

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
-import numpy.typing as npt
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.files import Arrays, array_in
 
-Array = npt.NDArray[Any]
 File = str | PathLike[str]
 Load = Callable[[Any], Any]
 

@@ -8,17 +8,15 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from knowmore.arguments import is_missing
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.shell import names_in
 from knowmore.linalg.names import Names, columns_of, first_difference, names_of
-
-Array = npt.NDArray[Any]
 
 EPS = np.finfo(float).eps
 # The square of a weight is a number, and so is the sum of as many as there may be.

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
+from knowmore.arrays import Array
 from knowmore.estimators.checks import among, class_labels
 from knowmore.estimators.living import LivingEstimator, M
-
-Array = npt.NDArray[Any]
 
 
 class LivingClassifier(ClassifierMixin, LivingEstimator[M]):

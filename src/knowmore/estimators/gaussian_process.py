@@ -6,9 +6,9 @@ from abc import abstractmethod
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import label_like, noise_level
 from knowmore.estimators.checks import real_values as finite_values
@@ -27,8 +27,6 @@ from knowmore.models import (
     real_values,
 )
 from knowmore.models.targets import Coding
-
-Array = npt.NDArray[Any]
 
 # Coefficients are targets over the noise, and the likelihood has products of both.
 _LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}

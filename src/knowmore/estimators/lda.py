@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 from sklearn.base import (
     BaseEstimator,
@@ -19,6 +18,7 @@ from sklearn.base import (
 from sklearn.utils import Tags
 
 from knowmore.arguments import choice
+from knowmore.arrays import Array, bounded
 from knowmore.errors import InvalidInput, KnowmoreWarning, LostVariance
 from knowmore.estimators.checks import class_labels, inputs, memberships
 from knowmore.estimators.shell import (
@@ -28,13 +28,10 @@ from knowmore.estimators.shell import (
     same_features,
     same_kind,
 )
-from knowmore.finite import bounded
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.models import Discriminant
 from knowmore.models.discriminant import LEDOIT_WOLF
 from knowmore.tables import in_step
-
-Array = npt.NDArray[Any]
 
 # A shrinkage that is off by less changes no figure that anybody prints.
 _UNSURE = 1e-3

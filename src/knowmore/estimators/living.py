@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 
 from knowmore.arguments import choice
+from knowmore.arrays import Array
 from knowmore.concurrency import moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
 from knowmore.errors import (
@@ -41,8 +41,6 @@ from knowmore.tables import (
     of_index,
     warn_renumbered,
 )
-
-Array = npt.NDArray[Any]
 
 M = TypeVar("M", bound=Model)
 

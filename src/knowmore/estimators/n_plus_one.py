@@ -7,11 +7,11 @@ from copy import copy, deepcopy
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from knowmore.arguments import choice, flag
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NotFitted
 from knowmore.estimators.checks import class_labels
 from knowmore.estimators.classifier import LivingClassifier
@@ -24,8 +24,6 @@ from knowmore.kernels import AnyKernel, beneath, on
 from knowmore.linalg import Factor
 from knowmore.models import NPlusOne, Shifted, Weighting
 from knowmore.models.hinges import interior, subgradient
-
-Array = npt.NDArray[Any]
 
 # Products of scores beyond this would overflow.
 _LARGEST = 1e50

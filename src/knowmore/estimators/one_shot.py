@@ -8,10 +8,10 @@ from numbers import Integral, Real
 from typing import Any, Protocol, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
 from knowmore.arguments import choice
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
 from knowmore.estimators.checks import noise_level
 from knowmore.estimators.classifier import LivingClassifier
@@ -22,8 +22,6 @@ from knowmore.linalg import Factor
 from knowmore.models import OneShot, Ranking, Rule, Support
 from knowmore.models.oneshot_criteria import CRITERIA
 from knowmore.models.oneshot_search import SEARCHES
-
-Array = npt.NDArray[Any]
 
 
 class Semantics(Protocol):

@@ -6,11 +6,11 @@ from numbers import Integral, Real
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
 from knowmore.arguments import flag
+from knowmore.arrays import Array, bounded
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import points, table
 from knowmore.estimators.shell import (
@@ -21,10 +21,7 @@ from knowmore.estimators.shell import (
     same_features,
     same_kind,
 )
-from knowmore.finite import bounded
 from knowmore.linalg import Eigenspace, Truncation
-
-Array = npt.NDArray[Any]
 
 
 @final

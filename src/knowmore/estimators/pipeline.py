@@ -6,16 +6,14 @@ from copy import copy
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidType, RepeatedId
 from knowmore.estimators.living import LivingEstimator
 from knowmore.models import LeftOut
 from knowmore.tables import by_name, names_of, of_index
-
-Array = npt.NDArray[Any]
 
 
 def living(pipeline: Pipeline) -> LivingPipeline:

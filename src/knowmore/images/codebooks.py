@@ -13,20 +13,18 @@ from dataclasses import fields
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.utils import Tags
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, NotFitted
 from knowmore.files import load, save
 from knowmore.images.local import Descriptors, Words, values
 from knowmore.images.settings import seed_number, whole
 from knowmore.images.vocabulary import Centres, Leaves, Vocabulary, single
-
-Array = npt.NDArray[Any]
 
 # How many random splits a node chooses from: the most that Moosmann et al. try.
 _TRIALS = 50

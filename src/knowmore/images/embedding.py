@@ -8,16 +8,14 @@ from functools import cache
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
 from knowmore.images.reading import colour, named
 from knowmore.images.settings import is_between, no_mask, whole
-
-Array = npt.NDArray[Any]
 
 EXTRA = "embeddings"
 

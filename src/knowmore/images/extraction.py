@@ -16,9 +16,9 @@ from functools import cache as once
 from typing import Any, Literal, final
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.images.codebooks import Codebook, KMeansCodebook
 from knowmore.images.embedding import Embedding
@@ -32,7 +32,6 @@ from knowmore.images.reading import named
 from knowmore.images.settings import seed_number, whole
 from knowmore.images.sift import DenseSIFT
 
-Array = npt.NDArray[Any]
 Kind = Literal["sift-pyramid", "bow", "phog", "embedding"]
 # Called with how many pictures are done, and of how many.
 Progress = Callable[[int, int], None]

@@ -19,11 +19,9 @@ from threading import Lock
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 FILE = "features.sqlite"
 # Seconds to wait for another process that is writing.

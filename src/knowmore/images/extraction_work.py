@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.images.extraction_cache import Cache
 from knowmore.images.extraction_settings import digest
 from knowmore.images.reading import encoded, small
-
-Array = npt.NDArray[Any]
 
 # Unpacked pictures go through the steps together until they have so many bytes.
 TOGETHER = 2**26

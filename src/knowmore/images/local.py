@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.images.settings import no_mask
-
-Array = npt.NDArray[Any]
 
 
 @final

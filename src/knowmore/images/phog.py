@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.images.pyramid import Weights, level_weights, pyramid
 from knowmore.images.reading import grey, of_each
 from knowmore.images.settings import whole
-
-Array = npt.NDArray[Any]
 
 # The defaults of MATLAB's edge(..., "canny"). Edges are sought in a smoothed picture; strong ones
 # are above this quantile of the gradient's length, weak ones, which count where they touch strong

@@ -16,14 +16,13 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, NotFitted
 from knowmore.images.local import Words, values
 
-Array = npt.NDArray[Any]
 Weights = Literal["match", "equal"] | Sequence[float]
 
 # 4^12 cells are more than any picture has pixels.

@@ -27,15 +27,14 @@ from threading import Lock
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.extras import optional
 from knowmore.files import contents
 from knowmore.images.settings import no_mask
 
-Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")

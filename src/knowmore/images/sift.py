@@ -16,17 +16,15 @@ from functools import partial
 from typing import Any, Literal, Self, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.images.local import Descriptors
 from knowmore.images.reading import colour, grey, of_each
 from knowmore.images.settings import is_between, whole
-
-Array = npt.NDArray[Any]
 
 CELLS, DIRECTIONS, CUT = 4, 8, 0.2
 # The width of the Gaussian whose derivative gives the gradient, in pixels, and its reach.

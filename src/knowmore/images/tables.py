@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.extras import optional, require
 from knowmore.files import Arrays, undamaged, written
 
-Array = npt.NDArray[Any]
 File = str | os.PathLike[str]
 
 # The libraries' versions are told too, but they round otherwise at most.

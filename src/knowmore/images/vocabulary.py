@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 
 class Vocabulary(Protocol):

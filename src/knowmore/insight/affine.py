@@ -7,10 +7,7 @@ parameters are sought it gets both, as far as it has none of its own.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from sklearn.gaussian_process.kernels import (
     CompoundKernel,
     ConstantKernel,
@@ -22,9 +19,8 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
+from knowmore.arrays import Array
 from knowmore.kernels import AnyKernel, On
-
-Array = npt.NDArray[Any]
 
 _AMPLITUDES = (1e-5, 1e5)
 # In units of the mean square of the targets. More than a hundred times that is as good as infinite,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.models import GP, LSSVM, Model, NPlusOne
 from knowmore.tables import index_of
 
-Array = npt.NDArray[Any]
 AnyModel = GP | LSSVM | NPlusOne
 
 # The estimators in front of each kind of model.

@@ -13,18 +13,16 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import softmax
 
 from knowmore.answers import Answer
 from knowmore.arguments import whole_number
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.insight.asking import asked, inputs, of_classes, true_labels, unseen
 from knowmore.models import GP, class_probabilities
 from knowmore.models.probabilities import log_chances
-
-Array = npt.NDArray[Any]
 
 # Temperatures between exp(-50) and exp(50): chances that differ by less are equal when rounded.
 _REACH = 50.0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
+from knowmore.arrays import Array
 from knowmore.insight.search import FLAT, SLACK, Place, Slope
-
-Array = npt.NDArray[Any]
 
 # A gain or loss per target below this is none: parameters that hardly matter are left alone.
 NOTHING = 1e-6

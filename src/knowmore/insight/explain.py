@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import AnyModel, asked, inputs, machine
 from knowmore.models import GP, LSSVM, NPlusOne
 from knowmore.models.targets import Units
-
-Array = npt.NDArray[Any]
 
 
 @final

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
@@ -27,6 +26,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
+from knowmore.arrays import Array
 from knowmore.kernels import (
     AnyKernel,
     ChiSquared,
@@ -38,7 +38,6 @@ from knowmore.kernels import (
 from knowmore.kernels.sums import Term, pair_sums
 from knowmore.linalg.threads import threads_for
 
-Array = npt.NDArray[Any]
 # From a symmetric W (n, n) to <W, dK / d theta>, (p,).
 Pull = Callable[[Array], Array]
 # From a kernel, the prepared one with other parameters, to K, (n, n) or one number for all pairs,

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.models import GP, LSSVM
-
-Array = npt.NDArray[Any]
 
 
 def left_out_loss(T: Array, error: Array, *, classes: bool) -> float:

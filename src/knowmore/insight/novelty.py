@@ -13,22 +13,18 @@ from numbers import Real
 from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr
 
 from knowmore.answers import Answer
 from knowmore.arguments import choice
+from knowmore.arrays import Array, bounded, read_only
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput, KnowmoreWarning
-from knowmore.finite import bounded
-from knowmore.frozen import read_only
 from knowmore.insight.asking import asked, inputs, of_classes, row_names, unseen
 from knowmore.kernels.distances import distances
 from knowmore.models import GP
 from knowmore.models.probabilities import standardised
-
-Array = npt.NDArray[Any]
 
 # Values that differ by so much of the largest are the same.
 _ROUNDINGS = 64 * float(np.finfo(float).eps)

@@ -13,17 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, pi
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.linalg.threads import threads_for
 from knowmore.models import GP, LSSVM
 
-Array = npt.NDArray[Any]
 # Of targets T (n, M), leave-one-out means (n, M) and variances (n,), the noise included: a value,
 # larger is better, and its derivatives by the means (n, M) and by the variances (n,).
 Score = Callable[[Array, Array, Array], tuple[float, Array, Array]]

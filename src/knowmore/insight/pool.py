@@ -8,19 +8,17 @@ pool. The means move with the label; until it comes, a plausible one can stand i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.kernels import corner, cross
 from knowmore.linalg.threads import threads_for
 from knowmore.models import GP
 from knowmore.models.covariance import finite
-
-Array = npt.NDArray[Any]
 
 # Rows of a matrix of the whole pool that are worked on at a time.
 _ROWS = 256

@@ -6,17 +6,15 @@ from numbers import Real
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from knowmore.arguments import is_missing
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import asked, inputs
 from knowmore.insight.suggest import askable, how_many, picks
 from knowmore.models import GP
-
-Array = npt.NDArray[Any]
 
 
 @final

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import lapack
 from sklearn.gaussian_process.kernels import Kernel
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.insight.gradients import Gram, prepared
 from knowmore.insight.loss import left_out_loss
@@ -18,7 +18,6 @@ from knowmore.kernels import AnyKernel
 from knowmore.linalg import Border
 from knowmore.linalg.threads import threads_for
 
-Array = npt.NDArray[Any]
 Bounds = tuple[float, float] | Literal["fixed"]
 
 # A slope per target below this leads nowhere; it is the optimiser's own bound.

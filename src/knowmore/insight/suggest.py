@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.answers import Answer
 from knowmore.arguments import choice, whole_number
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import asked, generator, inputs, of_classes
 from knowmore.insight.pool import Pool
 from knowmore.models import GP, class_probabilities
-
-Array = npt.NDArray[Any]
 
 
 @final

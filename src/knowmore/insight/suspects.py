@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.answers import Answer
+from knowmore.arrays import Array, read_only
 from knowmore.concurrency import cached_property
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
-from knowmore.frozen import read_only
 from knowmore.insight.asking import AnyModel, asked, machine, of_classes, unseen
 from knowmore.models import GP, LSSVM, NPlusOne, class_probabilities
-
-Array = npt.NDArray[Any]
 
 # Examples that are named as speaking against a label.
 _NAMED = 3

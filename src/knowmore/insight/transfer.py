@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.answers import Answer
+from knowmore.arrays import Array
 from knowmore.insight.asking import asked
 from knowmore.models import NPlusOne
-
-Array = npt.NDArray[Any]
 
 
 @final

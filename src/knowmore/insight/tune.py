@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
 from knowmore.arguments import whole_number
+from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
 from knowmore.examples import Examples
@@ -26,8 +26,6 @@ from knowmore.insight.loss import model_loss
 from knowmore.insight.objectives import Objective, Score, objective_of
 from knowmore.insight.search import Bounds, Place, Slope, Space, remedy
 from knowmore.models import GP, LSSVM
-
-Array = npt.NDArray[Any]
 
 
 @final

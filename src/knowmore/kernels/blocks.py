@@ -17,7 +17,6 @@ from functools import singledispatch
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -33,6 +32,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
+from knowmore.arrays import Array
 from knowmore.kernels.columns import On
 from knowmore.kernels.distances import distances, products, squared_distances
 from knowmore.kernels.histograms import (
@@ -45,7 +45,6 @@ from knowmore.kernels.matern import matern
 from knowmore.kernels.task import Task
 from knowmore.kernels.values import checked, symmetric
 
-Array = npt.NDArray[Any]
 AnyKernel: TypeAlias = Kernel | Callable[[Array, Array], Array]
 
 # Rows that a callable is asked for at once when only its diagonal is wanted.

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 
 def column_weights(bins: int, levels: int) -> Array:

@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 # With fewer rows than this on one side the loop over pairs is as fast.
 _FEW = 16

@@ -14,13 +14,11 @@ from abc import ABC
 from typing import Any, ClassVar, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels.sums import Term, pair_sums, row_sums
-
-Array = npt.NDArray[Any]
 
 
 @final

@@ -16,16 +16,13 @@ its value at r = 0, so that all large factors cancel: with s = sqrt(1 + (z / nu)
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.polynomial import Polynomial
 from scipy.special import gamma, kve
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 # Orders from here on are large; as many terms of the expansion then leave an error of about
 # ten roundings.

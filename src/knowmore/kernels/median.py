@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import pdist
 from sklearn.gaussian_process.kernels import RBF
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 # Rows that the median is taken over: more would hardly move it.
 _ROWS = 1000

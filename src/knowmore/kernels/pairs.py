@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from knowmore.arrays import Array
 from knowmore.compiling import Function, compiled
 from knowmore.kernels.sums import Term
 
-Array = npt.NDArray[Any]
 # A sparse matrix: where each list starts, the indices, the values.
 Lists = tuple[Array, Array, Array]
 

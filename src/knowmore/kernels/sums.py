@@ -14,14 +14,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from knowmore.arrays import Array
 from knowmore.compiling import Function
 from knowmore.concurrency import uninterrupted
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 # Rows of a strip: with a few hundred bins of each they stay in the second-level cache.
 _ROWS = 64

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 
 @final

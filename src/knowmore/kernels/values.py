@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-
-Array = npt.NDArray[Any]
 
 
 def checked(kernel: Any, values: Any, shape: tuple[int, ...]) -> Array:

@@ -10,14 +10,11 @@ is indefinite and never factorised. With v = A^-1 u and s = u'v, the border is e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
-from knowmore.frozen import Frozen
-
-Array = npt.NDArray[Any]
+from knowmore.arrays import Array, Frozen
 
 
 @final

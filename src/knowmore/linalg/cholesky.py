@@ -14,17 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import lapack
 
+from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.factor import Update
 from knowmore.linalg.panels import PANEL, Panel
 from knowmore.linalg.sweep import sweep
 from knowmore.linalg.threads import threads_for
-
-Array = npt.NDArray[Any]
 
 _potrf = {"d": lapack.dpotrf, "f": lapack.spotrf}
 _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}

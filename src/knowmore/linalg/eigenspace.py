@@ -20,11 +20,10 @@ from typing import Any, NamedTuple, Self, TypeVar, final
 from warnings import warn
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from knowmore.arrays import Array, bounded
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
-from knowmore.finite import bounded
 from knowmore.linalg.graded import column_norms, orthogonal_rows
 from knowmore.linalg.names import Names, first_difference, joint_names, names_of
 from knowmore.linalg.remnant import ROUNDINGS as ROUNDINGS
@@ -33,7 +32,6 @@ from knowmore.linalg.rows import EXACT, Rounding, Rows, blocks, joint_rounding
 from knowmore.linalg.spectrum import EPS, Truncation, moved, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
-Array = npt.NDArray[Any]
 _T = TypeVar("_T", "Eigenspace", "Rows")
 
 # Blocks of a sparse matrix are merged whole up to so many columns: no model has more directions.

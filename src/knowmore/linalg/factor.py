@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from knowmore.arrays import Array
+
 Update = Literal["auto", "direct", "iterative"]
 
 

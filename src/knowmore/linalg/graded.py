@@ -9,13 +9,10 @@ on a scale of its own.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
-Array = npt.NDArray[Any]
+from knowmore.arrays import Array
 
 # Features within this factor of each other are taken as they are: their squares lose three digits.
 UNEQUAL = 32.0

@@ -23,16 +23,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
-from knowmore.frozen import Frozen, derived
 from knowmore.linalg.cholesky import Cholesky
 from knowmore.linalg.factor import Update
 from knowmore.linalg.threads import threads_for
-
-Array = npt.NDArray[Any]
 
 # Vectors that the residual is measured on.
 _PROBES = 4

@@ -10,12 +10,10 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import blas
 
+from knowmore.arrays import Array
 from knowmore.concurrency import moment
-
-Array = npt.NDArray[Any]
 
 PANEL = 128
 _trsm = {"d": blas.dtrsm, "f": blas.strsm}

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from knowmore.arrays import Array
 from knowmore.linalg.graded import UNEQUAL, orthogonal_rows, unequal
 from knowmore.linalg.spectrum import EPS, scale_of
 from knowmore.linalg.threads import threads_for
-
-Array = npt.NDArray[Any]
 
 # What is off by so many times the estimated rounding is wrong.
 ROUNDINGS = 64

@@ -7,14 +7,12 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.linalg.names import Names
 from knowmore.linalg.spectrum import EPS, squared
-
-Array = npt.NDArray[Any]
 
 # A difference of means that is off by more than this part of itself is hardly known.
 _HARDLY = 1e-4

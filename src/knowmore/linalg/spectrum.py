@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.linalg.graded import column_norms, orthogonal_rows, unequal
 from knowmore.linalg.threads import threads_for
-
-Array = npt.NDArray[Any]
 
 EPS = float(np.finfo(float).eps)
 

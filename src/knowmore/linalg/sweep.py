@@ -12,12 +12,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.compiling import Function, compiled
 from knowmore.concurrency import uninterrupted
-
-Array = npt.NDArray[Any]
 
 
 class Sweep(NamedTuple):

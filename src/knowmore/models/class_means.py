@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
-from knowmore.frozen import Frozen
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.models.spread import Spread
-
-Array = npt.NDArray[Any]
 
 
 @final

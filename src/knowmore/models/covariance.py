@@ -12,18 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite, norm
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.finite import bounded, first_not_finite, norm
-from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
 from knowmore.models.weights import Weighting
-
-Array = npt.NDArray[Any]
 
 # Numbers in a block of kernel values that a question works on at a time.
 _NUMBERS = 2**23

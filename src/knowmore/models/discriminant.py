@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import InvalidInput
-from knowmore.frozen import Frozen, derived
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.graded import unequal
@@ -26,8 +25,6 @@ from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.linalg.threads import threads_for
 from knowmore.models.class_means import ClassMeans
 from knowmore.models.spread import Spread
-
-Array = npt.NDArray[Any]
 
 LEDOIT_WOLF = "ledoit-wolf"
 # Directions without spread within the classes get this part of the variance between them. Half of

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from math import log, pi
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.examples import Examples
-from knowmore.finite import bounded
-from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
@@ -29,8 +27,6 @@ from knowmore.models.loo import (
 from knowmore.models.model import brief
 from knowmore.models.targets import Coding, Targets, Units, one_vs_all
 from knowmore.models.weights import Weighting
-
-Array = npt.NDArray[Any]
 
 
 @final

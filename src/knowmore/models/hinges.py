@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
-from knowmore.frozen import Frozen
 from knowmore.linalg.threads import threads_for
-
-Array = npt.NDArray[Any]
 
 # Parts of f(0): what the barrier may cost, and twice what |beta|^2 = 1 does. The latter decides
 # between several best beta; rounding of sums is magnified by its inverse, so it is not smaller.

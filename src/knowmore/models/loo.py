@@ -21,14 +21,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.answers import Answer
+from knowmore.arrays import Array
 from knowmore.kernels import diagonal
 from knowmore.linalg import Factor
 from knowmore.models.covariance import Covariance
-
-Array = npt.NDArray[Any]
 
 
 @final

@@ -9,14 +9,13 @@ Caputo's supplement):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
-from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Border, Factor
 from knowmore.linalg.threads import threads_for
@@ -35,8 +34,6 @@ from knowmore.models.loo import (
 from knowmore.models.model import brief
 from knowmore.models.targets import Coding, Targets, one_vs_all
 from knowmore.models.weights import Weighting
-
-Array = npt.NDArray[Any]
 
 
 @final

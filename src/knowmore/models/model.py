@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
-import numpy.typing as npt
-
+from knowmore.arrays import Array
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import Verdicts
 from knowmore.models.targets import Targets
-
-Array = npt.NDArray[Any]
 
 
 def brief(model: Model) -> str:

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.examples import Examples
-from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models.covariance import Covariance
@@ -28,8 +27,6 @@ from knowmore.models.loo import Verdicts, tied, verdicts
 from knowmore.models.lssvm import LSSVM
 from knowmore.models.model import brief
 from knowmore.models.targets import Targets, one_vs_all
-
-Array = npt.NDArray[Any]
 
 
 @final

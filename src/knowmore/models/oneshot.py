@@ -21,18 +21,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import log, pi
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
-from knowmore.frozen import Frozen, derived
 from knowmore.linalg import Cholesky
 from knowmore.linalg.threads import threads_for
 from knowmore.models.loo import bound, inverse_block
 
-Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 
 # What the noise may be, in units of the mean variance of the target's examples.

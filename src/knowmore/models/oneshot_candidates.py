@@ -8,19 +8,15 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen, derived, first_not_finite
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
-from knowmore.finite import first_not_finite
-from knowmore.frozen import Frozen, derived
 from knowmore.kernels import AnyKernel, corner
 from knowmore.models.oneshot import Pair
 from knowmore.models.oneshot_criteria import CRITERIA
 from knowmore.models.oneshot_search import SEARCHES, Best, grid, ranking
-
-Array = npt.NDArray[Any]
 
 # Support tasks that a ranking shows.
 _SHOWN = 10

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log, pi
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from knowmore.arrays import Array
 from knowmore.models.oneshot import Pair
-
-Array = npt.NDArray[Any]
 
 
 def average_precision(y: Array, mean: Array) -> Array:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast, final
+from typing import cast, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, bounded, norm
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.finite import bounded, norm
 from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
@@ -32,7 +31,6 @@ from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_
 from knowmore.models.oneshot_candidates import Candidate, Ranking, Rule, Support, finite
 from knowmore.models.targets import Targets, one_vs_all
 
-Array = npt.NDArray[Any]
 # Of the names of all supports, those that may be chosen.
 Kept = Callable[[tuple[str, ...]], Collection[str]]
 

@@ -7,15 +7,14 @@ log predictive probability wins, then the one with the smaller rho: the less tra
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.models.oneshot import Pair
 from knowmore.models.oneshot_criteria import CRITERIA, Criterion
 
-Array = npt.NDArray[Any]
 Name = TypeVar("Name", bound=Hashable)
 
 # Each the nearest number to its two digits, as people read them.

@@ -7,17 +7,13 @@ With weights w, W = diag(w)^1/2 and W K W = U diag(l) U', the inverse for every 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from knowmore.arrays import Array
 from knowmore.linalg import Border
 from knowmore.linalg.threads import threads_for
 from knowmore.models.loo import Scale, leave_one_out, rounding, verdicts
-
-Array = npt.NDArray[Any]
 
 # The noise as a multiple of the mean kappa(x, x): two values for each power of ten.
 _NOISES = 10.0 ** np.arange(5, -5.5, -0.5)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_ndtr, logsumexp
 
-Array = npt.NDArray[Any]
+from knowmore.arrays import Array
 
 
 def standardised(mean: Array, variance: Array) -> Array:

@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import hypot
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Truncation
 from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.linalg.threads import threads_for
-
-Array = npt.NDArray[Any]
 
 
 @final

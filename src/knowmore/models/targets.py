@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array, Frozen
 from knowmore.examples import Examples
-from knowmore.frozen import Frozen
-
-Array = npt.NDArray[Any]
-
 
 # A spread whose square a number cannot hold is none.
 _LEAST_SPREAD = 1e-150

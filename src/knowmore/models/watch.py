@@ -8,19 +8,17 @@ looks like.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace
 from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.spectrum import EPS
 from knowmore.models.window import Window
-
-Array = npt.NDArray[Any]
 
 
 def leading(eigenspace: Eigenspace, directions: int) -> Eigenspace:

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.examples import Examples
 from knowmore.kernels import cross
 from knowmore.models.gp import GP, in_squares
@@ -29,8 +29,6 @@ from knowmore.models.model import Model
 from knowmore.models.nplusone import NPlusOne
 from knowmore.models.oneshot_model import OneShot
 from knowmore.models.targets import Units
-
-Array = npt.NDArray[Any]
 
 
 def left_out(model: Model, examples: Examples, groups: Array | None) -> Verdicts:

@@ -7,12 +7,10 @@ from numbers import Real
 from typing import Any, Literal, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
-
-Array = npt.NDArray[Any]
 
 
 @final

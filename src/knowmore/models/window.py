@@ -7,15 +7,13 @@ from numbers import Integral
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace
 from knowmore.linalg.names import Names, names_of
 from knowmore.linalg.rows import blocks, numbers
 from knowmore.linalg.spectrum import EPS
-
-Array = npt.NDArray[Any]
 
 
 @final

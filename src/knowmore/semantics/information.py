@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, MissingData
 from knowmore.semantics.database import frequencies
 from knowmore.semantics.nouns import Nouns
-
-Array = npt.NDArray[Any]
 
 INTRINSIC = "intrinsic"
 # Used if they are there. Of the counts that come with WordNet 3.0 the ones in which no synset is

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, MissingData
 from knowmore.files import load, save, user_folder
 from knowmore.semantics.nouns import Nouns
 from knowmore.semantics.sources import Source
-
-Array = npt.NDArray[Any]
 
 _KIND = "WordNet"
 # Another number for another way to read or to keep.

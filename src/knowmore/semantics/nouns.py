@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array, eye_array
 
+from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.semantics.database import check_exceptions, frequencies, read_lemmas, read_synsets
 from knowmore.semantics.morphology import forms, joined, key
-
-Array = npt.NDArray[Any]
 
 
 @final

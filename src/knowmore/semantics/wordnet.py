@@ -12,15 +12,14 @@ from types import MappingProxyType
 from typing import Any, Literal, final, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.semantics.information import DEFAULT, INTRINSIC, information_content
 from knowmore.semantics.noun_cache import read
 from knowmore.semantics.nouns import Nouns
 from knowmore.semantics.sources import Source
 
-Array = npt.NDArray[Any]
 Unknown = Literal["raise", "keep"]
 
 _SYNSET = re.compile(r"(.+)\.n\.(\d+)")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from knowmore.arrays import Array
 from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from knowmore.extras import optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-Array = npt.NDArray[Any]
 
 _OF_CLASSES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY)
 

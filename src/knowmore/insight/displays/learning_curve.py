@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.arguments import whole_number
+from knowmore.arrays import Array
 from knowmore.drawing import BLUE, quiet_axes
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput
@@ -19,8 +19,6 @@ from knowmore.models import GP, LSSVM, Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = npt.NDArray[Any]
 
 
 @final

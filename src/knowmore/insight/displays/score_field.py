@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.arguments import whole_number
+from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import asked, of_classes
 from knowmore.insight.displays.display import Display, colours_of
@@ -16,8 +16,6 @@ from knowmore.models import GP, LSSVM
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = npt.NDArray[Any]
 
 _MARKERS = "os^Dvp*"
 # Classes that the legend has room for.

@@ -1,0 +1,103 @@
+"""The type of all arrays, and how they stay as they are, and finite.
+
+A frozen dataclass says that its fields are not exchanged; the numbers in them could be. What is
+handed out by a model is what the model computes with, so writing to it would change every answer.
+And answers are numbers: what overflows, or finds no memory, raises and is never handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from knowmore.concurrency import cached_property
+from knowmore.errors import InvalidInput, NotEnoughMemory
+
+Array = npt.NDArray[Any]
+T = TypeVar("T")
+
+
+def read_only(value: T) -> T:
+    """The same arrays, alone or in a tuple, not to be written to; anything else as it is."""
+    locked: Any = value
+    if type(locked) is tuple:
+        locked = tuple(map(read_only, locked))
+    elif isinstance(locked, np.ndarray) and locked.flags.writeable:
+        locked = locked.view()
+        locked.flags.writeable = False
+    return cast("T", locked)
+
+
+class Frozen:
+    """What every frozen dataclass with arrays is: they are read-only, also in a copy or a pickle.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Point(Frozen):
+    ...     x: np.ndarray
+    >>> Point(np.zeros(2)).x.flags.writeable
+    False
+    """
+
+    def __post_init__(self) -> None:
+        self.__setstate__(vars(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another thread may derive a value while a pickle goes through them.
+        return vars(self).copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: read_only(value) for name, value in state.items()})
+
+
+class derived(cached_property[T]):  # noqa: N801 - a decorator, as cached_property is
+    """A cached property whose arrays cannot be written to."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        super().__init__(lambda value: read_only(function(value)))
+        self.__doc__ = function.__doc__
+
+
+def bounded(answer: Callable[[], Array]) -> Array:
+    """What is computed for each of m rows that are asked about, (m,) or (m, M), if it is finite.
+
+    >>> bounded(lambda: np.array([1e300, 1.0]) * 2)
+    array([2.e+300, 2.e+000])
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            answers = answer()
+    except MemoryError as error:
+        raise NotEnoughMemory(
+            "There is not enough memory to answer for these rows at once. Nothing was changed. "
+            "Ask about fewer of them at a time, or free memory and ask again."
+        ) from error
+    if (row := first_not_finite(answers)) is None:
+        return answers
+    raise InvalidInput(
+        f"What is asked of row {row} of X is beyond the range of numbers. Its features, or the "
+        f"targets of the examples, may be too large: scale them, or leave the row out."
+    )
+
+
+def first_not_finite(values: Array) -> int | None:
+    """The first row, of (m,) or (m, M), with a value that is not finite; None if there is none."""
+    # A finite sum has only finite terms; the reverse is looked into.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return None
+    sound = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    return None if sound.all() else int(sound.argmin())
+
+
+def norm(A: Array) -> float:
+    """The Frobenius norm, also where squares are beyond the range of numbers.
+
+    >>> norm(np.array([3e200, 4e200]))
+    5e+200
+    """
+    largest = float(abs(A).max(initial=0))
+    return largest * float(np.linalg.norm(A / largest)) if largest else 0.0
