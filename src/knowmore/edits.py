@@ -19,25 +19,27 @@ Id = int | str
 class Add:
     """New examples: X (k, d) and labels (k,).
 
-    ids: None for consecutive integers; weights (k,): None for one each.
+    ids: None for consecutive integers; weights (k,): None for one each; side (k, q): what else is
+    known of each example, such as a source's scores, None if nothing is.
     """
 
     X: Array
     labels: Array
     ids: tuple[Id, ...] | None = None
     weights: Array | None = None
+    side: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Remove:
-    """These examples are to be forgotten."""
+    """Forget these examples."""
 
     ids: tuple[Id, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Replace:
-    """These examples have other features X (k, d) now, and other labels (k,) unless None.
+    """Give these examples new features X (k, d) and side (k, q), and new labels unless None.
 
     Their weights stay.
     """
@@ -45,11 +47,12 @@ class Replace:
     ids: tuple[Id, ...]
     X: Array
     labels: Array | None = None
+    side: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Relabel:
-    """These examples have other labels (k,) now."""
+    """Give these examples new labels (k,)."""
 
     ids: tuple[Id, ...]
     labels: Array

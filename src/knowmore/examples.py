@@ -1,4 +1,4 @@
-"""Examples: ids, inputs, labels and weights, and the only place where an id becomes a row."""
+"""Examples: the only place where an id becomes a row."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Rows:
 
 
 class _Serials:
-    """Gives every row that is ever written a number of its own; a replaced example gets a new one.
+    """Numbers every row that is ever written; a replaced example gets a new number.
 
     So two sets of examples can tell what they share without comparing features.
     """
@@ -100,7 +100,7 @@ class _Serials:
         return np.arange(end - k, end)
 
     def pass_over(self, serial: int) -> None:
-        """Numbers that come from another process must not be given out again in this one."""
+        """Never issue a number that a pickle brought from another process."""
         with moment:
             self.next = max(self.next, serial + 1)
 
@@ -109,10 +109,10 @@ _serials = _Serials()
 
 
 class _Index:
-    """Where ids are looked up: id -> serial number, shared by successive sets of examples.
+    """Looks up id -> serial number, shared by successive sets of examples.
 
-    Only ids that it never held are written in place, so an older set finds what it always found:
-    a serial number that it does not have says that the id is not its own.
+    Only ids that it never held are written in place, so an older set still finds what it always
+    did: a serial number that it does not hold means that the id is not its own.
     """
 
     def __init__(self, serials: dict[Id, int]) -> None:
@@ -133,7 +133,9 @@ class _Index:
 @final
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Rows of (id, x, label, weight), immutable; edits give new values and share what stays.
+    """Rows of (id, x, label, weight, side), immutable; edits give new values and share what stays.
+
+    `side` is what else is known of each example, such as the scores of another classifier.
 
     >>> some = Examples.of(np.eye(2), np.array(["a", "b"]))
     >>> some = some.apply(Remove((0,))).apply(Add(np.zeros((1, 2)), np.array(["c"]), ("third",)))
@@ -145,6 +147,7 @@ class Examples:
     _X: Rows
     _labels: Rows
     _weights: Rows
+    _side: Rows
     _serials: Rows
     _index: _Index
     _next_id: int
@@ -156,12 +159,14 @@ class Examples:
         labels: Array,
         ids: tuple[Id, ...] | None = None,
         weights: Array | None = None,
+        side: Array | None = None,
     ) -> Examples:
-        """A first set: X (n, d), labels (n,) or (n, q), weights (n,), None for one each."""
+        """A first set: X (n, d), labels (n,) or (n, q), weights (n,) or None for one each."""
         ids0, serials0 = Rows(np.empty(0, dtype=object)), Rows(np.empty(0, dtype=np.int64))
-        rows = Rows(X[:0]), Rows(labels[:0]), Rows(np.empty(0))
+        side0 = Rows(np.empty((0, 0 if side is None else side.shape[1])))
+        rows = Rows(X[:0]), Rows(labels[:0]), Rows(np.empty(0)), side0
         empty = cls(ids0, *rows, serials0, _Index({}), 0)
-        return empty._with(X, labels, ids, weights) if len(X) else empty
+        return empty.apply(Add(X, labels, ids, weights, side)) if len(X) else empty
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -170,7 +175,7 @@ class Examples:
         return f"Examples({len(self)} rows of {self.X.shape[1]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rows = self._ids, self._X, self._labels, self._weights, self._serials
+        rows = self._ids, self._X, self._labels, self._weights, self._side, self._serials
         return _restore, (*rows, self._next_id)
 
     @property
@@ -206,8 +211,13 @@ class Examples:
 
     @property
     def weights(self) -> Array:
-        """How much each example counts, (n,), read-only; one unless something else was said."""
+        """How much each example counts, (n,), read-only; one by default."""
         return self._weights.view
+
+    @property
+    def side(self) -> Array:
+        """What else is known of the examples, (n, q), read-only; q is zero if nothing is."""
+        return self._side.view
 
     @property
     def serials(self) -> Array:
@@ -225,21 +235,21 @@ class Examples:
 
     @cached_property
     def counted(self) -> Examples:
-        """Those whose weight is above zero: the others are held, and say nothing."""
-        heard = self.weights > 0
-        return self if heard.all() else self._without(np.flatnonzero(~heard))
+        """The examples whose weight is above zero; the others are held but have no influence."""
+        counted = self.weights > 0
+        return self if counted.all() else self._without(np.flatnonzero(~counted))
 
     def apply(self, edit: Edit) -> Examples:
         """The examples after one edit; an edit that cannot be done raises and nothing changes."""
         match edit:
-            case Add(X, labels, ids, weights):
-                return self._with(X, labels, ids, weights)
+            case Add():
+                return self._with(edit)
             case Remove(ids):
                 return self._without(self.rows(ids))
-            case Replace(ids, X, labels):
+            case Replace(ids, X, labels, side):
                 rows = self.rows(ids)
                 labels = self.labels[rows] if labels is None else labels
-                return self._without(rows)._with(X, labels, ids, self.weights[rows])
+                return self._without(rows)._with(Add(X, labels, ids, self.weights[rows], side))
             case Relabel(ids, labels):
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
@@ -259,28 +269,28 @@ class Examples:
         kept = len(mine) if shared.all() else int(shared.argmin())
         return np.flatnonzero(~_among(theirs, mine[:kept])), len(mine) - kept
 
-    def _with(
-        self, X: Array, labels: Array, ids: tuple[Id, ...] | None, weights: Array | None
-    ) -> Examples:
+    def _with(self, new: Add) -> Examples:
+        k, ids = len(new.X), new.ids
         if ids is None:
-            ids = tuple(range(self._next_id, self._next_id + len(X)))
-        if len(ids) != len(X):
-            raise InvalidInput(f"{len(ids)} ids were given for {len(X)} examples. Give one each.")
+            ids = tuple(range(self._next_id, self._next_id + k))
+        if len(ids) != k:
+            raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
         held = [one for one in ids if self._holds(one)]
         if held:
             raise RepeatedId(
                 f"The model already holds {_some(held)}. "
                 f"Use replace() to change an example, or give the new one another id."
             )
-        serials = _serials.take(len(ids))
-        names = np.empty(len(ids), dtype=object)
+        serials = _serials.take(k)
+        names = np.empty(k, dtype=object)
         names[:] = ids
         integers = [one + 1 for one in ids if isinstance(one, int)]
         return Examples(
             self._ids.append(names),
-            self._X.append(X),
-            self._labels.append(labels),
-            self._weights.append(np.ones(len(ids)) if weights is None else weights),
+            self._X.append(new.X),
+            self._labels.append(new.labels),
+            self._weights.append(np.ones(k) if new.weights is None else new.weights),
+            self._side.append(np.empty((k, 0)) if new.side is None else new.side),
             self._serials.append(serials),
             self._index.extended(dict(zip(ids, serials.tolist(), strict=True))),
             max([self._next_id, *integers]),
@@ -293,8 +303,8 @@ class Examples:
         # The index keeps the names of what was removed, until they are the larger part of it.
         crowded = len(self._index.serials) > 2 * len(ids) + 100
         index = _Index.of(ids, serials) if crowded else self._index
-        X, labels, weights = (each.keep(kept) for each in (self._X, self._labels, self._weights))
-        return Examples(ids, X, labels, weights, serials, index, self._next_id)
+        rows = (each.keep(kept) for each in (self._X, self._labels, self._weights, self._side))
+        return Examples(ids, *rows, serials, index, self._next_id)
 
     def _holds(self, one: Id) -> bool:
         serial = self._index.serials.get(one)
@@ -314,11 +324,11 @@ class Examples:
 
 
 def _restore(
-    ids: Rows, X: Rows, labels: Rows, weights: Rows, serials: Rows, next_id: int
+    ids: Rows, X: Rows, labels: Rows, weights: Rows, side: Rows, serials: Rows, next_id: int
 ) -> Examples:
-    """Examples as they were when they were pickled, and nothing of what they had been."""
+    """Examples as they were pickled, without any trace of earlier ones."""
     _serials.pass_over(int(serials.view.max(initial=-1)))
-    return Examples(ids, X, labels, weights, serials, _Index.of(ids, serials), next_id)
+    return Examples(ids, X, labels, weights, side, serials, _Index.of(ids, serials), next_id)
 
 
 def _among(some: Array, others: Array) -> Array:
