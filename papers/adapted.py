@@ -24,7 +24,7 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.linalg import Border, Cholesky
 from knowmore.linalg.threads import threads_for
-from knowmore.models.hinges import Hinges, interior
+from knowmore.models.transfer import Hinges, interior
 from knowmore.models.oneshot_criteria import balanced, squashed
 
 BETAS = np.linspace(0, 1, 101)

@@ -303,8 +303,9 @@ class Examples:
         # The index keeps the names of what was removed, until they are the larger part of it.
         crowded = len(self._index.serials) > 2 * len(ids) + 100
         index = _Index.of(ids, serials) if crowded else self._index
-        rows = (each.keep(kept) for each in (self._X, self._labels, self._weights, self._side))
-        return Examples(ids, *rows, serials, index, self._next_id)
+        columns = self._X, self._labels, self._weights, self._side
+        X, labels, weights, side = (each.keep(kept) for each in columns)
+        return Examples(ids, X, labels, weights, side, serials, index, self._next_id)
 
     def _holds(self, one: Id) -> bool:
         serial = self._index.serials.get(one)

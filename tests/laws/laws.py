@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 from tolerance import assert_rounded, assert_solves, tolerance
 
 from knowmore.kernels import On, Task
-from knowmore.models.hinges import Hinges
+from knowmore.models.transfer import Hinges
 
 LAWS = []
 

@@ -13,14 +13,13 @@ from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import label_like, noise_level
 from knowmore.estimators.checks import real_values as finite_values
 from knowmore.estimators.chosen import class_weight_of, class_weights, noise_by_loo
-from knowmore.estimators.classifier import LivingClassifier
-from knowmore.estimators.living import LivingEstimator
+from knowmore.estimators.living import LivingClassifier, LivingEstimator
 from knowmore.examples import Examples
 from knowmore.insight.novelty import unknown_rows
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import (
-    GP,
+    KernelModel,
     class_probabilities,
     normalised_values,
     one_vs_all,
@@ -32,7 +31,7 @@ from knowmore.models.targets import Coding
 _LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 
 
-class GaussianProcess(LivingEstimator[GP]):
+class GaussianProcess(LivingEstimator[KernelModel]):
     """The parameters and questions that classification and regression have in common."""
 
     noise: float | str
@@ -41,17 +40,16 @@ class GaussianProcess(LivingEstimator[GP]):
     def _coding(self) -> Coding:
         """How labels become targets."""
 
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> GP:
-        return GP.of(kernel, noise_level(self.noise), examples, self._coding(), empty)
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
+        return KernelModel.of(kernel, noise_level(self.noise), examples, self._coding(), empty)
 
-    def _settings(self, model: GP) -> dict[str, Any]:
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
         return {"kernel": model.covariance.kernel, "noise": model.covariance.noise}
 
     @property
     def noise_(self) -> float:
         """The noise in use."""
-        self._check_fitted()
-        return float(self._state.model.covariance.noise)
+        return float(self._checked.settings.covariance.noise)
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
@@ -59,7 +57,7 @@ class GaussianProcess(LivingEstimator[GP]):
 
 
 @final
-class GPClassifier(LivingClassifier[GP], GaussianProcess):
+class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
     """A multi-class Gaussian-process classifier that keeps learning and forgets exactly.
 
     One-vs-all regression on labels of -1 and 1 (Lütz, Rodner and Denzler): the score of class c is
@@ -114,7 +112,7 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
     def _coding(self) -> Coding:
         return one_vs_all
 
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> GP:
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
         weighting = class_weights(self.class_weight, examples)
         if not isinstance(self.noise, str):
             noise = noise_level(self.noise)
@@ -125,9 +123,9 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
                 f"noise={self.noise!r} is not known. Give a number that is not below zero, or "
                 f"'loo'."
             )
-        return GP.of(kernel, noise, examples, self._coding(), empty, weighting)
+        return KernelModel.of(kernel, noise, examples, self._coding(), empty, weighting)
 
-    def _settings(self, model: GP) -> dict[str, Any]:
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
         by_class = class_weight_of(model.covariance.weighting)
         return super()._settings(model) | {"class_weight": by_class}
 
@@ -137,7 +135,7 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
         That is what is newer to the model than all but `rate` of its own examples are when left
         out: see `knowmore.insight.novelty`, of which this is the method "probability".
         """
-        model, X = self._asked(), self._inputs(X, reset=False)
+        model, (X, _) = self._asked(), self.model_inputs(X)
         predicted = self._prediction(model, model.mean(X))
         if unknown is None:
             return predicted
@@ -146,14 +144,14 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
 
     def predict_variance(self, X: Any) -> Array:
         """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
-        return self._asked().variance(self._inputs(X, reset=False))
+        return self._asked().variance(self.model_inputs(X)[0])
 
     def predict_proba(self, X: Any) -> Array:
         """Phi(mu_*^(c) / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`.
 
         Phi is the chance that the noisy target is above zero; the scaling is a convention.
         """
-        model, X = self._asked(), self._inputs(X, reset=False)
+        model, (X, _) = self._asked(), self.model_inputs(X)
         return class_probabilities(model.mean(X), model.variance(X))
 
 
@@ -208,7 +206,7 @@ class GPRegressor(RegressorMixin, GaussianProcess):
             raise InvalidInput(f"normalize_y={self.normalize_y!r}. Give True or False.")
         return normalised_values if self.normalize_y else real_values
 
-    def _settings(self, model: GP) -> dict[str, Any]:
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
         normalised = model.targets.units is not None
         return super()._settings(model) | {"normalize_y": normalised}
 
@@ -222,7 +220,7 @@ class GPRegressor(RegressorMixin, GaussianProcess):
             )
         return values
 
-    def _prediction(self, model: GP, scores: Array) -> Array:
+    def _prediction(self, model: KernelModel, scores: Array) -> Array:
         return scores[:, 0] if model.examples.labels.ndim == 1 else scores
 
     def __sklearn_tags__(self) -> Any:
@@ -248,7 +246,7 @@ class GPRegressor(RegressorMixin, GaussianProcess):
                 "return_std=True and return_cov=True. Ask for one of them: the squares of the "
                 "deviations are the diagonal of the covariance."
             )
-        model, X = self._asked(), self._inputs(X, reset=False)
+        model, (X, _) = self._asked(), self.model_inputs(X)
         mean = self._prediction(model, model.mean(X))
         if return_std:
             return mean, np.sqrt(_as_targets(model, model.variance(X)))
@@ -259,13 +257,13 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     def predict_variance(self, X: Any) -> Array:
         """sigma_*^2 of eq. (3), (m,) or (m, q) as the targets are, noise included."""
         model = self._asked()
-        return _as_targets(model, model.variance(self._inputs(X, reset=False)))
+        return _as_targets(model, model.variance(self.model_inputs(X)[0]))
 
-    def _variances(self, model: GP, variance: Array) -> Array:
+    def _variances(self, model: KernelModel, variance: Array) -> Array:
         return _as_targets(model, variance)
 
 
-def _as_targets(model: GP, variance: Array) -> Array:
+def _as_targets(model: KernelModel, variance: Array) -> Array:
     """Variances (..., q), or (...) if the columns share them, in the shape of the targets."""
     labels = model.examples.labels
     columns = variance[..., None] if model.targets.units is None else variance

@@ -8,11 +8,11 @@ from knowmore.arguments import flag
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import positive
 from knowmore.estimators.chosen import class_weight_of, class_weights, noise_by_loo
-from knowmore.estimators.classifier import LivingClassifier
+from knowmore.estimators.living import LivingClassifier
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.models import LSSVM, one_vs_all
+from knowmore.models import KernelModel, one_vs_all
 from knowmore.models.weights import Weighting
 
 
@@ -28,7 +28,7 @@ def penalty(
 
 
 @final
-class LSSVMClassifier(LivingClassifier[LSSVM]):
+class LSSVMClassifier(LivingClassifier[KernelModel]):
     """A multi-class least-squares SVM that keeps learning and forgets exactly.
 
     One-vs-all on labels of -1 and 1: the least 1/2 |w|^2 + C/2 sum_i (w'x_i + b - y_i)^2 for each
@@ -79,13 +79,13 @@ class LSSVMClassifier(LivingClassifier[LSSVM]):
         self.update = update
         self.dtype = dtype
 
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> LSSVM:
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
         weighting = class_weights(self.class_weight, examples)
         bias = flag("bias", self.bias)
         C = penalty(self.C, kernel, examples, weighting, bias=bias)
-        return LSSVM.of(kernel, C, examples, one_vs_all, empty, weighting, bias=bias)
+        return KernelModel.of(kernel, 1 / C, examples, one_vs_all, empty, weighting, bias=bias)
 
-    def _settings(self, model: LSSVM) -> dict[str, Any]:
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
         return {
             "kernel": model.covariance.kernel,
             "C": model.C,
@@ -96,5 +96,4 @@ class LSSVMClassifier(LivingClassifier[LSSVM]):
     @property
     def C_(self) -> float:
         """The C in use."""
-        self._check_fitted()
-        return float(self._state.model.C)
+        return float(self._checked.settings.C)

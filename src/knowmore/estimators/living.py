@@ -1,36 +1,27 @@
-"""What all living estimators share: the verbs, and the folding of edits."""
+"""What all living estimators share: the verbs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
-from functools import partial
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 
 from knowmore.arguments import choice
 from knowmore.arrays import Array
-from knowmore.concurrency import moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import (
-    InvalidInput,
-    NoExamples,
-    NotFitted,
-    NotPositiveDefinite,
-    RepeatedId,
-)
-from knowmore.estimators.checks import dense, group_names, sample_weights
-from knowmore.estimators.shell import learnt, same_features, same_kind
-from knowmore.estimators.state import State, enough_memory
+from knowmore.errors import InvalidInput, NotFitted, RepeatedId
+from knowmore.estimators.checks import among, class_labels, dense, group_names, sample_weights
+from knowmore.estimators.shell import exchange, learnt, same_features, same_kind
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, difference, enough, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.models import LeftOut, Model
-from knowmore.models.weightless import left_out
+from knowmore.living import Living, M
+from knowmore.models import LeftOut
+from knowmore.models.kernel_model import left_out
 from knowmore.tables import (
     by_name,
     in_order,
@@ -42,21 +33,20 @@ from knowmore.tables import (
     warn_renumbered,
 )
 
-M = TypeVar("M", bound=Model)
-
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
 
 class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit.
 
-    M is the frozen model behind it.
+    All that it has learnt is one `Living` value of a frozen model M; an edit exchanges it.
     """
 
     kernel: AnyKernel | None
     solver: str
     update: str
     dtype: str
+    _living: Living[M]
 
     @abstractmethod
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> M:
@@ -64,11 +54,23 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     @abstractmethod
     def _settings(self, model: M) -> dict[str, Any]:
-        """What two models must agree in to be merged."""
+        """The settings in which two models must agree to be merged."""
 
     @abstractmethod
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        """y as labels of k examples, in line with those held already."""
+        """y as labels of k examples, of the same kind as those held already."""
+
+    @abstractmethod
+    def _prediction(self, model: M, scores: Array) -> Array:
+        """The predictions at these scores (m, M)."""
+
+    def _variances(self, model: M, variance: Array) -> Array:
+        """The variances of a model, (m,), in the shape of the predictions."""
+        return variance
+
+    def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
+        """X as the model takes it, (k, d), and its side information, (k, q), if there is any."""
+        return dense(self, X, reset=reset), None
 
     # -- learning ----------------------------------------------------------------------------
 
@@ -79,26 +81,31 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         The index of a pandas table, or else of a Series y, is the default for ids unless it is 0,
         1, ... itself or of dates.
         sample_weight (n,): an example of weight w counts like w examples at the same place. One of
-        weight zero is held and says nothing, as if it were not there.
+        weight zero is held but has no influence, as if it were not there.
         """
         learnt(self, lambda double: double._learn(X, y, ids, sample_weight))
         return self
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
-        X = self._inputs(X, reset=True)
+        X, side = self._inputs(X, reset=True)
         labels, weights = self._labels(y, len(X), None), sample_weights(sample_weight, len(X))
-        examples = Examples.of(X, labels, names, weights)
-        counted = examples.counted
-        if not len(counted):
+        examples = Examples.of(X, labels, names, weights, side)
+        if not len(examples.counted):
             raise InvalidInput(
                 "All weights are zero: there is nothing to learn from. Give some example a "
                 "weight above zero."
             )
-        self._admit(counted)
-        model = self._batch(self._own_kernel(counted.X), counted, self._empty_factor())
-        decided = self.kernel is not None or enough(self._features(counted.X)) is not None
-        self._state = State.of(model, examples, decided=decided)
+        self._living = self._fresh(examples)
+
+    def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> Living[M]:
+        """The batch fit of examples, with this kernel or the one that the parameters ask for."""
+        X = examples.counted.X
+        settled = kernel is not None or self.kernel is not None or enough(X) is not None
+        if kernel is None:
+            kernel = median_rbf(X) if self.kernel is None else _own(self.kernel)
+        model = self._batch(kernel, examples.counted, self._empty_factor())
+        return Living.of(model, examples, settled=settled)
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.
@@ -112,17 +119,19 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             def begin(double: Self, new: list[Array] = new) -> None:
                 new.append(double.fit(X, y, ids, sample_weight).ids_)
 
-            if learnt(self, begin, unless="_state"):
+            if learnt(self, begin, unless="_living"):
                 return new[0]
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         renumbered = names is None and is_named(X)
-        X = self._inputs(X, reset=False)
-        labels = self._labels(_for_all(y, len(X)), len(X), self._state.examples.labels)
+        X, side = self._inputs(X, reset=False)
+        held = self._living.examples
+        labels = self._labels(_for_all(y, len(X)), len(X), held.labels)
         weights = sample_weights(sample_weight, len(X))
-        if renumbered and self._state.examples.names:
+        if renumbered and held.names:
             warn_renumbered(len(X))
         try:
-            return self._apply(Add(X, labels, names, weights))
+            after = self._apply(Add(X, labels, names, weights, side))
+            return after.examples.last_ids(len(X))
         except RepeatedId as error:
             if ids is not None:
                 raise
@@ -149,14 +158,14 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         chosen = self._chosen(ids)
         if not chosen and np.shape(X)[:1] == (0,):
             return self
-        X = self._inputs(by_name("X", X, chosen, ids), reset=False)
+        X, side = self._inputs(by_name("X", X, chosen, ids), reset=False)
         if len(chosen) != len(X):
             raise InvalidInput(
                 f"{len(chosen)} examples are to be replaced, but X has {len(X)} rows. "
                 f"Give one each."
             )
         labels = None if y is None else self._new_labels(chosen, y, ids)
-        self._apply(Replace(chosen, X, labels))
+        self._apply(Replace(chosen, X, labels, side))
         return self
 
     def relabel(self, ids: Any, y: Any = None) -> Self:
@@ -182,21 +191,21 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         self._check_fitted()
         same_kind(self, other)
         other._check_fitted()
-        mine, theirs = (each._settings(each._state.model) for each in (self, other))
-        decided = self._state.decided and other._state.decided
+        here, there = self._living, other._living
+        mine, theirs = self._settings(here.settings), other._settings(there.settings)
         for name in mine:
             found = _disagreement(mine[name], theirs[name])
-            if found and (decided or name != "kernel"):
+            if found and (name != "kernel" or (here.settled and there.settled)):
                 raise InvalidInput(
                     f"The two models differ in {name}: {found}. "
                     f"Models merge only if they agree: fit both with the same {name}."
                 )
-        joining = other._state.examples
         same_features(self, other)
-        if len(joining):
-            labels = self._labels(joining.labels, len(joining), self._state.examples.labels)
-            edit = Add(joining.X, labels, joining.names, joining.weights)
-            self._apply(edit, other._state.kernel if other._state.decided else None)
+        new = there.examples
+        if len(new):
+            labels = self._labels(new.labels, len(new), here.examples.labels)
+            edit = Add(new.X, labels, new.names, new.weights, new.side)
+            self._apply(edit, there.kernel if there.settled else None)
         return self
 
     # -- asking ------------------------------------------------------------------------------
@@ -211,8 +220,8 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         of weight zero is judged as a new one would be. `silent` tells examples apart of which the
         others say nothing.
         """
-        state = self._asked_state()
-        model, examples = cast("M", state.model), state.examples
+        living = self._checked
+        model, examples = living.asked, living.examples
         scores, variance, silent = left_out(model, examples, self._groups(groups, examples))
         predicted, variance = self._prediction(model, scores), self._variances(model, variance)
         names = model.targets.names
@@ -231,58 +240,91 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
         It knows nothing of examples of weight zero.
         """
-        return cast("M", self._followed().model)
+        return self._checked.current
+
+    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
+        """X as `model_` takes it, (m, d), and its side information, (m, q), None if there is none.
+
+        So `model_.mean(*model_inputs(X))` are the scores of X.
+        """
+        return self._inputs(X, reset=False)
+
+    def model_groups(self, groups: Any) -> Array | None:
+        """`groups`, as in `leave_one_out`, for the examples of `model_`, (n,)."""
+        examples = self._checked.examples
+        names = self._groups(groups, examples)
+        return None if names is None else names[examples.weights > 0]
+
+    def refitted(self, examples: Examples, **parameters: Any) -> Self:
+        """A new estimator with some other parameters, fitted to these examples of `model_`.
+
+        Unlike after a `fit` with their ids, an id that was given to an example is never given to
+        another, and it can be told what this one and the new one still share.
+        """
+        other = clone(self).set_params(**parameters)
+        for name in ("n_features_in_", "feature_names_in_", "_names_in"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        living = self._checked
+        # Examples of weight zero come along, unless another thread's edit came between.
+        held = living.examples if living.examples.counted is examples else examples
+        keeps = other.kernel is None and living.settled
+        other._living = other._fresh(held, living.kernel if keeps else None)
+        return cast("Self", other)
 
     @property
     def ids_(self) -> Array:
         """The ids of the examples held, (n,)."""
-        self._check_fitted()
-        return self._state.examples.ids
+        return self._checked.examples.ids
 
     @property
     def kernel_(self) -> AnyKernel:
         """The kernel in use; a copy, since scikit-learn's can be changed."""
-        self._check_fitted()
-        return _own(self._state.kernel)
+        return _own(self._checked.kernel)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
+        return hasattr(self, "_living")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickles and copies: up to date, so that nothing is in them that was removed."""
-        if self.__sklearn_is_fitted__():
-            _ = self.model_
-        state: dict[str, Any] = super().__getstate__()
-        return state
-
     # -- inside ------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _prediction(self, model: M, scores: Array) -> Array:
-        """What is predicted at these scores (m, M)."""
+    @property
+    def _checked(self) -> Living[M]:
+        """What was learnt, or an error if nothing was.
 
-    def _variances(self, model: M, variance: Array) -> Array:
-        """The variances of a model, (m,), in the shape of what is predicted."""
-        return variance
+        A question takes it once: another thread may exchange it at any time.
+        """
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(
+                f"This {type(self).__name__} has learnt nothing yet. Call fit or add first."
+            )
+        return self._living
 
-    def _inputs(self, X: Any, *, reset: bool) -> Array:
-        """X as the model has it, (k, d)."""
-        return dense(self, X, reset=reset)
+    def _check_fitted(self) -> None:
+        _ = self._checked
+
+    def _asked(self) -> M:
+        """The model, ready for a question."""
+        return self._checked.asked
+
+    def _apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
+        """Exchange what was learnt for what it is after an edit, and return that."""
+        after: Living[M] = exchange(self, "_living", lambda living: living.apply(edit, kernel))
+        return after
 
     def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
         """The examples that these ids or this mask name."""
         if is_mask(ids):
-            return masked(ids, self._state.examples.names)
+            return masked(ids, self._living.examples.names)
         return as_ids(ids, ordered=ordered)
 
     def _new_labels(self, ids: tuple[Id, ...], y: Any, given: Any) -> Array:
         """y as other labels of these examples, `given` so: one for each, or one for all."""
-        y, held = _for_all(y, len(ids)), self._state.examples.labels
+        y, held = _for_all(y, len(ids)), self._living.examples.labels
         if not ids and len(y) == 0:
             return held[:0]
         return self._labels(by_name("y", y, ids, given), len(ids), held)
@@ -293,159 +335,43 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             return None
         return group_names(in_order("groups", groups, examples.names), len(examples))
 
-    def _counted_groups(self, groups: Any) -> Array | None:
-        """The same of those examples alone that count."""
-        examples = self._state.examples
-        names = self._groups(groups, examples)
-        return None if names is None else names[examples.weights > 0]
-
-    def _admit(self, examples: Examples) -> None:
-        """Complain of examples that there can be no model of."""
-
-    def _features(self, X: Array) -> Array:
-        """The columns of X that the kernel sees, (n, d)."""
-        return X
-
-    def _seeing(self, kernel: AnyKernel, X: Array) -> AnyKernel:
-        """The kernel of these columns as one of all of X."""
-        return kernel
-
-    def _own_kernel(self, X: Array) -> AnyKernel:
-        """The kernel as ours to keep, made for these inputs (n, d)."""
-        own = median_rbf(self._features(X)) if self.kernel is None else _own(self.kernel)
-        return self._seeing(own, X)
-
-    def _apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Array:
-        """Take an edit and return the new ids. What may fail is done before the edit counts.
-
-        An undecided model takes over the `kernel`, if one is given. If another thread's edit came
-        first, this one is done again on top of it.
-        """
-        while True:
-            before: State = self._state
-            after = enough_memory(self, "do this", partial(self._after, before, edit, kernel))
-            new = after.examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)
-            if self._publish(before, after):
-                return new
-
-    def _after(self, before: State, edit: Edit, kernel: AnyKernel | None) -> State:
-        """The state after an edit that is sure to succeed, or whose model has followed already."""
-        self._check_kind(edit, before.examples)
-        if isinstance(edit, Remove) and not before.decided:
-            # A width by what is left may suit none of it; what is held can be forgotten even so.
-            with suppress(InvalidInput, NotPositiveDefinite):
-                return self._changed(before, edit, kernel).followed()
-            return self._changed(before._replace(decided=True), edit, kernel)._replace(
-                decided=False
-            )
-        return self._changed(before, edit, kernel)
-
-    def _changed(self, before: State, edit: Edit, kernel: AnyKernel | None) -> State:
-        examples, peak = before.examples.apply(edit), before.peak
-        self._admit(examples.counted)
-        after = before._replace(examples=examples)
-        if not before.decided:
-            if kernel is not None:
-                model = before.model.under(kernel, examples.counted)
-                return State.of(model, examples, decided=True)
-            after = self._undecided(after)
-        if isinstance(edit, (Add, Replace)):
-            peak = max(peak, before.model.covariance.peak_of(edit.X))
-        after = after._replace(peak=peak)
-        certain = self._certain(before.model, examples.counted, peak)
-        return after.with_room() if certain else after.followed()
-
-    def _undecided(self, state: State) -> State:
-        """With the width of the examples as they are now, for good if there are enough.
-
-        It is decided by the first of them that are enough, so that to add many is to add one after
-        the other.
-        """
-        X = state.examples.counted.X
-        first = enough(self._features(X))
-        kernel = self._seeing(median_rbf(self._features(X[:first])), X)
-        state = state._replace(decided=first is not None)
-        return state if kernel == state.kernel else state._replace(kernel=kernel)
-
-    def _check_kind(self, edit: Edit, held: Examples) -> None:
-        """Complain of an edit that was made for what another thread has replaced by a new fit."""
-        given = [(edit.X, held.X)] if isinstance(edit, (Add, Replace)) else []
-        if not isinstance(edit, Remove) and edit.labels is not None:
-            given += [(edit.labels, held.labels)]
-        for new, old in given:
-            if new.shape[1:] != old.shape[1:] or (new.dtype.kind != old.dtype.kind and len(old)):
-                raise InvalidInput(
-                    f"This {type(self).__name__} was fitted anew by another thread, with features "
-                    f"or labels of another kind, while these were handed in. Nothing was changed."
-                )
-
-    def _certain(self, model: M, examples: Examples, peak: float) -> bool:
-        """Is the model sure to follow these examples, of kappa(x, x) at most `peak`?"""
-        return model.covariance.is_certain(examples, peak)
-
-    def _publish(self, before: State, after: State) -> bool:
-        """Set the state, unless it is no longer `before`."""
-        with moment:
-            current = self._state is before
-            if current:
-                self._state = after
-            return current
-
-    def _refitted(self, examples: Examples, **parameters: Any) -> Self:
-        """A new estimator with some other parameters, fitted to these examples that were held.
-
-        Unlike after a `fit` with their ids, an id that was given to an example is never given to
-        another, and it can be told what this one and the new one still share.
-        """
-        other = clone(self).set_params(**parameters)
-        for name in ("n_features_in_", "feature_names_in_", "_names_in"):
-            if hasattr(self, name):
-                setattr(other, name, getattr(self, name))
-        kept = other.kernel is None and self._state.decided
-        kernel = self._state.kernel if kept else other._own_kernel(examples.X)
-        model = other._batch(kernel, examples, other._empty_factor())
-        held = self._state.examples
-        # What weighs nothing goes along, unless another thread's edit came between.
-        whole = held if held.counted is examples else examples
-        other._state = State.of(model, whole, decided=kept or other.kernel is not None)
-        return cast("Self", other)
-
-    def _followed(self) -> State:
-        """The state with the model up to date."""
-        self._check_fitted()
-        before: State = self._state
-        if before.is_current:
-            return before
-        after = enough_memory(self, "ask it", before.followed)
-        self._publish(before, after)
-        return after
-
-    def _asked(self) -> M:
-        """The model, ready for a question."""
-        return cast("M", self._asked_state().model)
-
-    def _asked_state(self) -> State:
-        """The state, ready for a question."""
-        state = self._followed()
-        if len(state.model.examples) == 0:
-            held = "all weigh nothing" if len(state.examples) else "all were removed"
-            raise NoExamples(
-                f"This {type(self).__name__} holds no examples: {held}. Add some before asking."
-            )
-        return state
-
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFitted(
-                f"This {type(self).__name__} has learnt nothing yet. Call fit or add first."
-            )
-
     def _empty_factor(self) -> Factor:
         choice("solver", self.solver, _SOLVERS)
         choice("update", self.update, ("auto", "direct", "iterative"))
         choice("dtype", self.dtype, ("float64", "float32"))
         factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype), update=self.update)
         return factor
+
+
+class LivingClassifier(ClassifierMixin, LivingEstimator[M]):
+    """A living estimator with one column of scores for each class."""
+
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        return class_labels(y, k, held)
+
+    def _prediction(self, model: M, scores: Array) -> Array:
+        return np.asarray(model.targets.names[scores.argmax(axis=1)])
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """scikit-learn's word for `add`. Classes that are declared bind y; none need be."""
+        among(y, classes)
+        self.add(X, y, sample_weight=sample_weight)
+        return self
+
+    @property
+    def classes_(self) -> Array:
+        """The classes that have examples now, (M,), sorted; weight zero does not count."""
+        return np.unique(self._checked.examples.counted.labels)
+
+    def predict(self, X: Any) -> Array:
+        """The class of the largest score, (m,). Eq. (5)."""
+        model = self._asked()
+        return self._prediction(model, model.mean(*self.model_inputs(X)))
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
+        scores = self._asked().mean(*self.model_inputs(X))
+        return scores[:, 1] if scores.shape[1] == 2 else scores
 
 
 def _for_all(y: Any, k: int) -> Any:

@@ -14,16 +14,15 @@ from knowmore.arguments import choice, flag
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NotFitted
 from knowmore.estimators.checks import class_labels
-from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
-from knowmore.estimators.living import LivingEstimator
+from knowmore.estimators.living import LivingClassifier, LivingEstimator
 from knowmore.estimators.shell import names_in, same_features
 from knowmore.examples import Examples
 from knowmore.extras import optional
-from knowmore.kernels import AnyKernel, beneath, on
+from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.models import NPlusOne, Shifted, Weighting
-from knowmore.models.hinges import interior, subgradient
+from knowmore.models import KernelModel, Transfer, Weighting
+from knowmore.models.transfer import interior, subgradient
 
 # Products of scores beyond this would overflow.
 _LARGEST = 1e50
@@ -61,7 +60,7 @@ class Scores:
 
 
 @final
-class NPlusOneClassifier(LivingClassifier[NPlusOne]):
+class NPlusOneClassifier(LivingClassifier[KernelModel]):
     """Learns one class more than a known classifier, from few examples of all of them.
 
     MULTIpLE (Kuzborskij, Orabona and Caputo 2013): the known classes stay near what they were, the
@@ -132,14 +131,13 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
         The two must not share an id.
         """
         if isinstance(other, NPlusOneClassifier) and other.__sklearn_is_fitted__():
-            self._check_fitted()
-            theirs, N = other._state.examples.X, len(self._known)
-            scores = theirs[:, -N:]
+            held = other._living.examples
+            scores = held.side
             if np.array_equal(self._known, other._known) and not _gives_scores(self.source_):
                 same_features(self, other)
-                scores = self._scores(self._table(theirs[:, :-N]), len(theirs))
-            size = abs(theirs[:, -N:]).max(initial=0)
-            if not np.allclose(scores, theirs[:, -N:], rtol=0, atol=1e-9 * size):
+                scores = self._scores(self._table(held.X), len(held))
+            size = abs(held.side).max(initial=0)
+            if not np.allclose(scores, held.side, rtol=0, atol=1e-9 * size):
                 raise InvalidInput(
                     "The two models differ in source: it gives other scores for the same examples. "
                     "Models merge only if they began from the same classifier."
@@ -149,19 +147,14 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
     @property
     def beta_(self) -> Array:
         """How much of each class of `source_.classes_` goes into the new one, (N,)."""
-        beta = self._asked().minimum.beta
-        return beta[np.argsort(np.argsort(self.source_.classes_))]
+        minimum = self._asked().minimum
+        assert minimum is not None
+        return minimum.beta[np.argsort(np.argsort(self.source_.classes_))]
 
     @property
     def C_(self) -> float:
         """The C in use."""
-        self._check_fitted()
-        return float(self._state.model.C)
-
-    @property
-    def kernel_(self) -> AnyKernel:
-        """The kernel in use."""
-        return beneath(super().kernel_)
+        return float(self._checked.settings.C)
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -173,16 +166,15 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
         return super()._labels(y, k, self._known if held is None else held)
 
-    def _inputs(self, X: Any, *, reset: bool) -> Array:
-        """The features of X, then the source's scores in the order of its sorted classes."""
+    def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
+        """The features of X, and the source's scores in the order of its sorted classes."""
         self._check_source()
-        features = super()._inputs(X, reset=reset)
+        features, _ = super()._inputs(X, reset=reset)
         if _gives_scores(self.source_):
             scores = self._scores(features, len(features))
-            return np.hstack([features[:, : -scores.shape[1]], scores])
+            return features[:, : -scores.shape[1]], scores
         # A table goes to the source as it is: its columns have names.
-        scores = self._scores(X if hasattr(X, "columns") else features, len(features))
-        return np.hstack([features, scores])
+        return features, self._scores(X if hasattr(X, "columns") else features, len(features))
 
     def _check_source(self) -> None:
         if not hasattr(self, "source_"):
@@ -223,57 +215,25 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
             )
         return scores[:, np.argsort(classes)]
 
-    def _admit(self, examples: Examples) -> None:
-        """N known classes and one new one, each with an example or more."""
-        known, held = self._known, np.unique(examples.labels)
-        missing, new = np.setdiff1d(known, held), np.setdiff1d(held, known)
-        if len(missing) == 0 and len(new) == 1:
-            return
-        if len(new) == 0:
-            problem = "There would be no example of a new class"
-            remedy = "Without one, source_ is the classifier to use."
-        elif len(new) > 1:
-            problem = f"There would be {len(new)} new classes, {_some(new)}"
-            remedy = "Learn one after the other: this classifier can be the source of the next."
-        else:
-            problem = f"There would be no example of the known class(es) {_some(missing)}"
-            remedy = "Add one of each, or use a source that does not know them."
-        if len(missing) and len(new) > 1:
-            remedy = f"Of the known, {_some(missing)} would have no example: is this the source?"
-        raise InvalidInput(
-            f"{problem}, but this classifier learns the {len(known)} classes of its source and "
-            f"exactly one more. {remedy} Nothing was changed."
-        )
-
-    def _features(self, X: Array) -> Array:
-        """The kernel sees the features, not the scores behind them."""
-        return X[:, : X.shape[1] - len(self._known)]
-
-    def _seeing(self, kernel: AnyKernel, X: Array) -> AnyKernel:
-        return on(slice(0, X.shape[1] - len(self._known)), kernel)
-
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> NPlusOne:
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
         choice("optimiser", self.optimiser, _OPTIMISERS)
-        bias = flag("bias", self.bias)
-        return NPlusOne.of(
-            kernel,
-            penalty(self.C, kernel, examples, Weighting(), bias=bias),
-            examples,
-            Shifted(tuple(self._known.tolist())),
-            empty,
-            bias=bias,
-            positive=flag("positive", self.positive),
-            optimiser=_OPTIMISERS[self.optimiser],
-        )
+        bias, optimiser = flag("bias", self.bias), _OPTIMISERS[self.optimiser]
+        known = tuple(self._known.tolist())
+        coding = Transfer(known, flag("positive", self.positive), optimiser)
+        coding.admit(examples)
+        C = penalty(self.C, kernel, examples, Weighting(), bias=bias)
+        return KernelModel.of(kernel, 1 / C, examples, coding, empty, bias=bias)
 
-    def _settings(self, model: NPlusOne) -> dict[str, Any]:
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
+        coding = model.coding
+        assert isinstance(coding, Transfer)
         return {
             "known classes": self._known.tolist(),
             "kernel": model.covariance.kernel,
             "C": model.C,
-            "bias": model.plain.bias,
-            "positive": model.positive,
-            "optimiser": model.optimiser,
+            "bias": model.bias,
+            "positive": coding.positive,
+            "optimiser": coding.optimiser,
         }
 
 
@@ -312,8 +272,3 @@ def _classes_of(source: Any) -> Array:
 def _gives_scores(source: Any) -> bool:
     """Are the scores columns of the inputs?"""
     return isinstance(source, Scores) and source.of is None
-
-
-def _some(names: Array) -> str:
-    shown = ", ".join(map(repr, names.tolist()[:5]))
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -14,11 +14,12 @@ from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
 from knowmore.estimators.checks import noise_level
-from knowmore.estimators.classifier import LivingClassifier
+from knowmore.estimators.living import LivingClassifier
 from knowmore.estimators.shell import exchange
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
+from knowmore.living import Living
 from knowmore.models import OneShot, Ranking, Rule, Support
 from knowmore.models.oneshot_criteria import CRITERIA
 from knowmore.models.oneshot_search import SEARCHES
@@ -149,7 +150,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     def supports_(self) -> dict[str, Array]:
         """The classes it may learn from, {name: X (n_S, d)}."""
         self._check_fitted()
-        return {one.name: one.X for one in self._state.model.supports}
+        return {one.name: one.X for one in self._living.settings.supports}
 
     # -- what was chosen ---------------------------------------------------------------------
 
@@ -179,11 +180,11 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
     def predict_variance(self, X: Any) -> Array:
         """The predictive variance, (m,), noise included: how unlike all examples X is."""
-        return self._asked().variance(self._inputs(X, reset=False))
+        return self._asked().variance(self.model_inputs(X)[0])
 
     def predict_proba(self, X: Any) -> Array:
         """Phi(-mu_* / sigma_*) and Phi(mu_* / sigma_*), (m, 2), columns as in `classes_`."""
-        model, X = self._asked(), self._inputs(X, reset=False)
+        model, (X, _) = self._asked(), self.model_inputs(X)
         # Without noise there is no doubt at an example.
         with np.errstate(divide="ignore", invalid="ignore"):
             z = model.mean(X) / np.sqrt(model.variance(X))[:, None]
@@ -191,10 +192,11 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
     def __getstate__(self) -> dict[str, Any]:
         """With the supports held, in place of those given at first: some may be forgotten."""
-        state = super().__getstate__()
-        if "_state" not in state:
+        state: dict[str, Any] = super().__getstate__()
+        if "_living" not in state:
             return state
-        return state | {"supports": {one.name: one.X for one in state["_state"].model.supports}}
+        held = state["_living"].current.supports
+        return state | {"supports": {one.name: one.X for one in held}}
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -202,22 +204,6 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-    def _admit(self, examples: Examples) -> None:
-        """Positive examples and background, and nothing else."""
-        classes = np.unique(examples.labels).tolist()
-        if len(classes) > 2:
-            raise InvalidInput(
-                f"Only binary classification is supported. There would be {len(classes)} classes, "
-                f"{classes[0]!r}, {classes[1]!r}, {classes[2]!r}, ... Call all but the one to be "
-                f"learnt background. Nothing was changed."
-            )
-        if len(classes) < 2:
-            only = f"examples of one class only, {classes[0]!r}" if classes else "no examples"
-            raise InvalidInput(
-                f"There would be {only}, but it takes a positive and a negative one. "
-                f"Nothing was changed."
-            )
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> OneShot:
         choice("criterion", self.criterion, CRITERIA)
@@ -241,9 +227,6 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             "preselected supports": [one.support.name for one in model.candidates],
         }
 
-    def _certain(self, model: OneShot, examples: Examples, peak: float) -> bool:
-        return model.is_certain(examples, peak)
-
     def _support(self, kernel: AnyKernel, rule: Rule, name: Any, X: Any) -> Support:
         if not isinstance(name, str):
             raise InvalidType(f"A support is named {name!r}, but a name is text.")
@@ -254,7 +237,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             )
         try:
             bare = isinstance(X, np.ndarray | list | tuple)
-            X = (self._nameless() if bare else self)._inputs(X, reset=False)
+            X = (self._nameless() if bare else self).model_inputs(X)[0]
         except (InvalidInput, InvalidType) as error:
             raise type(error)(f"The support {name!r} cannot be used: {error}") from error
         return Support.of(kernel, name, X)
@@ -271,11 +254,10 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         All of it is done anew on a model that another thread put there meanwhile.
         """
 
-        def changed(state: Any) -> Any:
-            state = state.followed()
-            return state._replace(model=state.model.holding(change(state.model)))
+        def changed(living: Living[OneShot]) -> Living[OneShot]:
+            return living.with_model(living.current.holding(change(living.current)))
 
-        exchange(self, "_state", changed)
+        exchange(self, "_living", changed)
         return self
 
 

@@ -27,8 +27,8 @@ def held(estimator: BaseEstimator, name: str) -> Any:
         ) from error
 
 
-def exchange(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) -> None:
-    """Replace the frozen value `name` by what `change` makes of it.
+def exchange(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) -> Any:
+    """Replace the frozen value `name` by what `change` makes of it, which is returned.
 
     If another thread's change came first, this one is done again on top of it.
     """
@@ -38,7 +38,7 @@ def exchange(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) 
         with moment:
             if getattr(estimator, name) is before:
                 setattr(estimator, name, after)
-                return
+                return after
 
 
 def learnt(estimator: E, learn: Callable[[E], object], *, unless: str | None = None) -> bool:

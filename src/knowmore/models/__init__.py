@@ -3,33 +3,31 @@
 from knowmore.models.class_means import ClassMeans
 from knowmore.models.covariance import Covariance
 from knowmore.models.discriminant import Discriminant
-from knowmore.models.gp import GP
+from knowmore.models.kernel_model import KernelModel, Model
 from knowmore.models.loo import LeftOut
-from knowmore.models.lssvm import LSSVM
-from knowmore.models.model import Model
-from knowmore.models.nplusone import NPlusOne, Shifted
 from knowmore.models.oneshot_candidates import Ranking, Rule, Support
 from knowmore.models.oneshot_model import OneShot
 from knowmore.models.probabilities import class_probabilities
 from knowmore.models.targets import Targets, normalised_values, one_vs_all, real_values
+from knowmore.models.transfer import Transfer
 from knowmore.models.weights import Weighting
 from knowmore.models.window import Window, lagged
 
+GP = LSSVM = NPlusOne = KernelModel
+
 __all__ = [
-    "GP",
-    "LSSVM",
     "ClassMeans",
     "Covariance",
     "Discriminant",
+    "KernelModel",
     "LeftOut",
     "Model",
-    "NPlusOne",
     "OneShot",
     "Ranking",
     "Rule",
-    "Shifted",
     "Support",
     "Targets",
+    "Transfer",
     "Weighting",
     "Window",
     "class_probabilities",

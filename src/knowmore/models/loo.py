@@ -9,9 +9,9 @@ Williams, section 5.4.2, for one; block inversion gives the same for many):
 For g = {i} that is t_i - A_i / P_ii and 1 / P_ii. With a bias P is the leading block of the inverse
 of the bordered matrix, and the same holds (Cawley 2006).
 
-The mean is a difference. Where the others say nothing of an example, what is left is rounding, and
-likely of the sign of the example's own target. So this is the one place that says what is rounding
-(`bound`), and takes it for what it is (`verdicts`): no opinion, or a tie of classes.
+The mean is a difference. Where the others say nothing of an example, what is left is rounding,
+likely with the sign of the example's own target. So this is the one place that decides what is
+rounding (`bound`), and treats it as such: no opinion (`silenced`), or a tie of classes (`tied`).
 """
 
 from __future__ import annotations
@@ -98,23 +98,22 @@ class Left(NamedTuple):
     P_diagonal: Array
 
 
-def leave_one_out(P_diagonal: Array, A: Array, T: Array) -> Left:
-    """What is said of each example by all the others."""
-    d = P_diagonal.astype(float)
-    return Left(T - A / d[:, None], 1 / d, d)
+def leave_out(P: Array | Callable[[Array], Array], A: Array, T: Array, codes: Array) -> Left:
+    """The mean and variance of each example by all that are not of its group, `codes` (n,).
 
-
-def leave_group_out(P_block: Callable[[Array], Array], A: Array, T: Array, groups: Array) -> Left:
-    """What is said of each example by all that are not of its group."""
+    P : the diagonal of the inverse, (n,), if each example is its own group; else a function that
+        gives the inverse's rows and columns g (k,), (k, k)
+    """
+    if not callable(P):
+        return Left(T - A / P[:, None], 1 / P, P)
     left = Left(np.empty_like(T), np.empty(len(T)), np.empty(len(T)))
-    names, codes = np.unique(groups, return_inverse=True)
-    for code in range(len(names)):
+    for code in range(int(codes.max(initial=-1)) + 1):
         g = np.flatnonzero(codes == code)
-        P = P_block(g)
-        covariance = np.linalg.inv(P)
+        block = P(g)
+        covariance = np.linalg.inv(block)
         left.mean[g] = T[g] - covariance @ A[g]
         left.variance[g] = np.diagonal(covariance)
-        left.P_diagonal[g] = np.diagonal(P)
+        left.P_diagonal[g] = np.diagonal(block)
     return left
 
 
@@ -197,21 +196,19 @@ def bound(
     return np.asarray(2 * np.sqrt(n) * eps * (abs(t) + abs(t - mean) + moved))
 
 
-def verdicts(left: Left, error: Array, prior: Array | float, *, classes: bool) -> Verdicts:
-    """The means with all that is rounding taken for what it is.
+def silenced(left: Left, error: Array, prior: Array | float) -> tuple[Array, Array]:
+    """The means (n, M), the prior where they are no more than rounding from it; and where, (n,).
 
     error (n, M) : the bound of the rounding
-    prior : what is said of a row infinitely far from all but the example, (n, M) or one number
-    classes : whether the columns are scores of classes, which compare
+    prior : the prediction for a row infinitely far from all but the example, (n, M) or one number
 
     >>> left = Left(np.array([[1e-17, -1e-17], [0.3, -0.3]]), np.ones(2), np.ones(2))
-    >>> verdicts(left, np.full((2, 2), 1e-15), 0.0, classes=True).scores
-    array([[ 0. ,  0. ],
-           [ 0.3, -0.3]])
+    >>> silenced(left, np.full((2, 2), 1e-15), 0.0)
+    (array([[ 0. ,  0. ],
+           [ 0.3, -0.3]]), array([ True, False]))
     """
     silent = np.all(abs(left.mean - prior) <= error, axis=1)
-    scores = np.where(silent[:, None], prior, left.mean)
-    return Verdicts(tied(scores, error) if classes else scores, left.variance, silent)
+    return np.where(silent[:, None], prior, left.mean), silent
 
 
 def tied(scores: Array, error: Array) -> Array:

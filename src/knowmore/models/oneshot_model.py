@@ -17,16 +17,7 @@ from knowmore.kernels import AnyKernel, cross, diagonal, is_positive
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
 from knowmore.models.covariance import finite as finite_at
-from knowmore.models.loo import (
-    Scale,
-    Verdicts,
-    inverse_block,
-    leave_group_out,
-    leave_one_out,
-    rounding,
-    verdicts,
-)
-from knowmore.models.model import brief
+from knowmore.models.loo import Scale, Verdicts, inverse_block, leave_out, rounding, silenced, tied
 from knowmore.models.oneshot import LEVELS, Pair, Side, check_sound, with_least_noise
 from knowmore.models.oneshot_candidates import Candidate, Ranking, Rule, Support, finite
 from knowmore.models.targets import Targets, one_vs_all
@@ -82,9 +73,8 @@ class OneShot:
         side = Side(Cholesky(), np.empty(0))
         covariance = Covariance(kernel, 0.0, nothing, side.factor)
         begin = cls(covariance, side, (), (), rule or Rule(), kept)
+        begin.admit(examples)
         return begin._learnt(examples, supports, kept(_names(supports)))
-
-    __repr__ = brief
 
     @property
     def examples(self) -> Examples:
@@ -105,7 +95,7 @@ class OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen anew."""
         return self._learnt(examples, self.supports, [one.support.name for one in self.candidates])
 
-    def under(self, kernel: AnyKernel, examples: Examples) -> OneShot:
+    def refit(self, kernel: AnyKernel, examples: Examples) -> OneShot:
         """The batch fit of `examples` with another kernel, which the supports have then too."""
         supports = tuple(Support.of(kernel, one.name, one.X) for one in self.supports)
         kept = [one.support.name for one in self.candidates]
@@ -225,6 +215,22 @@ class OneShot:
             return Pair.of(target, known.pair.support, C, self.rule.largest)
         return known.pair if known.pair.target is target else replace(known.pair, target=target)
 
+    def admit(self, examples: Examples) -> None:
+        """Positive examples and background, and nothing else."""
+        classes = np.unique(examples.labels).tolist()
+        if len(classes) > 2:
+            raise InvalidInput(
+                f"Only binary classification is supported. There would be {len(classes)} classes, "
+                f"{classes[0]!r}, {classes[1]!r}, {classes[2]!r}, ... Call all but the one to be "
+                f"learnt background. Nothing was changed."
+            )
+        if len(classes) < 2:
+            only = f"examples of one class only, {classes[0]!r}" if classes else "no examples"
+            raise InvalidInput(
+                f"There would be {only}, but it takes a positive and a negative one. "
+                f"Nothing was changed."
+            )
+
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Is there sure to be a model of these examples, of kappa(x, x) at most `peak`?"""
         supports = tuple(one.support for one in self.candidates)
@@ -252,7 +258,7 @@ class OneShot:
 
     # -- asking ------------------------------------------------------------------------------
 
-    def mean(self, X: Array) -> Array:
+    def mean(self, X: Array, side: Array | None = None) -> Array:
         """The scores of both classes, (m, 2): eq. (4), Rodner and Denzler, for the positive one."""
         if self.chosen is None:
             score = self.covariance.weighted(X, self.target.coefficients[:, None])[:, 0]
@@ -299,17 +305,21 @@ class OneShot:
             a, diagonal = one.pair.coefficients(rho), one.pair.inverse_diagonal(rho)
             block = partial(one.pair.inverse_block, rho=rho)
         A, T = np.outer(a, self.signs), self.targets.T
-        left = (
-            leave_one_out(diagonal, A, T)
-            if groups is None
-            else leave_group_out(block, A, T, groups)
-        )
+        codes = np.arange(len(T)) if groups is None else np.unique(groups, return_inverse=True)[1]
+        left = leave_out(diagonal if groups is None else block, A, T, codes)
         if self.chosen is None:
             error = rounding(left, A, T, Scale.of(self.covariance))
         else:
             error = one.pair.rounding(left.mean @ self.signs / 2, left.variance, rho)[:, None]
             error = np.broadcast_to(error, T.shape)
-        return verdicts(left, error, 0.0, classes=True)
+        scores, silent = silenced(left, error, 0.0)
+        return Verdicts(tied(scores, error), left.variance, silent)
+
+    def verdicts_on(
+        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
+    ) -> Verdicts:
+        """The same for new rows."""
+        raise NotImplementedError
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, support and rho.

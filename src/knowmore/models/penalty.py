@@ -13,7 +13,7 @@ from scipy import linalg
 from knowmore.arrays import Array
 from knowmore.linalg import Border
 from knowmore.linalg.threads import threads_for
-from knowmore.models.loo import Scale, leave_one_out, rounding, verdicts
+from knowmore.models.loo import Scale, leave_out, rounding, silenced, tied
 
 # The noise as a multiple of the mean kappa(x, x): two values for each power of ten.
 _NOISES = 10.0 ** np.arange(5, -5.5, -0.5)
@@ -61,8 +61,9 @@ def _left_out(
     if bias:
         border = Border(np.ones(len(T)), solved[:, -1])
         (A, offsets), diagonal = border.eliminated(T, A), border.inverse_diagonal(diagonal)
-    left = leave_one_out(diagonal, A, T)
+    left = leave_out(diagonal, A, T, rows := np.arange(len(T)))
     if bias:
-        prior = border.without(offsets, T - left.mean, np.arange(len(T)))
-    scores, _, silent = verdicts(left, rounding(left, A, T, scale), prior, classes=True)
-    return scores, silent
+        prior = border.without(offsets, T - left.mean, rows)
+    error = rounding(left, A, T, scale)
+    scores, silent = silenced(left, error, prior)
+    return tied(scores, error), silent

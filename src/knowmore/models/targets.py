@@ -72,16 +72,21 @@ def _moments(Y: Array, W: Array, shift: Any = 0.0) -> tuple[Array, Array]:
 class Targets(Frozen):
     """T = basis @ mix, (n, M), one column for each of `names` (M,), which ascend.
 
-    What is solved for is the basis (n, M + r): a column for each name, then r others. Its columns
-    do not change when a class comes or goes, nor with what the mix says.
+    The basis (n, M + r) is what is solved for: a column for each name, then r others. Its columns
+    change neither when a class comes or goes nor with the mix.
 
-    units : what T is counted in if it is normalised. The basis then is [Y - shift, 1], for values
+    classes : whether the columns are scores of classes, which compare
+    transfer : (q, M), what the columns take from the examples' side information, None if nothing;
+        T is what is left to learn
+    units : the units of T if it is normalised. The basis then is [Y - shift, 1], for values
         Y (n, M), examples of `weights` (n,), and a shift (M,) that seldom changes.
     """
 
     names: Array
     basis: Array
     mix: Array
+    classes: bool = False
+    transfer: Array | None = None
     units: Units | None = None
     shift: Array | None = None
     weights: Array | None = None
@@ -147,7 +152,7 @@ def one_vs_all(examples: Examples) -> Targets:
     classes = np.unique(labels)
     basis = np.zeros((len(labels), len(classes)))
     basis[np.arange(len(labels)), np.searchsorted(classes, labels)] = 1
-    return Targets(classes, basis, 2 * np.eye(len(classes)) - 1)
+    return Targets(classes, basis, 2 * np.eye(len(classes)) - 1, classes=True)
 
 
 def real_values(examples: Examples) -> Targets:
@@ -173,7 +178,7 @@ def normalised_values(examples: Examples) -> Targets:
     shift = grid * np.round(units.mean / grid)
     basis = np.column_stack([Y - shift, np.ones(len(Y))])
     mix = np.vstack([np.eye(M), shift - units.mean]) / units.scale
-    return Targets(np.arange(M), basis, mix, units, shift, weights)
+    return Targets(np.arange(M), basis, mix, units=units, shift=shift, weights=weights)
 
 
 def _columns(examples: Examples) -> Array:

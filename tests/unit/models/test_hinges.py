@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import NonlinearConstraint, minimize
 
 from knowmore import KnowmoreError
-from knowmore.models.hinges import Hinges, interior, projected, subgradient
+from knowmore.models.transfer import Hinges, interior, projected, subgradient
 
 
 def problem(seed, m, N, centre=0.0):

@@ -1,23 +1,37 @@
-"""The least sum of hinges on a ball: how much of each known class goes into a new one.
+"""From N to N+1 classes: targets that start from what is known (MULTIpLE).
 
-    f(beta) = sum_i |c_i + g_i' beta|_+    over    |beta| <= 1, and beta >= 0 if asked
+Kuzborskij, Orabona and Caputo take the known classes' hyperplanes W' and look for the W, w_{N+1}
+and b of the least
 
-is convex. For any 0 <= l_i <= 1 the dual value l'c - |G'l| is a lower bound of the least f (with
-beta >= 0 only the negative part of G'l counts), so that every answer carries a certificate: the gap
-between its own f and the best bound known.
+    1/2 |W - W'|^2 + 1/2 |w_{N+1} - W' beta|^2 + C/2 sum_i sum_n (w_n'x_i + b_n - Y_in)^2.
+
+That is a least-squares SVM on shifted targets, Y - [S, S beta]: S (n, N) are the scores that the
+known classifier gives the examples, their side information. beta is the minimum of a multi-class
+hinge loss on leave-one-out scores,
+
+    f(beta) = sum_i |c_i + g_i' beta|_+    over    |beta| <= 1, and beta >= 0 if asked,
+
+which is convex. For any 0 <= l_i <= 1 the dual value l'c - |G'l| is a lower bound of the least f
+(with beta >= 0 only the negative part of G'l counts), so that every answer carries a certificate:
+the gap between its own f and the best bound known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
+from knowmore.examples import Examples
 from knowmore.linalg.threads import threads_for
+from knowmore.models.targets import Targets, one_vs_all
+
+if TYPE_CHECKING:
+    from knowmore.models.kernel_model import KernelModel
 
 # Parts of f(0): what the barrier may cost, and twice what |beta|^2 = 1 does. The latter decides
 # between several best beta; rounding of sums is magnified by its inverse, so it is not smaller.
@@ -196,3 +210,85 @@ def _centred(barrier: _Barrier, beta: Array) -> Array:
         if descent <= 1e-8:
             break
     return beta
+
+
+# -- the coding ----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Transfer:
+    """The coding of N known classes, `known`, and one more: Y - [S, S beta].
+
+    The basis is the indicators of the classes and S itself: beta is a matter of the mix alone.
+    """
+
+    known: tuple[Any, ...]
+    positive: bool = True
+    optimiser: Optimiser = interior
+
+    def __call__(self, examples: Examples) -> Targets:
+        """The targets for beta = 0."""
+        plain = one_vs_all(examples)
+        mix = np.vstack([plain.mix, np.zeros((len(self.known), len(plain.names)))])
+        coded = replace(plain, basis=np.hstack([plain.basis, examples.side]), mix=mix)
+        return self.shifted(coded, np.zeros(len(self.known)))
+
+    def shifted(self, coded: Targets, beta: Array) -> Targets:
+        """The targets for this beta (N,): the classes take [I, beta] from the known, (N, N + 1)."""
+        new, N = ~np.isin(coded.names, self.known), len(self.known)
+        J = np.zeros((N, len(coded.names)))
+        J[:, ~new] = np.eye(N)
+        J[:, new] = beta[:, None]
+        return replace(coded, mix=np.vstack([coded.mix[:-N], -J]), transfer=J)
+
+    def hinges(self, model: KernelModel) -> Hinges:
+        """The loss of beta on leave-one-out scores, a hinge for each example.
+
+        Only the new class's score moves with beta: Y^_i(beta) = Y^_i(0) + A''_i beta / M_ii, where
+        A'' solves for S. An example of a known class asks that this stay one below its own
+        class's score; one of the new class, that it be one above all others.
+        """
+        examples, names, N = model.examples, model.coded.names, len(self.known)
+        scores, variance, _ = model.untransferred()
+        A, _ = model.eliminated(examples.side, model.solved[:, -N:])
+        new = ~np.isin(names, self.known)
+        own = np.searchsorted(names, examples.labels)
+        is_new = new[own]
+        theirs = scores[np.arange(len(examples)), own]
+        rival = np.where(is_new, scores[:, ~new].max(axis=1), -theirs)
+        sign = np.where(is_new, -1.0, 1.0)
+        weights = model.covariance.weights
+        offsets = weights * (1 + rival + sign * scores[:, new][:, 0])
+        return Hinges(offsets, (weights * sign * variance)[:, None] * A)
+
+    def minimum(self, model: KernelModel) -> Minimum:
+        """beta (N,) with its loss and how far that is at most above the least."""
+        return self.optimiser(self.hinges(model), self.positive)
+
+    def admit(self, examples: Examples) -> None:
+        """Raise InvalidInput unless there are the N known classes and one new one."""
+        known, held = np.array(self.known), np.unique(examples.labels)
+        missing, new = np.setdiff1d(known, held), np.setdiff1d(held, known)
+        if len(missing) == 0 and len(new) == 1:
+            return
+        if len(new) == 0:
+            problem = "There would be no example of a new class"
+            remedy = "Without one, source_ is the classifier to use."
+        elif len(new) > 1:
+            problem = f"There would be {len(new)} new classes, {_some(new)}"
+            remedy = "Learn one after the other: this classifier can be the source of the next."
+        else:
+            problem = f"There would be no example of the known class(es) {_some(missing)}"
+            remedy = "Add one of each, or use a source that does not know them."
+        if len(missing) and len(new) > 1:
+            remedy = f"Of the known, {_some(missing)} would have no example: is this the source?"
+        raise InvalidInput(
+            f"{problem}, but this classifier learns the {len(known)} classes of its source and "
+            f"exactly one more. {remedy} Nothing was changed."
+        )
+
+
+def _some(names: Array) -> str:
+    shown = ", ".join(map(repr, names.tolist()[:5]))
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -1,0 +1,210 @@
+"""How a model follows edits.
+
+An edit is applied to the examples at once, and to the model when a question is asked next: a
+thousand single adds and then one prediction cost about what one add of a thousand costs. What could
+fail then must fail at the edit. So `apply` either proves that the model can follow, and reserves
+the memory for it, or lets it follow at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar, final
+
+import numpy as np
+
+from knowmore.edits import Add, Edit, Relabel, Remove, Replace
+from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotPositiveDefinite
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, enough, median_rbf
+from knowmore.models import Model
+
+M = TypeVar("M", bound=Model)
+
+# Memory is reserved in units of this. A model of a few hundred examples needs less than one.
+_UNIT = 4 * 2**20
+
+
+@final
+class Reserve:
+    """Memory for work that is deferred until a question is asked, released when it begins.
+
+    A question must not fail for what an edit has deferred: the edit fails instead. The memory is
+    not touched, so that it costs nothing but address space. `size` is in bytes.
+
+    >>> reserve = Reserve().grown(10_000_000)
+    >>> reserve.size >= 10_000_000 and reserve.grown(20_000_000).size >= 20_000_000
+    True
+    >>> reserve.release()
+    >>> reserve.size
+    0
+    """
+
+    def __init__(self, blocks: tuple[np.ndarray, ...] = ()) -> None:
+        self._blocks = blocks
+        self.size = sum(block.nbytes for block in blocks)
+
+    def __reduce__(self) -> tuple[type[Reserve], tuple[()]]:
+        return Reserve, ()
+
+    def grown(self, size: int) -> Reserve:
+        """At least `size` bytes, these included. Raises MemoryError."""
+        more = -(-size // _UNIT) * _UNIT - self.size if size > _UNIT else 0
+        return Reserve((*self._blocks, np.empty(more, np.uint8))) if more > 0 else self
+
+    def release(self) -> None:
+        """Free the memory."""
+        self._blocks, self.size = (), 0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Living(Generic[M]):
+    """Examples, and the model of them, which follows when it is asked for; frozen.
+
+    examples : all that are held. The model knows only those that count: an example of weight zero
+        is held here and nowhere else.
+    kernel : that of the model of these examples
+    settled : whether the kernel stays; otherwise its width follows the examples, see `enough`
+    peak : the largest kappa(x, x) among the examples, now or before
+    reserve : memory to follow with
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from knowmore.linalg import Cholesky
+    >>> from knowmore.models import KernelModel, one_vs_all
+    >>> some = Examples.of(np.array([[0.0], [1.0], [1.5]]), np.array(["no", "yes", "yes"]))
+    >>> living = Living.of(KernelModel.of(RBF(), 0.1, some, one_vs_all, Cholesky()), some)
+    >>> living.apply(Remove((0,))).current.targets.names
+    array(['yes'], dtype='<U3')
+    """
+
+    _model: M  # of examples held before, unless it has followed already
+    examples: Examples
+    kernel: AnyKernel
+    settled: bool
+    peak: float
+    reserve: Reserve = field(default_factory=Reserve, repr=False)
+
+    @classmethod
+    def of(cls, model: M, examples: Examples, *, settled: bool = True) -> Living[M]:
+        """A fresh fit to those of the examples that count."""
+        covariance = model.covariance
+        return cls(model, examples, covariance.kernel, settled, covariance.peak)
+
+    @property
+    def current(self) -> M:
+        """The model of the examples as they are now.
+
+        It follows when first asked for and takes the place of the old one, which the value does
+        not need any more. Two threads may compute it twice, with the same result.
+        """
+        model, examples = self._model, self.examples.counted
+        same_kernel = model.covariance.kernel is self.kernel
+        if model.examples is examples and same_kernel:
+            return model
+        self.reserve.release()
+        with _enough_memory("bring the model up to date"):
+            followed = model.follow(examples) if same_kernel else model.refit(self.kernel, examples)
+        object.__setattr__(self, "_model", followed)
+        return followed
+
+    @property
+    def asked(self) -> M:
+        """The current model, which must hold an example to be asked anything."""
+        model = self.current
+        if len(model.examples) == 0:
+            reason = "all have weight zero" if len(self.examples) else "all were removed"
+            raise NoExamples(f"The model holds no examples: {reason}. Add some before asking.")
+        return model
+
+    @property
+    def settings(self) -> M:
+        """A model with the same settings, of these examples or of earlier ones."""
+        return self._model
+
+    def with_model(self, model: M) -> Living[M]:
+        """The same examples with another model of them."""
+        return replace(self, _model=model)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles: up to date, so that nothing is in them that was removed."""
+        _ = self.current
+        return vars(self).copy()
+
+    # -- edits -------------------------------------------------------------------------------
+
+    def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
+        """The value after an edit; raises at once whatever could fail later.
+
+        kernel : what a value whose kernel is not settled takes over, if given
+        """
+        self._check_kind(edit)
+        with _enough_memory("apply this edit"):
+            if self.settled or not isinstance(edit, Remove):
+                return self._after(edit, kernel)
+            # The width of what is left may suit none of it. It can be forgotten all the same.
+            with suppress(InvalidInput, NotPositiveDefinite):
+                after = self._after(edit, kernel)
+                _ = after.current
+                return after
+            return replace(replace(self, settled=True)._after(edit, kernel), settled=False)
+
+    def _after(self, edit: Edit, kernel: AnyKernel | None) -> Living[M]:
+        """The value after an edit, either sure to follow or up to date already."""
+        examples, model, peak = self.examples.apply(edit), self._model, self.peak
+        model.admit(examples.counted)
+        after = replace(self, examples=examples)
+        if not self.settled:
+            if kernel is not None:
+                return Living.of(model.refit(kernel, examples.counted), examples)
+            after = after._with_width()
+        if isinstance(edit, (Add, Replace)):
+            peak = max(peak, model.covariance.peak_of(edit.X))
+        after = replace(after, peak=peak)
+        if model.is_certain(examples.counted, peak):
+            again = model.covariance.kernel is not after.kernel
+            size = model.covariance.prepare(examples.counted, anew=again)
+            return replace(after, reserve=after.reserve.grown(size))
+        _ = after.current
+        return after
+
+    def _with_width(self) -> Living[M]:
+        """With the width of the examples as they are now, settled if they are enough.
+
+        The first of them that are enough settle it, so that to add many is the same as to add them
+        one after the other.
+        """
+        X = self.examples.counted.X
+        first = enough(X)
+        kernel = median_rbf(X[:first])
+        after = replace(self, settled=first is not None)
+        return after if kernel == self.kernel else replace(after, kernel=kernel)
+
+    def _check_kind(self, edit: Edit) -> None:
+        """Raise InvalidInput if another thread has fitted other data since the edit was made."""
+        held = self.examples
+        given = [(edit.X, held.X)] if isinstance(edit, (Add, Replace)) else []
+        if isinstance(edit, (Add, Replace, Relabel)) and edit.labels is not None:
+            given += [(edit.labels, held.labels)]
+        for new, old in given:
+            if new.shape[1:] != old.shape[1:] or (new.dtype.kind != old.dtype.kind and len(old)):
+                raise InvalidInput(
+                    "The features or labels are not of the kind that the model holds: another "
+                    "thread has fitted it to other data in the meantime. Nothing was changed."
+                )
+
+
+@contextmanager
+def _enough_memory(purpose: str) -> Iterator[None]:
+    try:
+        yield
+    except NotEnoughMemory:
+        raise
+    except MemoryError as error:
+        raise NotEnoughMemory(
+            f"There is not enough memory to {purpose}: the model needs a matrix of all pairs of "
+            f"its examples, and while it changes, parts of it twice. Nothing was changed. Free "
+            f"memory and try again, remove examples, or use dtype='float32'."
+        ) from error

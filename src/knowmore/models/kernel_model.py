@@ -1,0 +1,448 @@
+"""The kernel model: one solve for Gaussian processes, least-squares SVMs and transfer.
+
+    [[K~, 1], [1', 0]] [A; b'] = [T; 0],    K~ = K + sigma^2 diag(1 / w)
+
+A Gaussian process has no border of ones, so that A = K~^-1 T and b = 0 (Lütz et al., eqs. 2 to 4).
+A least-squares SVM has one, and C = 1 / sigma^2 (Kuzborskij, Orabona and Caputo, section 1 of the
+supplement). To go from N to N+1 classes is the same on shifted targets: see `Transfer`. Dependent
+processes are the same under a task kernel: see `OneShot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import log, pi
+from typing import Protocol, Self, final
+
+import numpy as np
+
+from knowmore.arrays import Array, Frozen, bounded, derived
+from knowmore.errors import InvalidInput
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, corner
+from knowmore.linalg import Border, Factor
+from knowmore.models.covariance import Covariance
+from knowmore.models.loo import (
+    Left,
+    Scale,
+    Verdicts,
+    inverse_block,
+    leave_out,
+    rounding,
+    silenced,
+    tied,
+)
+from knowmore.models.targets import Coding, Targets, Units
+from knowmore.models.transfer import Minimum, Transfer
+from knowmore.models.weights import Weighting
+
+
+class Model(Protocol):
+    """A frozen model of n examples with M columns of targets: what `Living` asks of one."""
+
+    @property
+    def covariance(self) -> Covariance:
+        """The examples, the kernel and the factor."""
+        ...
+
+    @property
+    def examples(self) -> Examples:
+        """The examples that it learnt from."""
+        ...
+
+    @property
+    def targets(self) -> Targets:
+        """What it learnt for these."""
+        ...
+
+    def admit(self, examples: Examples) -> None:
+        """Raise InvalidInput if there can be no model of these examples."""
+        ...
+
+    def is_certain(self, examples: Examples, peak: float) -> bool:
+        """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
+        ...
+
+    def follow(self, examples: Examples) -> Self:
+        """The batch fit of `examples`, by the smallest update that leads there."""
+        ...
+
+    def refit(self, kernel: AnyKernel, examples: Examples) -> Self:
+        """The batch fit of `examples` with another kernel; all other settings stay."""
+        ...
+
+    def mean(self, X: Array, side: Array | None = None) -> Array:
+        """The scores (m, M) of X (m, d), with what else is known of the rows, side (m, q)."""
+        ...
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """What is predicted for the examples by those of other groups; groups (n,)."""
+        ...
+
+    def verdicts_on(
+        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
+    ) -> Verdicts:
+        """The same for new rows X (m, d).
+
+        groups : those of the rows, (m,), and of the examples, (n,), which leave their own rows out
+        """
+        ...
+
+    def residual(self) -> float:
+        """How far the model is from the batch fit of its examples."""
+        ...
+
+
+def left_out(model: Model, examples: Examples, groups: Array | None) -> Verdicts:
+    """What is predicted for all `examples` by those of them that count, and so are in the model.
+
+    groups : (n,), those that are left out together; None: each by itself
+    """
+    if model.examples is examples:
+        return model.verdicts(groups)
+    counts = examples.weights > 0
+    both = None if groups is None else (groups[~counts], groups[counts])
+    known = model.verdicts(None if both is None else both[1])
+    new = model.verdicts_on(examples.X[~counts], examples.side[~counts], both)
+    whole = Verdicts(*(np.empty((len(counts), *part.shape[1:]), part.dtype) for part in known))
+    for values, of_known, of_new in zip(whole, known, new, strict=True):
+        values[counts], values[~counts] = of_known, of_new
+    return whole
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelModel(Frozen):
+    """A frozen kernel model; `follow` gives the model of other examples.
+
+    covariance : of the n examples, with its factor
+    coding : makes targets of examples
+    coded : the targets, (n, M), before any transfer; solved for is their basis of M + r columns
+    head : the leading rows of `half` that are known already
+    bias : whether each column has an offset: the border of ones
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from knowmore.linalg import Cholesky
+    >>> from knowmore.models import one_vs_all
+    >>> some = Examples.of(np.array([[0.0], [1.0], [1.5]]), np.array(["no", "yes", "yes"]))
+    >>> gp = KernelModel.of(RBF(), 0.1, some, one_vs_all, Cholesky())
+    >>> svm = KernelModel.of(RBF(), 0.1, some, one_vs_all, Cholesky(), bias=True)
+    >>> far = np.array([[0.0], [99.0]])
+    >>> gp.mean(far).round(2), svm.mean(far).round(2)
+    (array([[ 0.79, -0.79],
+           [ 0.  ,  0.  ]]), array([[ 0.8 , -0.8 ],
+           [ 0.08, -0.08]]))
+    """
+
+    covariance: Covariance
+    coding: Coding
+    coded: Targets
+    head: Array
+    bias: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        kernel: AnyKernel,
+        noise: float,
+        examples: Examples,
+        coding: Coding,
+        empty: Factor,
+        weighting: Weighting | None = None,
+        *,
+        bias: bool = False,
+    ) -> KernelModel:
+        """The batch fit; `empty` is a factor of size 0. A bias takes classes for targets."""
+        return cls.on(Covariance.of(kernel, noise, examples, empty, weighting), coding, bias=bias)
+
+    @classmethod
+    def on(cls, covariance: Covariance, coding: Coding, *, bias: bool = False) -> KernelModel:
+        """The model on a covariance that is factorised already."""
+        coded = coding(covariance.examples)
+        return cls(covariance, coding, coded, coded.basis[:0], bias)
+
+    def __repr__(self) -> str:
+        return (
+            f"KernelModel({len(self.examples)} examples, {len(self.coded.names)} columns, "
+            f"{self.covariance.kernel!r}, noise={self.covariance.noise:g}, bias={self.bias})"
+        )
+
+    @property
+    def examples(self) -> Examples:
+        """The examples that it learnt from."""
+        return self.covariance.examples
+
+    @property
+    def C(self) -> float:
+        """The weight of the squared errors beside the norm, 1 / sigma^2."""
+        return 1 / self.covariance.noise
+
+    def admit(self, examples: Examples) -> None:
+        """Raise InvalidInput if there can be no model of these examples."""
+        if isinstance(self.coding, Transfer):
+            self.coding.admit(examples)
+
+    def is_certain(self, examples: Examples, peak: float) -> bool:
+        """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
+        return self.covariance.is_certain(examples, peak)
+
+    def follow(self, examples: Examples) -> KernelModel:
+        """The batch fit of `examples`, by the smallest update that leads there."""
+        covariance, coded = self.covariance.follow(examples), self.coding(examples)
+        known = vars(self).get("half", self.head)[: self._unchanged(covariance)]
+        head = coded.carry(self.coded, known)
+        return replace(self, covariance=covariance, coded=coded, head=head)
+
+    def refit(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
+        """The batch fit of `examples` with another kernel."""
+        return self.on(self.covariance.under(kernel, examples), self.coding, bias=self.bias)
+
+    def _unchanged(self, covariance: Covariance) -> int:
+        """The number of leading rows with the same example, label and weight there."""
+        examples, weights = covariance.examples, covariance.weights
+        deleted, _ = examples.since(self.examples)
+        rows = int(deleted[0]) if len(deleted) else len(self.examples)
+        differs = examples.labels[:rows] != self.examples.labels[:rows]
+        differs = differs.any(axis=tuple(range(1, differs.ndim)))
+        differs |= weights[:rows] != self.covariance.weights[:rows]
+        return int(differs.argmax()) if differs.any() else rows
+
+    # -- the solve ---------------------------------------------------------------------------
+
+    @derived
+    def half(self) -> Array:
+        """The first half of the solve for the coefficients, (n, M + r): an append extends it."""
+        return self.covariance.factor.forward(self.coded.basis, self.head)
+
+    @derived
+    def solved(self) -> Array:
+        """K~^-1 applied to the basis of the targets, (n, M + r)."""
+        return self.covariance.factor.backward(self.half).astype(float)
+
+    @derived
+    def border(self) -> Border | None:
+        """The column of ones, solved for without a solve: it is the sum of the indicators."""
+        if not self.bias:
+            return None
+        v = self.solved[:, : len(self.coded.names)].sum(axis=1)
+        return Border(np.ones(len(v)), v)
+
+    def eliminated(self, B: Array, solved: Array) -> tuple[Array, Array]:
+        """Z (n, m) and z (m,) for right-hand sides B (n, m) and `solved` = K~^-1 B."""
+        if self.border is None:
+            return solved, np.zeros(solved.shape[1])
+        return self.border.eliminated(B, solved)
+
+    @derived
+    def minimum(self) -> Minimum | None:
+        """The beta of a transfer, with its loss and how far that is at most above the least."""
+        return self.coding.minimum(self) if isinstance(self.coding, Transfer) else None
+
+    @property
+    def targets(self) -> Targets:
+        """What it learnt for its examples, (n, M), transfer included."""
+        return self._targets
+
+    @derived
+    def _targets(self) -> Targets:
+        if not isinstance(self.coding, Transfer) or self.minimum is None:
+            return self.coded
+        return self.coding.shifted(self.coded, self.minimum.beta)
+
+    @derived
+    def _solution(self) -> tuple[Array, Array]:
+        return self.eliminated(self.targets.T, self.solved @ self.targets.mix)
+
+    @property
+    def coefficients(self) -> Array:
+        """A, (n, M)."""
+        return self._solution[0]
+
+    @property
+    def offsets(self) -> Array:
+        """The bias b of each column, (M,); zero without a border."""
+        return self._solution[1]
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def mean(self, X: Array, side: Array | None = None) -> Array:
+        """mu_* = k_*' A + b', (m, M), in the units of the targets. Eqs. (2) and (4), Lütz et al.
+
+        A transfer adds what each class takes from the scores of the known ones, side (m, N).
+        """
+        scores = self.covariance.weighted(X, self.coefficients)
+        return self._values(scores + self.offsets if self.bias else scores, side)
+
+    def _values(self, T: Array, side: Array | None) -> Array:
+        """Predicted targets T (m, M) as values of what the columns stand for."""
+        units, transfer = self.targets.units, self.targets.transfer
+        if transfer is not None and side is not None:
+            return bounded(lambda: T + side @ transfer)
+        return T if units is None else bounded(lambda: units.mean + units.scale * T)
+
+    def variance(self, X: Array) -> Array:
+        """sigma_*^2, (m,), noise included; (m, M) if the columns have units. Eq. (3).
+
+        It is that of a Gaussian process: a bias is taken as known.
+        """
+        return in_squares(self.covariance.variance(X), self.targets.units)
+
+    def joint(self, X: Array) -> Array:
+        """The covariance of the targets of X (m, d), noise included, (m, m), or (m, m, M)."""
+        H = self.covariance.factor.half_solve(self.covariance.cross(X)).astype(float)
+        C = corner(self.covariance.kernel, X) - H.T @ H
+        # The diagonal is that of `variance`: never below the noise.
+        C.flat[:: len(C) + 1] = self.covariance.variance(X)
+        return in_squares(C, self.targets.units)
+
+    def log_marginal_likelihood(self) -> float:
+        """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi, summed over the M columns; without bias.
+
+        It is that of T: of normalised values if they have units, as in scikit-learn.
+        """
+        T = self.targets.T
+        n, M = T.shape
+        fit = float(np.einsum("ij,ij->", T, self.coefficients))
+        size = self.covariance.factor.logdet() + n * log(2 * pi)
+        return float(-0.5 * (fit + M * size))
+
+    def residual(self) -> float:
+        """How far the model is from the batch fit of its examples, given the beta of a transfer.
+
+        The backward error of the coefficients (see `Covariance.residual`), or with a bias how far
+        their sums are from zero, whichever is larger.
+        """
+        if not self.bias:
+            # Targets mixed from the basis may be rounding alone, such as values that are all equal.
+            return self.covariance.residual(self.solved, self.coded.basis)
+        A, T = self.coefficients, self.targets.T - self.offsets
+        size = abs(A).sum(axis=0)
+        unbalanced = abs(A.sum(axis=0)) / np.where(size > 0, size, 1)
+        return max(self.covariance.residual(A, T), float(unbalanced.max(initial=0)))
+
+    # -- leaving out -------------------------------------------------------------------------
+
+    def leave_one_out(self, groups: Array | None = None) -> tuple[Array, Array]:
+        """Scores (n, M) and variances (n,) of the examples by those of other groups.
+
+        The variances are (n, M) if the columns have units, which are then those of the others. The
+        beta of a transfer stays: it was chosen on these very scores.
+        """
+        return self.verdicts(groups)[:2]
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """The same, and the examples that the others say nothing about."""
+        return self._verdicts(self.targets, groups)
+
+    def untransferred(self) -> Verdicts:
+        """The same for the targets before any transfer of beta."""
+        return self._verdicts(self.coded, None)
+
+    def _verdicts(self, targets: Targets, groups: Array | None) -> Verdicts:
+        rest, T = targets.rest(groups), targets.T
+        A, offsets = self.eliminated(T, self.solved @ targets.mix)
+        if rest is not None:
+            A, T = (targets.mixed(B, rest) for B in (self.solved, targets.basis))
+        left, error, prior = self._left_out(A, T, offsets, groups)
+        (scores, silent), variance = silenced(left, error, prior), left.variance
+        if rest is not None:
+            scores, variance = rest.mean + rest.scale * scores, in_squares(variance, rest)
+        if targets.transfer is not None:
+            # Whatever the examples say, the source always says something.
+            scores, silent = scores + self.examples.side @ targets.transfer, np.zeros_like(silent)
+        return Verdicts(tied(scores, error) if targets.classes else scores, variance, silent)
+
+    def left_out(self, groups: Array | None = None) -> tuple[Left, Array, Array]:
+        """The closed form for T itself, a bound of its rounding, and the others' offsets, (n, M).
+
+        Units are not those of the others here. Y_i - A_i / M_ii is the last equation of the
+        supplement's section 1.
+        """
+        return self._left_out(self.coefficients, self.targets.T, self.offsets, groups)
+
+    def _left_out(
+        self, A: Array, T: Array, offsets: Array, groups: Array | None
+    ) -> tuple[Left, Array, Array]:
+        n, border = len(T), self.border
+        codes = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+        if border is not None and len(np.unique(codes)) < 2:
+            raise InvalidInput(
+                f"To leave out {'the only example' if n == 1 else 'all examples'} leaves none, and "
+                f"no bias follows from none. Add examples, or use smaller groups or bias=False."
+            )
+        P = self.inverse_diagonal() if groups is None else self.inverse_block
+        left = leave_out(P, A, T, codes)
+        prior = np.zeros_like(T)
+        if border is not None:
+            prior = border.without(offsets, T - left.mean, codes)
+        return left, rounding(left, A, T, Scale.of(self.covariance)), prior
+
+    def inverse_diagonal(self) -> Array:
+        """The diagonal (n,) of the inverse of the (bordered) matrix; the paper's M_ii."""
+        diagonal = self.covariance.factor.inverse_diagonal().astype(float)
+        return diagonal if self.border is None else self.border.inverse_diagonal(diagonal)
+
+    def inverse_block(self, rows: Array) -> Array:
+        """Rows and columns `rows` (k,) of the inverse of the (bordered) matrix, (k, k)."""
+        block = inverse_block(self.covariance.factor, rows)
+        return block if self.border is None else self.border.inverse_block(rows, block)
+
+    def verdicts_on(
+        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
+    ) -> Verdicts:
+        """What the examples say about new rows X (m, d), each without the examples of its group.
+
+        With P = K~^-1, A = PT and q = (P k_x)_g, leaving out g by block inversion gives
+
+            mean      mu_x - q' P_gg^-1 A_g
+            variance  sigma_x^2 + q' P_gg^-1 q
+
+        at weight one. With a bias P and k_x are those of the bordered matrix.
+        """
+        k, variance = self.covariance.cross(X), self.covariance.variance(X)
+        W, units = self.covariance.solve(k), self.targets.units
+        # Units change with the group that is left out: what they are mixed from is predicted.
+        A = self.coefficients if units is None else self.solved
+        mean = k.T @ A + (self.offsets if units is None else 0.0)
+        if self.border is not None:
+            # What the bias adds: P [k; 1] = K~^-1 k + v (1 - v'k) / s.
+            v, s = self.border.v, self.border.s
+            open_ = 1 - v @ k
+            W += np.outer(v, open_ / s)
+            variance = variance + open_**2 / s
+        near = k != 0
+        for g, rows in _shared(groups):
+            Q = W[np.ix_(g, rows)]
+            taken = np.linalg.solve(self.inverse_block(g), Q)
+            mean[rows] -= taken.T @ A[g]
+            variance[rows] += np.einsum("ij,ij->j", Q, taken)
+            near[np.ix_(g, rows)] = False
+        silent = ~near.any(axis=0)
+        if units is None:
+            return Verdicts(self._values(mean, side), variance, silent)
+        rest = self._units_on(len(X), units, groups)
+        mean = rest.mean + rest.scale * self.targets.mixed(mean, rest)
+        return Verdicts(mean, in_squares(variance, rest), silent)
+
+    def _units_on(self, m: int, units: Units, groups: tuple[Array, Array] | None) -> Units:
+        """The units for m new rows, (m, M) each: those of the examples of other groups."""
+        means, scales = (np.tile(each, (m, 1)) for each in (units.mean, units.scale))
+        rest = None if groups is None else self.targets.rest(groups[1])
+        for g, rows in _shared(groups):
+            if rest is not None:
+                means[rows], scales[rows] = rest.mean[g[0]], rest.scale[g[0]]
+        return Units(means, scales)
+
+
+def _shared(groups: tuple[Array, Array] | None) -> Iterator[tuple[Array, Array]]:
+    """For each group of new rows and examples: its examples, and its rows."""
+    if groups is not None:
+        theirs, ours = groups
+        for name in np.intersect1d(theirs, ours):
+            yield np.flatnonzero(ours == name), np.flatnonzero(theirs == name)
+
+
+def in_squares(variance: Array, units: Units | None) -> Array:
+    """Variances of T as those of the values, one for each column if these have units."""
+    return variance if units is None else bounded(lambda: variance[..., None] * units.scale**2)
