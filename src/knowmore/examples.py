@@ -8,6 +8,7 @@ from typing import Any, assert_never, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.arguments import some
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property, moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
@@ -269,7 +270,7 @@ class Examples:
         held = [one for one in ids if self._holds(one)]
         if held:
             raise RepeatedId(
-                f"The model already holds {_some(held)}. "
+                f"The model already holds {some(held)}. "
                 f"Use replace() to change an example, or give the new one another id."
             )
         serials = _serials.take(len(ids))
@@ -310,7 +311,7 @@ class Examples:
         if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
             (kind,) = kinds
             hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
-        return f"The model holds no example {_some(ids)}. {hint}"
+        return f"The model holds no example {some(ids)}. {hint}"
 
 
 def _restore(
@@ -327,9 +328,3 @@ def _among(some: Array, others: Array) -> Array:
     found = at < len(others)
     found[found] = others[at[found]] == some[found]
     return found
-
-
-def _some(ids: list[Id]) -> str:
-    """A few ids, in words."""
-    shown = ", ".join(map(repr, ids[:5]))
-    return f"{shown} and {len(ids) - 5} more" if len(ids) > 5 else shown

@@ -19,7 +19,6 @@ from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_m
 from knowmore.errors import (
     InvalidInput,
     NoExamples,
-    NotFitted,
     NotPositiveDefinite,
     RepeatedId,
 )
@@ -41,6 +40,7 @@ from knowmore.tables import (
     of_index,
     warn_renumbered,
 )
+from knowmore.unfitted import Unfitted
 
 M = TypeVar("M", bound=Model)
 
@@ -436,7 +436,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFitted(
+            raise Unfitted(
                 f"This {type(self).__name__} has learnt nothing yet. Call fit or add first."
             )
 

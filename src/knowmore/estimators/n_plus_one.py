@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from knowmore.arguments import choice, flag
+from knowmore.arguments import choice, flag, some
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NotFitted
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.estimators.checks import class_labels
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.least_squares import penalty
@@ -24,6 +24,7 @@ from knowmore.kernels import AnyKernel, beneath, on
 from knowmore.linalg import Factor
 from knowmore.models import NPlusOne, Shifted, Weighting
 from knowmore.models.hinges import interior, subgradient
+from knowmore.unfitted import Unfitted
 
 # Products of scores beyond this would overflow.
 _LARGEST = 1e50
@@ -226,20 +227,21 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
     def _admit(self, examples: Examples) -> None:
         """N known classes and one new one, each with an example or more."""
         known, held = self._known, np.unique(examples.labels)
-        missing, new = np.setdiff1d(known, held), np.setdiff1d(held, known)
+        missing = np.setdiff1d(known, held).tolist()
+        new = np.setdiff1d(held, known).tolist()
         if len(missing) == 0 and len(new) == 1:
             return
         if len(new) == 0:
             problem = "There would be no example of a new class"
             remedy = "Without one, source_ is the classifier to use."
         elif len(new) > 1:
-            problem = f"There would be {len(new)} new classes, {_some(new)}"
+            problem = f"There would be {len(new)} new classes, {some(new)}"
             remedy = "Learn one after the other: this classifier can be the source of the next."
         else:
-            problem = f"There would be no example of the known class(es) {_some(missing)}"
+            problem = f"There would be no example of the known class(es) {some(missing)}"
             remedy = "Add one of each, or use a source that does not know them."
         if len(missing) and len(new) > 1:
-            remedy = f"Of the known, {_some(missing)} would have no example: is this the source?"
+            remedy = f"Of the known, {some(missing)} would have no example: is this the source?"
         raise InvalidInput(
             f"{problem}, but this classifier learns the {len(known)} classes of its source and "
             f"exactly one more. {remedy} Nothing was changed."
@@ -288,7 +290,7 @@ def _snapshot(source: Any) -> Any:
         try:
             check_is_fitted(source)
         except NotFittedError as error:
-            raise NotFitted(
+            raise Unfitted(
                 f"The source, a {type(source).__name__}, has learnt nothing yet. Fit it first. "
                 f"(scikit-learn's clone, as in a grid search, empties it, unless it is wrapped in "
                 f"sklearn.frozen.FrozenEstimator.)"
@@ -312,8 +314,3 @@ def _classes_of(source: Any) -> Array:
 def _gives_scores(source: Any) -> bool:
     """Are the scores columns of the inputs?"""
     return isinstance(source, Scores) and source.of is None
-
-
-def _some(names: Array) -> str:
-    shown = ", ".join(map(repr, names.tolist()[:5]))
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
