@@ -74,11 +74,20 @@ def is_missing(value: Any) -> bool:
 
 def unmasked(name: str, values: Any) -> None:
     """Raise InvalidInput if values are masked: np.asarray would read what is behind the mask."""
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         where = np.argwhere(np.ma.getmaskarray(values))
         raise InvalidInput(
             f"{name} has {len(where)} masked value(s), the first at {tuple(where[0].tolist())}. "
             f"Fill them in with {name}.filled(...), or leave these examples out."
+        )
+
+
+def one_each(name: str, shape: tuple[int, ...], n: int, order: str = "the same order") -> None:
+    """Raise InvalidInput unless the shape is (n,): one value for each example."""
+    if shape != (n,):
+        raise InvalidInput(
+            f"{name} has shape {shape}, but there are {n} examples. Give one value for each, in "
+            f"{order}."
         )
 
 

@@ -73,13 +73,14 @@ MISTAKES = {
     "NaN in a sparse X": (
         lambda clf: clf.add(sparse.csr_array(NAN), ["a"]),
         ValueError,
-        "Input X contains NaN or infinity, the first at row 0, column 1 (nan). Remove these "
-        "examples or fill in the values.",
+        "Input X contains NaN or infinity: 1 value(s), the first at row 0, column 1 (nan). "
+        "Remove these examples or fill in the values.",
     ),
     "no X": (
         lambda clf: clf.predict(None),
         ValueError,
-        "X is None. Give a table of numbers, a row for each example.",
+        "Expected array-like (array or non-string sequence), got None as X. Give one row or value "
+        "for each example.",
     ),
     "a masked X": (
         lambda clf: clf.add(np.ma.masked_equal(X, 1.0), Y),
@@ -108,18 +109,19 @@ MISTAKES = {
     "more examples than labels": (
         lambda clf: clf.add(X, ["a"]),
         ValueError,
-        "There are 3 examples, but y has 1 labels. Give one label for each.",
+        "y has shape (1,), but there are 3 examples. Give one value for each, in the same order.",
     ),
     "no labels": (
         lambda clf: clf.add(X, None),
         ValueError,
-        "Learning requires y to be passed, but the target y is None. Give one label each.",
+        "Expected array-like (array or non-string sequence), got None as y. Give one row or value "
+        "for each example.",
     ),
     "mixed labels": (
         lambda clf: clf.add(X, ["a", 1, "b"]),
         ValueError,
-        "The labels are of mixed types: int, str. Classes must be told apart and sorted: "
-        "use one type for all, such as str.",
+        "Unknown label type: int, str. Class labels are strings, integers or bools, and all of one "
+        "type.",
     ),
     "labels of another type than those held": (
         lambda clf: clf.add(X, [1, 2, 3]),
@@ -130,8 +132,8 @@ MISTAKES = {
     "unhashable labels": (
         lambda clf: clf.add(X, [{"a"}, {"b"}, {"b"}]),
         ValueError,
-        "Unknown label type: a label of type set was given. A class label is a string, an integer "
-        "or a bool.",
+        "Unknown label type: set. Class labels are strings, integers or bools, and all of one "
+        "type.",
     ),
     "missing labels": (
         lambda clf: clf.relabel([0, 1], [None, None]),
@@ -154,25 +156,26 @@ MISTAKES = {
     "a declared class without a name": (
         lambda clf: clf.partial_fit(X, Y, classes=["a", "b", None]),
         ValueError,
-        "classes=['a', 'b', None] has a class without a name. Leave it out: examples whose class "
-        "is not known are not learnt.",
+        "classes=['a', 'b', None] is not a list of class names. 1 of 3 labels are missing, the "
+        "first at position 2 (None). Leave these examples out until their class is known.",
     ),
     "a declared class of another type": (
         lambda clf: clf.partial_fit(X, Y, classes=[0, 1, None]),
         ValueError,
-        "classes=[0, 1, None] has a class without a name. Leave it out: examples whose class is "
-        "not known are not learnt.",
+        "classes=[0, 1, None] is not a list of class names. 1 of 3 labels are missing, the first "
+        "at position 2 (None). Leave these examples out until their class is known.",
     ),
     "classes that are no list": (
         lambda clf: clf.partial_fit(X, Y, classes="ab"),
         ValueError,
-        "classes='ab' is no list of the names of classes.",
+        "classes='ab' is not a list of class names. y should be a 1d array, got an array of shape "
+        "() instead.",
     ),
     "fractions as labels": (
         lambda clf: clf.relabel([0], [0.5]),
         ValueError,
-        "Unknown label type: continuous. The labels are numbers with fractions, which name no "
-        "classes; use GPRegressor for values.",
+        "Unknown label type: continuous. The labels are numbers with fractions, which cannot name "
+        "classes. Use GPRegressor to predict numbers.",
     ),
     "two columns of labels": (
         lambda clf: clf.add(X[:2], np.array([["a", "b"], ["a", "b"]])),
@@ -220,8 +223,8 @@ MISTAKES = {
     "a mask of another length": (
         lambda clf: clf.remove([True]),
         ValueError,
-        "A mask of 1 truth values was given, but there are 3 examples. Give one for each, in the "
-        "order of ids_, or name the examples.",
+        "mask has shape (1,), but there are 3 examples. Give one value for each, in the order of "
+        "ids_.",
     ),
     "no ids for some examples": (
         lambda clf: clf.add(X, Y, ids=[]),
@@ -269,7 +272,7 @@ MISTAKES = {
     "groups of the wrong length": (
         lambda clf: clf.leave_one_out([1, 2]),
         ValueError,
-        "groups has shape (2,), but there are 3 examples. Give one group for each, in the order "
+        "groups has shape (2,), but there are 3 examples. Give one value for each, in the order "
         "of ids_.",
     ),
     "groups with a gap": (
@@ -287,14 +290,14 @@ MISTAKES = {
     "labels beyond 64 bits": (
         lambda clf: GPClassifier().fit(X, np.array([2**63 + 1, 1, 2], dtype=np.uint64)),
         ValueError,
-        "Some labels cannot be kept as they are: integers beyond 64 bits, or strings that end in "
+        "Some labels cannot be stored exactly: integers beyond 64 bits, or strings that end in "
         "NUL. Use other names for these classes.",
     ),
     "bytes as labels": (
         lambda clf: clf.add(X, [b"a", b"b", b"c"]),
         ValueError,
-        "Unknown label type: a label of type bytes was given. A class label is a string, an "
-        "integer or a bool.",
+        "Unknown label type: bytes. Class labels are strings, integers or bools, and all of one "
+        "type.",
     ),
     "as many length scales as there are not features": (
         lambda clf: GPClassifier(RBF([1.0, 2.0, 3.0])).fit(X, Y),
@@ -333,13 +336,13 @@ def test_a_mistake_is_told_and_changes_nothing(mistake):
 SETTINGS = {
     "noise below zero": (
         {"noise": -1.0},
-        "noise=-1.0, but a variance is finite and not below zero. "
-        "Usual values lie between 1e-6 and 1.",
+        "noise=-1.0 must be a number in [0, inf). It is a variance; usual values lie between 1e-6 "
+        "and 1.",
     ),
     "noise that is NaN": (
         {"noise": float("nan")},
-        "noise=nan, but a variance is finite and not below zero. "
-        "Usual values lie between 1e-6 and 1.",
+        "noise=nan must be a number in [0, inf). It is a variance; usual values lie between 1e-6 "
+        "and 1.",
     ),
     "noise in words": (
         {"noise": "some"},

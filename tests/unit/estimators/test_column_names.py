@@ -167,7 +167,9 @@ def test_tables_of_other_libraries_go_by_their_names(kind):
     assert model.eigenspace_.names == (*"abc",)
     with pytest.raises(KnowmoreError, match="must be in the same order"):
         model.partial_fit(kind(turned(table)))
-    with pytest.raises(KnowmoreError, match=r"^The column 'c' of X has values that are no numbers"):
+    with pytest.raises(
+        KnowmoreError, match=r"^The column 'c' of X has values that are not numbers"
+    ):
         model.fit(kind(table.assign(c="red")))
 
 
