@@ -14,6 +14,8 @@ from knowmore.concurrency import cached_property, moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, RepeatedId, UnknownId
 
+__all__ = ["Examples"]
+
 
 class _Buffer:
     """Rows taken so far, and room for more. Who moves `filled` on writes the rows in between."""

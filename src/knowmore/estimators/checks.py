@@ -33,7 +33,7 @@ def inputs(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     reset : whether to learn the number and names of the features; otherwise X must match them
     """
     _given("X", X)
-    # scikit-learn's validation would take longer than adding one example to a small model.
+    # For speed, a plain array skips scikit-learn's validation.
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
     known = not reset and not hasattr(estimator, "feature_names_in_")
     if not (plain and known and X.shape[1] == estimator.n_features_in_):
@@ -91,7 +91,7 @@ def _check_names(learnt: Names, given: Names) -> None:
 
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
     """y as k class labels (k,) of one type, which is also that of the labels `held`."""
-    labels = _column(y)
+    labels = _column("y", y)
     missing = [i for i, one in enumerate(labels) if is_missing(one)] if labels.dtype == "O" else []
     if missing:
         raise InvalidInput(
@@ -146,7 +146,7 @@ def among(y: Any, classes: Any) -> None:
     """Raise InvalidInput if y has a label that is not one of `classes`, unless that is None."""
     if classes is None or y is None:
         return
-    labels, known = _column(y), _declared(classes).tolist()
+    labels, known = _column("y", y), _declared(classes).tolist()
     strange = sorted(set(class_labels(labels, len(labels), None).tolist()) - set(known))
     if strange:
         raise InvalidInput(
@@ -213,9 +213,8 @@ def sample_weights(weights: Any, k: int) -> Array | None:
 
 def group_names(groups: Any, n: int) -> Array:
     """The group of each of n examples, (n,), all of one type."""
-    unmasked("groups", groups)
     one_each("groups", np.shape(groups), n, "the order of ids_")
-    names = _column(groups)
+    names = _column("groups", groups)
     types = _types_of(names)
     if len(types) > 1 or not types <= {*_KINDS.values()} or any(map(is_missing, names.tolist())):
         raise InvalidInput(
@@ -298,24 +297,24 @@ def _finite(name: str, values: Any) -> Any:
     )
 
 
-def _column(y: Any) -> Array:
-    """y as an array (k,). Lists and columns of other libraries keep their objects."""
-    _given("y", y)
-    dtype = getattr(y, "dtype", None)
+def _column(name: str, values: Any) -> Array:
+    """The values as an array (k,). Lists and columns of other libraries keep their objects."""
+    _given(name, values)
+    dtype = getattr(values, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind not in _KINDS:
         # NumPy would turn numbers beside strings into strings, and scikit-learn nullable integers
         # into floats; strings of any length (kind T) do not convert to those of a fixed length.
-        y = np.asarray(y, dtype=object)
-    if type(y) is np.ndarray and y.ndim == 1:
-        return y
+        values = np.asarray(values, dtype=object)
+    if type(values) is np.ndarray and values.ndim == 1:
+        return values
     with _translated():
-        return np.asarray(column_or_1d(y, warn=True))
+        return np.asarray(column_or_1d(values, warn=True))
 
 
 def _declared(classes: Any) -> Array:
     """The class names that were declared, (C,), of one type."""
     try:
-        names = _column(classes)
+        names = _column("classes", classes)
         return class_labels(names, len(names), None)
     except InvalidInput as error:
         raise InvalidInput(f"classes={classes!r} is not a list of class names. {error}") from error
