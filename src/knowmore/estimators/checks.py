@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -92,21 +92,8 @@ def _check_names(learnt: Names, given: Names) -> None:
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
     """y as k class labels (k,) of one type, which is also that of the labels `held`."""
     labels = _column("y", y)
-    missing = [i for i, one in enumerate(labels) if is_missing(one)] if labels.dtype == "O" else []
-    if missing:
-        raise InvalidInput(
-            f"{len(missing)} of {len(labels)} labels are missing, the first at position "
-            f"{missing[0]} ({labels[missing[0]]!r}). Leave these examples out until their class is "
-            f"known."
-        )
-    types = _types_of(labels)
-    if len(types) > 1 or not types <= _LABELS.keys():
-        raise InvalidInput(
-            f"Unknown label type: {', '.join(sorted(types))}. "
-            f"Class labels are strings, integers or bools, and all of one type."
-        )
+    kind = _type_of("label", labels, _LABELS)
     one_each("y", labels.shape, k)
-    (kind,) = types or {"int"}
     if kind == "float" and (_finite("y", labels.astype(float)) % 1 != 0).any():
         raise InvalidInput(
             "Unknown label type: continuous. The labels are numbers with fractions, which cannot "
@@ -215,12 +202,8 @@ def group_names(groups: Any, n: int) -> Array:
     """The group of each of n examples, (n,), all of one type."""
     one_each("groups", np.shape(groups), n, "the order of ids_")
     names = _column("groups", groups)
-    types = _types_of(names)
-    if len(types) > 1 or not types <= {*_KINDS.values()} or any(map(is_missing, names.tolist())):
-        raise InvalidInput(
-            "The groups are of mixed types, or some are missing. Name each group by a string or a "
-            "number."
-        )
+    if _type_of("group", names, _KINDS.values()) == "float":
+        _finite("groups", names.astype(float))
     return np.array(names.tolist())
 
 
@@ -328,13 +311,24 @@ def _is_soft(Y: Array, columns: Array | None) -> bool:
     return named and Y.dtype.kind == "f"
 
 
-def _types_of(labels: Array) -> set[str]:
-    """The names of the types of the labels."""
-    if labels.dtype.kind in _KINDS:
-        return {_KINDS[labels.dtype.kind]}
-    return {
-        _KINDS.get(np.asarray(one).dtype.kind, type(one).__name__)
-        if np.isscalar(one)
-        else type(one).__name__
-        for one in labels.tolist()
-    }
+def _type_of(what: str, values: Array, known: Collection[str]) -> str:
+    """The name of the type that all values share, which must be known."""
+    if values.dtype.kind in _KINDS:
+        types = {_KINDS[values.dtype.kind]}
+    else:
+        if missing := [i for i, one in enumerate(values) if is_missing(one)]:
+            raise InvalidInput(
+                f"{len(missing)} of {len(values)} {what}s are missing, the first at position "
+                f"{missing[0]} ({values[missing[0]]!r}). Leave these examples out until they are "
+                f"known."
+            )
+        types = {
+            _KINDS.get(np.asarray(one).dtype.kind if np.isscalar(one) else "O", type(one).__name__)
+            for one in values
+        }
+    if len(types) > 1 or not types <= {*known}:
+        raise InvalidInput(
+            f"Unknown {what} type: {', '.join(sorted(types))}. "
+            f"Use strings, integers or bools, and one type for all."
+        )
+    return types.pop() if types else "int"

@@ -1,4 +1,4 @@
-"""The index of a table names its rows, and what has an index goes by it."""
+"""The index of a table names its rows, and values with an index are matched by it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_column_of_labels_names_the_rows_of_an_array():
     assert clf.add(X[:2], other).tolist() == ["x", "y"]
 
 
-def test_a_table_that_was_numbered_anew_is_numbered_whatever_its_labels_are_called():
+def test_a_table_with_a_default_index_is_numbered_whatever_the_index_of_its_labels():
     repeated = pd.Series(Y, index=["a", "b"] * 12)
     assert GPClassifier().fit(pd.DataFrame(X), repeated).ids_.tolist() == list(range(N))
 
@@ -116,7 +116,7 @@ def test_the_default_index_gives_consecutive_ids():
     )
 
 
-def test_times_are_no_ids_so_rows_are_numbered():
+def test_times_cannot_be_ids_so_rows_are_numbered():
     times = pd.date_range("2026-01-01", periods=N)
     reg = GPRegressor().fit(frame(times), series(X[:, 0], times))
     assert reg.ids_.tolist() == list(range(N))
@@ -138,7 +138,7 @@ def test_times_are_no_ids_so_rows_are_numbered():
         ),
     ],
 )
-def test_an_index_that_cannot_name_examples_is_told(names, words):
+def test_an_index_that_cannot_name_examples_is_reported(names, words):
     clf = GPClassifier()
     with pytest.raises(KnowmoreError) as caught:
         clf.fit(frame(names), Y)
@@ -147,7 +147,7 @@ def test_an_index_that_cannot_name_examples_is_told(names, words):
     assert GPClassifier().fit(frame(names), Y, ids=range(N)).ids_.tolist() == list(range(N))
 
 
-def test_an_index_in_another_order_or_of_others_is_told():
+def test_an_index_in_another_order_or_of_others_is_reported():
     clf, order = GPClassifier(), np.arange(N)[::-1]
     table = frame()
     with pytest.raises(KnowmoreError) as caught:
@@ -167,11 +167,11 @@ def test_an_index_in_another_order_or_of_others_is_told():
     with pytest.raises(KnowmoreError, match="X is matched with 1 examples by its index, which "):
         clf.replace(NAMES[0], table[1:2])
     assert clf.ids_.tolist() == NAMES
-    # Without names on one side rows belong together as they stand, as scikit-learn has it.
+    # If one side has a default index, rows are matched by position, as in scikit-learn.
     assert GPClassifier().fit(table, pd.Series(Y)).ids_.tolist() == NAMES
 
 
-def test_columns_of_one_table_stand_side_by_side():
+def test_columns_of_one_table_are_matched_by_position():
     clf = GPClassifier().fit(frame(), Y)
     mends = pd.DataFrame({"name": [NAMES[5], NAMES[2]], "label": ["x", "y"]}, index=[70, 30])
     clf.relabel(mends["name"], mends["label"])
@@ -251,7 +251,7 @@ def test_a_mask_names_examples_in_the_order_of_ids(name):
         assert model.ids_.tolist() == np.array(NAMES)[np.arange(N) % 5 != 0].tolist()
 
 
-def test_a_mask_of_pandas_goes_by_its_index():
+def test_a_pandas_mask_is_matched_by_its_index():
     table = frame()
     clf = GPClassifier().fit(table, Y)
     clf.replace(NAMES[0], table[:1])
@@ -262,7 +262,7 @@ def test_a_mask_of_pandas_goes_by_its_index():
         clf.remove(wide)
 
 
-def test_a_mask_that_may_mean_two_things_is_told():
+def test_a_mask_that_may_mean_two_things_is_reported():
     clf = GPClassifier().fit(pd.DataFrame(X), Y)
     mask = pd.Series(np.arange(N) < 3)
     assert clf.remove(mask).ids_.tolist() == list(range(3, N))
@@ -291,7 +291,7 @@ def test_no_ids_change_nothing(name):
 
 
 @living
-def test_one_label_is_for_all(name):
+def test_one_label_applies_to_all(name):
     make, y = LIVING[name]
     one, other = make().fit(X, y), make().fit(X, y)
     last = y[-1]
