@@ -65,7 +65,7 @@ FIRST = {
     "rho above one": (one_shot(search=1.5), "search=1.5 is to be rho, but tasks are related by 0"),
     "rho below zero": (one_shot(search=-0.1), "search=-0.1 is to be rho"),
     "rho that is no number": (one_shot(search=np.nan), "search=nan is to be rho"),
-    "a negative noise": (one_shot(noise=-1.0), "noise=-1.0, but a variance is finite and not"),
+    "a negative noise": (one_shot(noise=-1.0), "noise=-1.0 must be a number in [0, inf)."),
     "an unknown noise": (
         one_shot(noise="auto"),
         "noise='auto' is not known. Give a variance, or 'adaptive'.",
