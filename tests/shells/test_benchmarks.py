@@ -93,7 +93,7 @@ def test_the_table_shows_every_row(quick: tuple[str, dict[str, Any]]) -> None:
 def test_a_missing_peer_says_how_to_get_it(tmp_path: Path) -> None:
     out = tmp_path / "found.json"
     text, found = run("benchmarks", "--quick", "--only", "peers.fantasy", out=out)
-    assert "not installed: pip install knowmore[bench]" in text
+    assert 'not installed: pip install ".[bench]"' in text
     assert [(row["measured"], row["met"]) for row in found["rows"]] == [(None, None)]
 
 
@@ -216,7 +216,7 @@ def test_a_missing_cleanlab_says_how_to_get_it(questions: dict[str, dict[str, An
         if row["group"] == "audit" and row["measured"] is None and not name.startswith("scenes")
     ]
     assert {row["benchmark"] for row in rows} == {"audit.digits", "audit.times"}
-    assert {row["note"] for row in rows} == {"not installed: pip install knowmore[bench]"}
+    assert {row["note"] for row in rows} == {'not installed: pip install ".[bench]"'}
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:

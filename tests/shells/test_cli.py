@@ -15,7 +15,7 @@ from knowmore import cli
 from knowmore.cli.app import app
 from knowmore.cli.reports import Report
 from knowmore.errors import MissingExtra, NotWritten
-from knowmore.extras import require
+from knowmore.extras import missing_extra, optional, require
 
 
 def invoke(*arguments):
@@ -127,8 +127,8 @@ def test_a_report_that_could_not_be_written_is_told():
         _, told = run.communicate(timeout=120)
     assert run.returncode == 1
     assert told.decode() == (
-        "knowmore: the work is done, but what there was to say could not be written to standard "
-        "output: No space left on device.\n"
+        "knowmore: the work is done, but the report could not be written to standard output: No "
+        "space left on device.\n"
     )
 
 
@@ -149,8 +149,9 @@ def test_missing_command_line_libraries_are_named(library):
     assert result.returncode == 1
     assert result.stdout == ""
     assert result.stderr == (
-        f"knowmore: The command line needs {library}, which is not installed. "
-        'It comes with: pip install "knowmore[cli]"\n'
+        f"knowmore: {library} is not installed. It comes with the extra 'cli': pip install "
+        '".[cli]" in a clone of knowmore, or pip install "knowmore[cli]" if knowmore came from a '
+        "package index.\n"
     )
 
 
@@ -162,16 +163,15 @@ def test_missing_matplotlib_is_named_before_the_work_starts(tmp_path):
     )
     assert result.returncode == 1
     assert result.stdout == ""
-    assert result.stderr == (
-        'knowmore: matplotlib is not installed. It comes with: pip install "knowmore[plots]"\n'
-    )
+    assert result.stderr == f"knowmore: {missing_extra('matplotlib', 'plots')}\n"
     assert not (tmp_path / "out").exists()
 
 
 def test_missing_extra_is_an_import_error():
-    with pytest.raises(MissingExtra, match=r"no_such_library .*knowmore\[plots\]") as caught:
-        require("no_such_library", "plots")
-    assert isinstance(caught.value, ImportError)
+    for load in require, optional:
+        with pytest.raises(MissingExtra, match=r"no_such_library .*knowmore\[plots\]") as caught:
+            load("no_such_library", "plots")
+        assert isinstance(caught.value, ImportError)
 
 
 def test_help_loads_nothing_that_computes():

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from knowmore import cli
 from knowmore.cli.app import app
 from knowmore.errors import KnowmoreError, MissingData
+from knowmore.extras import missing_extra
 from knowmore.images import PHOG, KMeansCodebook, feature_table, image_folder
 from knowmore.images.extraction import BLOCK
 from papers.data import find
@@ -460,9 +461,7 @@ def test_missing_pyarrow_is_named_before_the_work(folder, tmp_path):
         "sys.modules['pyarrow'] = None", folder, "-o", tmp_path / "out.parquet", "--kind", "phog"
     )
     assert result.returncode == 1
-    assert result.stderr == (
-        'knowmore: pyarrow is not installed. It comes with: pip install "knowmore[tables]"\n'
-    )
+    assert result.stderr == f"knowmore: {missing_extra('pyarrow', 'tables')}\n"
 
 
 def test_real_pictures(tmp_path):
