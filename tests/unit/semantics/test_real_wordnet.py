@@ -218,5 +218,5 @@ def test_relatives_are_found_among_the_classes(classes, wordnet):
 
 def test_other_names_need_the_table():
     bare = read(load_wordnet, meanings={})
-    with pytest.raises(InvalidInput, match="Is 'water_lilly' 'water_lily'"):
+    with pytest.raises(InvalidInput, match="Did you mean 'water_lily' by 'water_lilly'"):
         bare.most_similar("gerenuk", ["okapi", "water_lilly", "stop_sign"], 1)
