@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from knowmore import cli
 from knowmore.cli.app import app
-from knowmore.cli.reports import Report
+from knowmore.cli.experiments import Report
 from knowmore.errors import MissingExtra, NotWritten
 from knowmore.extras import missing_extra, optional, require
 

@@ -400,9 +400,9 @@ def test_words_that_a_table_needs_are_not_replaced_unasked(folder, others, tmp_p
     assert features(folder, *out, "--words", 8).exit_code == 0
     told = refused(others, *out, "--words", 8)
     assert told == (
-        f"{str(place)!r} holds other visual words, or something else. Whatever has learnt from "
-        f"{str(tmp_path / 'out.npz')!r} needs its words: only features in the same words can be "
-        f"compared. To use those that are there: --codebook {place}. To replace them: "
+        f"{str(place)!r} holds other visual words, or something else. Models that learnt from "
+        f"{str(tmp_path / 'out.npz')!r} need its words: only features in the same words can be "
+        f"compared. To use the words in that file: --codebook {place}. To replace them: "
         f"--save-codebook {place}."
     )
     assert (place.read_bytes(), (tmp_path / "out.npz").read_bytes()) == (words, table)

@@ -32,7 +32,7 @@ for kernel in (None, HistogramIntersection()):
 
 def installed(folder):
     """A copy of the package in a folder, without what Python and numba left beside it."""
-    leave = shutil.ignore_patterns("__pycache__", "experiments")
+    leave = shutil.ignore_patterns("__pycache__")
     shutil.copytree(SOURCE, folder / "knowmore", ignore=leave)
     return folder
 
