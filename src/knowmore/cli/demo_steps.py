@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
@@ -15,6 +16,8 @@ from knowmore import GPClassifier
 from knowmore.arrays import Array
 from knowmore.cli.experiments import Progress, timed
 from knowmore.insight import Suspects, novelty, suspects
+
+_Edit = Callable[[GPClassifier], object]
 
 # People who sent in the training images; "ann/0007" is Ann's eighth.
 CONTRIBUTORS = (
@@ -131,12 +134,10 @@ def grow(digits: Digits, known: int, progress: Progress) -> tuple[GPClassifier, 
     steps = [_step(clf, digits, None)]
     for digit in range(known, 10):
         progress((digit - known) / (10 - known), f"meeting digit {digit}")
-        new = digits.y == digit
-        update = _time_of_adding(clf, digits, new)
-        clf.add(digits.X[new], digits.y[new], digits.ids[new])
+        clf, update = _timed_edit(clf, digits, _adding(digits, digits.y == digit))
         steps.append(_step(clf, digits, update))
     last = np.arange(len(digits.y)) == len(digits.y) - 1
-    one = _time_of_adding(copy(clf).remove(digits.ids[last]), digits, last)
+    _, one = _timed_edit(copy(clf).remove(digits.ids[last]), digits, _adding(digits, last))
     difference = _difference(clf, _refit(clf), digits)
     return clf, Growth(tuple(steps), _step(clf, digits, one), difference)
 
@@ -169,14 +170,9 @@ def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Genera
 def forget(clf: GPClassifier, digits: Digits, contributor: str) -> tuple[GPClassifier, Forgetting]:
     """Remove all images of a contributor, and compare with a model that never saw them."""
     mine = np.char.startswith(digits.ids, f"{contributor}/")
-
-    def without(ids: Array) -> GPClassifier:
-        rest = copy(clf).remove(ids)
-        rest.predict(digits.X_test[:1])
-        return rest
-
     withdrawn = digits.ids[mine]
-    rest, seconds = timed(lambda: without(withdrawn))
+    rest, seconds = _timed_edit(clf, digits, lambda model: model.remove(withdrawn))
+    _, one = _timed_edit(clf, digits, lambda model: model.remove(withdrawn[:1]))
     # Fitted to the images that were loaded, not to those that the model says it holds.
     never = GPClassifier(clf.kernel_).fit(digits.X[~mine], digits.y[~mine])
     return rest, Forgetting(
@@ -184,7 +180,7 @@ def forget(clf: GPClassifier, digits: Digits, contributor: str) -> tuple[GPClass
         withdrawn=len(withdrawn),
         left=int((~mine).sum()),
         seconds=seconds,
-        one=timed(lambda: without(withdrawn[:1]))[1],
+        one=one,
         refit=_time_of_refit(rest, digits),
         difference=_difference(rest, never, digits),
     )
@@ -221,18 +217,23 @@ def _difference(one: GPClassifier, other: GPClassifier, digits: Digits) -> float
     return float(abs(one.decision_function(X) - other.decision_function(X)).max())
 
 
-def _time_of_adding(clf: GPClassifier, digits: Digits, new: Array) -> float:
-    """Seconds until a model with the new examples has answered its first question."""
+def _adding(digits: Digits, new: Array) -> _Edit:
+    return lambda model: model.add(digits.X[new], digits.y[new], digits.ids[new])
 
-    def act() -> None:
+
+def _timed_edit(clf: GPClassifier, digits: Digits, edit: _Edit) -> tuple[GPClassifier, float]:
+    """The edited model, and the seconds until it has answered its first question."""
+
+    def act() -> GPClassifier:
         # A copy shares the frozen model, so that each repeat starts from the same state.
-        grown = copy(clf)
-        grown.add(digits.X[new], digits.y[new], digits.ids[new])
-        grown.predict(digits.X_test[:1])
+        edited = copy(clf)
+        edit(edited)
+        edited.predict(digits.X_test[:1])
+        return edited
 
     # Earlier edits are folded in by the next answer, which must not be timed.
     clf.predict(digits.X_test[:1])
-    return timed(act)[1]
+    return timed(act)
 
 
 def _time_of_refit(clf: GPClassifier, digits: Digits) -> float:

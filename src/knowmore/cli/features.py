@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,8 +74,7 @@ def run(request: Request) -> bool:
             _check_replaced(request, request.saved, codebook)
         steps = steps_of(kind, codebook)
         about = {"kind": kind, **json.loads(settings_of(steps, longest))}
-        difference = unlike(about, made_with(request.like)) if request.like is not None else None
-        if difference:
+        if request.like is not None and (difference := unlike(about, made_with(request.like))):
             raise InvalidInput(
                 f"Features like those of {str(request.like)!r} cannot be made: they would have "
                 f"{difference}. Name the words it was made with: --codebook."
@@ -149,30 +148,23 @@ def _beside(table: Path) -> Path:
 
 def _loaded(path: Path) -> Codebook:
     """The codebook in a file, of either class."""
-    try:
-        return KMeansCodebook.load(path)
-    except InvalidInput as error:
-        try:
-            return ForestCodebook.load(path)
-        except InvalidInput:
-            raise error from None
+    with suppress(InvalidInput):
+        return ForestCodebook.load(path)
+    return KMeansCodebook.load(path)
 
 
 def _check_replaced(request: Request, path: Path, codebook: Codebook) -> None:
     """Raise InvalidInput if other words would be replaced in a file that was not named."""
     if request.save_codebook is not None or not path.exists():
         return
-    try:
-        same = settings_of([_loaded(path)]) == settings_of([codebook])
-    except InvalidInput:
-        same = False
-    if not same:
-        raise InvalidInput(
-            f"{str(path)!r} holds other visual words, or something else. Models that learnt from "
-            f"{str(request.out)!r} need its words: only features in the same words can be "
-            f"compared. To use the words in that file: --codebook {path}. To replace them: "
-            f"--save-codebook {path}."
-        )
+    with suppress(InvalidInput):
+        if settings_of([_loaded(path)]) == settings_of([codebook]):
+            return
+    raise InvalidInput(
+        f"{str(path)!r} holds other visual words, or something else. Models that learnt from "
+        f"{str(request.out)!r} need its words: only features in the same words can be compared. To "
+        f"use the words in that file: --codebook {path}. To replace them: --save-codebook {path}."
+    )
 
 
 def _counter(bar: Callable[[float, str], None], what: str) -> Progress:

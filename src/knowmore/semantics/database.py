@@ -247,36 +247,31 @@ def frequencies(nouns: Nouns, name: str, text: str) -> Array:
     if text and not text.endswith("\n"):
         raise InvalidInput(f"{name} breaks off within its last line. Fetch it again.")
     rows = {f"{offset}n": row for row, offset in enumerate(nouns.offsets.tolist())}
-    counts, total = np.full(len(rows), np.nan), 0.0
+    counts, total = np.zeros(len(rows)), 0.0
     for number, (synset, count, is_root) in _records(name, text, _count):
         if synset.endswith("v"):
             continue
-        row = rows.get(synset)
+        row = rows.pop(synset, None)
         if row is None:
             raise InvalidInput(
-                f"Line {number} of {name} counts {synset!r}, but the database has no such "
-                f"synset. The counts were made for another version of WordNet."
+                f"Line {number} of {name} counts {synset!r}, but the database has no such synset, "
+                f"or it was counted before. The file is of another version of WordNet, or damaged."
             )
-        if not np.isnan(counts[row]):
-            raise InvalidInput(f"Line {number} of {name} counts {synset!r} once more.")
         counts[row] = count
         total += count * is_root
-    if missing := int(np.isnan(counts).sum()):
+    if rows:
         raise InvalidInput(
-            f"{name} has no count for {missing} of {len(counts)} synsets. It is cut off, or of "
+            f"{name} has no count for {len(rows)} of {len(counts)} synsets. It is cut off, or of "
             f"another version of WordNet: each synset has a line, even if its count is zero. Fetch "
             f"the file again."
         )
-    if not (0 < total < np.inf and counts.min() >= 0 and counts.max() <= total):
-        raise InvalidInput(
-            f"{name} has impossible counts: they must be finite, and between zero and the count of "
-            f"the roots, which are marked as ROOT."
-        )
     below = np.repeat(np.arange(len(counts)), np.diff(nouns.above_from))
-    if (counts[nouns.above] < counts[below] * (1 - _ROUNDING)).any():
+    is_ordered = (counts[below] * (1 - _ROUNDING) <= counts[nouns.above]).all()
+    if not (is_ordered and 0 < total < np.inf and counts.min() >= 0 and counts.max() <= total):
         raise InvalidInput(
-            f"{name} counts a synset more often than its hypernym, whose count includes it. The "
-            f"file is damaged: fetch it again."
+            f"{name} has impossible counts: they must be finite and not negative, and no larger "
+            f"than those of the hypernyms and than the sum of the roots, which are marked as ROOT. "
+            f"The file is damaged: fetch it again."
         )
     return counts / total
 

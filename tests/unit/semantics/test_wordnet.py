@@ -456,10 +456,10 @@ def test_counts_that_contradict_the_hierarchy_are_refused():
     assert f"{dog}n 6\n" in text
     raised = text.replace(f"{dog}n 6\n", f"{dog}n 16\n")
     with pytest.raises(
-        InvalidInput, match="counts a synset more often than its hypernym, whose count"
+        InvalidInput, match=r"impossible counts: .* no larger than those of the hypernyms"
     ):
         parse(files | {"ic-small.dat": raised})
-    with pytest.raises(InvalidInput, match=f"counts '{dog}n' once more"):
+    with pytest.raises(InvalidInput, match=f"counts '{dog}n', but .* it was counted before"):
         parse(files | {"ic-small.dat": f"{text}{dog}n 6\n"})
 
 
