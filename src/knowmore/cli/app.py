@@ -93,7 +93,7 @@ def features(
         Path | None,
         typer.Option(help="Folder for what was computed before; else the user's own."),
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Compute everything anew.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Compute everything again.")] = False,
 ) -> None:
     """Turn pictures into vectors. Exit code 3: some could not be used, and were listed."""
     options = dict(locals())

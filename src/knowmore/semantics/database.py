@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, InvalidType, MissingData
+from knowmore.errors import InvalidInput, MissingData
 from knowmore.files import load, save, user_folder
 from knowmore.semantics.nouns import Nouns
 
@@ -44,12 +44,8 @@ _HYPERNYMS = ("@", "@i")
 _ROUNDING = 1e-14
 
 
-def read(path: str | os.PathLike[str] | None = None) -> Nouns:
+def read(path: str | os.PathLike[str] | None) -> Nouns:
     """The nouns in a folder or tar archive; None looks for it in the usual places."""
-    if not isinstance(path, str | os.PathLike | None):
-        raise InvalidType(
-            f"path={path!r} is of type {type(path).__name__}. Name a folder or an archive."
-        )
     source = _locate() if path is None else Path(path)
     contents = _contents(source)
     # There is no cache folder, no such file in it, or it is damaged.

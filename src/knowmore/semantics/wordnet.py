@@ -89,6 +89,11 @@ class WordNet:
 
         What was parsed is cached, so that later calls are faster.
         """
+        for name, value in {"path": path, "information": information}.items():
+            if not isinstance(value, str | os.PathLike | None):
+                raise InvalidType(
+                    f"{name}={value!r} is of type {type(value).__name__}. Give a string or a path."
+                )
         if not isinstance(meanings, Mapping | None):
             raise InvalidType(
                 f"meanings is a {type(meanings).__name__}. Give a dict of names and synsets."
@@ -287,11 +292,6 @@ class WordNet:
 
 def _information_content(nouns: Nouns, information: str | os.PathLike[str]) -> Array:
     """(n,), from counts that come with the nouns, from a file of counts, or from the hierarchy."""
-    if not isinstance(information, str | os.PathLike):
-        raise InvalidType(
-            f"information={information!r} is of type {type(information).__name__}. Give the name "
-            f"of counts, a file of counts, or {INTRINSIC!r}."
-        )
     if information == INTRINSIC:
         return intrinsic(nouns.hyponyms)
     name = os.fspath(information)

@@ -345,8 +345,8 @@ def test_meanings_must_exist(tmp_path):
             "The name 3 is of type int. Names are strings.",
         ),
         ({"meanings": ["a"]}, InvalidType, "meanings is a list. Give a dict of names and synsets."),
-        ({"information": 3}, InvalidType, "information=3 is of type int. Give the name of counts,"),
-        ({"path": 3}, InvalidType, "path=3 is of type int. Name a folder or an archive."),
+        ({"information": 3}, InvalidType, "information=3 is of type int. Give a string or a path."),
+        ({"path": 3}, InvalidType, "path=3 is of type int. Give a string or a path."),
     ],
 )
 def test_wrong_arguments_of_load_are_refused(tmp_path, options, error, words):
