@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path, PurePosixPath
@@ -197,10 +197,10 @@ def parse(texts: Mapping[str, str]) -> Nouns:
     index = dict(lemma for _, lemma in _records("index.noun", texts["index.noun"], _lemma))
     rows = {offset: row for row, offset in enumerate(offsets)}
     above, above_from = _pointers("data.noun", hypernyms, rows)
-    senses, senses_from = _pointers("index.noun", list(index.values()), rows)
+    senses, senses_from = _pointers("index.noun", index.values(), rows)
     for offset, some in zip(offsets, words, strict=True):
         for noun in some.lower().split(" "):
-            if offset not in index.get(noun, ()):
+            if offset not in index.get(noun, ""):
                 raise InvalidInput(
                     f"index.noun does not list the synset {offset!r} of data.noun under its noun "
                     f"{noun!r}. It is cut off, or the files are of different versions."
@@ -275,7 +275,8 @@ def frequencies(nouns: Nouns, name: str, text: str) -> Array:
 def _records(name: str, text: str, parse: Callable[[str], _T]) -> Iterator[tuple[int, _T]]:
     """The number of each line and what `parse` makes of it, without the header.
 
-    The licence at the top is indented; counts begin with the version of WordNet.
+    The licence at the top is indented; counts begin with the version of WordNet. Let `parse` return
+    strings and numbers: many small lists would keep the garbage collector busy.
     """
     for number, line in enumerate(text.split("\n"), start=1):
         if line[:1].strip() and not line.startswith("wnver::"):
@@ -288,8 +289,8 @@ def _records(name: str, text: str, parse: Callable[[str], _T]) -> Iterator[tuple
                 ) from error
 
 
-def _synset(line: str) -> tuple[str, str, str, list[str]]:
-    """The offset, nouns and gloss of a synset, and the offsets of its hypernyms."""
+def _synset(line: str) -> tuple[str, str, str, str]:
+    """The offset, nouns, gloss and hypernyms of a synset."""
     facts, bar, gloss = line.partition(" | ")
     # offset, file, n, number of words (hexadecimal), word, id, ..., number of pointers,
     # pointer, offset, part of speech, which words, ...
@@ -301,17 +302,17 @@ def _synset(line: str) -> tuple[str, str, str, list[str]]:
     above = [
         at for kind, at in zip(pointers[::4], pointers[1::4], strict=True) if kind in _HYPERNYMS
     ]
-    return values[0], " ".join(values[4:end:2]), gloss.strip(), above
+    return values[0], " ".join(values[4:end:2]), gloss.strip(), " ".join(above)
 
 
-def _lemma(line: str) -> tuple[str, list[str]]:
-    """A lemma, and the offsets of the synsets that it means."""
+def _lemma(line: str) -> tuple[str, str]:
+    """A lemma and its senses."""
     # lemma, n, number of senses, number of pointers, pointers, two counts, offsets.
     values = line.split()
     count = int(values[2])
     if count < 1 or len(values) != 6 + int(values[3]) + count:
         raise ValueError(line)
-    return values[0], values[-count:]
+    return values[0], " ".join(values[-count:])
 
 
 def _count(line: str) -> tuple[str, float, bool]:
@@ -319,18 +320,20 @@ def _count(line: str) -> tuple[str, float, bool]:
     return synset, float(count), root == ["ROOT"]
 
 
-def _pointers(
-    name: str, lists: Sequence[Sequence[str]], rows: Mapping[str, int]
-) -> tuple[Array, Array]:
+def _pointers(name: str, lists: Iterable[str], rows: Mapping[str, int]) -> tuple[Array, Array]:
     """The rows of all offsets, and where each list begins; at last, where all of them end."""
+    found: list[int] = []
+    ends = [0]
     try:
-        found = np.array([rows[offset] for some in lists for offset in some], dtype=np.int64)
+        for offsets in lists:
+            found += [rows[offset] for offset in offsets.split(" ") if offset]
+            ends.append(len(found))
     except KeyError as error:
         raise InvalidInput(
             f"{name} refers to the synset {error.args[0]!r}, which is not in data.noun. The files "
             f"are of different versions, or damaged."
         ) from error
-    return found, np.cumsum([0, *map(len, lists)])
+    return np.array(found, dtype=np.int64), np.array(ends)
 
 
 def _hyponyms(above: Array, above_from: Array) -> Array:

@@ -16,7 +16,8 @@ from knowmore.arrays import Array, Frozen
 from knowmore.concurrency import cached_property
 
 # The rules of WordNet's morphy for nouns: endings of plurals, and of their singulars.
-_ENDINGS = {"s": "", "(s|x|z|ch|sh)es": r"\1", "men": "man", "ies": "y"}
+_PLURAL = ("s", "ses", "xes", "zes", "ches", "shes", "men", "ies")
+_SINGULAR = ("", "s", "x", "z", "ch", "sh", "man", "y")
 _JOINTS = str.maketrans("", "", "-_.")
 
 
@@ -156,9 +157,9 @@ def _singulars(noun: str, exceptions: Mapping[str, Sequence[str]]) -> Iterator[s
     yield from (head + singular for singular in exceptions.get(last, ()))
     if last.endswith("ss"):
         return
-    for ending, instead in _ENDINGS.items():
-        if (singular := re.sub(f"(?<=.){ending}$", instead, last)) != last:
-            yield head + singular
+    for plural, singular in zip(_PLURAL, _SINGULAR, strict=True):
+        if last.endswith(plural) and last != plural:
+            yield head + last.removesuffix(plural) + singular
 
 
 def letters(noun: str) -> str:
