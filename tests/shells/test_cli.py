@@ -68,7 +68,7 @@ def test_options_reach_the_experiment(tmp_path, monkeypatch):
     assert result.stdout.split("\n") == ["", "One sentence [not markup].", "", ""]
 
 
-def test_own_errors_are_said_in_words(tmp_path, monkeypatch):
+def test_own_errors_print_their_message(tmp_path, monkeypatch):
     taken = tmp_path / "taken"
     taken.write_text("a file, no folder")
     out = taken / "results"
@@ -82,7 +82,7 @@ def test_own_errors_are_said_in_words(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a folder closed even to root")
-def test_a_folder_that_cannot_be_written_to_is_found_out_before_the_run(monkeypatch):
+def test_an_unwritable_folder_is_refused_before_the_run(monkeypatch):
     monkeypatch.setattr("knowmore.cli.demo.run", None)
     error = invoke("demo", "--out", "/sys/kernel").exception
     assert isinstance(error, NotWritten)
@@ -113,20 +113,20 @@ def piped(*arguments, stdout=None, close=(), **environment):
     )
 
 
-def test_nobody_has_to_listen_to_help():
+def test_help_survives_a_closed_pipe():
     run = piped("--help")
     run.stdout.close()
-    _, told = run.communicate(timeout=120)
-    assert (run.returncode, told.strip()) == (0, b"")
+    _, errors = run.communicate(timeout=120)
+    assert (run.returncode, errors.strip()) == (0, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_report_that_could_not_be_written_is_told():
+def test_a_report_that_cannot_be_written_is_an_error():
     with open("/dev/full", "wb") as full:
         run = piped("--version", stdout=full)
-        _, told = run.communicate(timeout=120)
+        _, errors = run.communicate(timeout=120)
     assert run.returncode == 1
-    assert told.decode() == (
+    assert errors.decode() == (
         "knowmore: the work is done, but the report could not be written to standard output: No "
         "space left on device.\n"
     )
@@ -174,7 +174,7 @@ def test_missing_extra_is_an_import_error():
         assert isinstance(caught.value, ImportError)
 
 
-def test_help_loads_nothing_that_computes():
+def test_help_imports_no_numerical_library():
     result = run_apart(
         "import sys; sys.argv = ['knowmore', '--help']\n"
         "from knowmore.cli import main\n"

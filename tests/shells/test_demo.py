@@ -83,7 +83,7 @@ def test_forgetting_is_exact(grown, digits):
     assert result.difference <= score_bound(clf, digits, ~mine)
 
 
-def test_strangers_are_noticed_more_often_than_the_known(grown, digits):
+def test_unlearnt_digits_are_called_unknown_more_often_than_known_ones(grown, digits):
     clf, _ = grown
     result = unlearn(clf, digits, 0)
     assert len(result.unknown) == (digits.y_test == 0).sum()

@@ -143,7 +143,7 @@ def everything(nouns):
     }
 
 
-def test_what_is_known_is_not_read_again(tmp_path, parsed, cache):
+def test_a_cached_database_is_not_parsed_again(tmp_path, parsed, cache):
     path = SMALL.write(tmp_path / "wordnet")
     first, second = (WordNet.load(path, information="ic-small") for _ in range(2))
     assert len(parsed) == 1
@@ -152,7 +152,7 @@ def test_what_is_known_is_not_read_again(tmp_path, parsed, cache):
     assert re.fullmatch(r"wordnet-[0-9a-f]{32}\.npz", kept.name)
 
 
-def test_a_moved_source_is_known_and_a_changed_one_is_not(tmp_path, parsed):
+def test_a_moved_database_is_cached_and_a_changed_one_is_not(tmp_path, parsed):
     path = SMALL.write(tmp_path / "wordnet")
     assert gloss(path) == "it barks"
     path = path.rename(tmp_path / "moved")
@@ -208,7 +208,7 @@ def test_without_a_place_to_write_there_is_no_cache(tmp_path, parsed, monkeypatc
     assert len(parsed) == 2
 
 
-def test_a_full_disk_leaves_the_answer_and_no_litter(tmp_path, cache, little_room):
+def test_a_full_disk_leaves_no_part_of_a_cache(tmp_path, cache, little_room):
     path = SMALL.write(tmp_path / "wordnet")
     with little_room(1000):
         assert gloss(path) == "it barks"

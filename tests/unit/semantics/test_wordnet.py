@@ -105,12 +105,12 @@ def test_meanings_come_first(tmp_path):
     assert "rex" not in wordnet
 
 
-def test_hypernyms_of_instances_are_what_they_are_one_of(wordnet):
+def test_instances_have_hypernyms(wordnet):
     assert [synset.name for synset in wordnet.hypernyms("snoopy")] == ["dog.n.01"]
     assert wordnet.hypernyms("entity") == ()
 
 
-def test_several_are_the_lowest_above_both(wordnet):
+def test_there_may_be_several_lowest_common_subsumers(wordnet):
     found = [synset.name for synset in wordnet.lowest_common_subsumers("Snoopy", "cat")]
     # A pet says more than an animal.
     assert found == ["pet.n.01", "animal.n.01"]
@@ -119,7 +119,7 @@ def test_several_are_the_lowest_above_both(wordnet):
     assert [synset.name for synset in wordnet.lowest_common_subsumers("dog", "dog")] == ["dog.n.01"]
 
 
-def test_one_meaning_is_asked_for_where_there_are_several(wordnet):
+def test_ambiguous_names_are_refused_where_one_synset_is_needed(wordnet):
     words = (
         "'crane' means 2 things. Name one of hoisting_machine.n.01: a thing; crane.n.02: a thing."
     )
@@ -198,7 +198,7 @@ def test_content_is_as_defined(tmp_path, seed):
     np.testing.assert_allclose(intrinsic, by_hierarchy, rtol=0, atol=4 * np.finfo(float).eps)
 
 
-def test_what_no_text_speaks_of_is_infinitely_surprising(wordnet):
+def test_a_count_of_zero_has_infinite_content(wordnet):
     assert wordnet.information_content("left-handed spanner") == inf
     assert wordnet.resnik("left-handed spanner", "left-handed spanner") == inf
     assert wordnet.lin("left-handed spanner", "left-handed spanner") == 1
@@ -295,7 +295,7 @@ def test_other_values_of_unknown_are_refused(wordnet):
         wordnet.most_similar("dog", ["cat"], unknown="drop")
 
 
-def test_nothing_is_as_similar_to_nothing(wordnet):
+def test_no_names_give_empty_results(wordnet):
     assert wordnet.most_similar("dog", []) == ()
     assert wordnet.similarities("dog", []).resnik.shape == (0,)
 
@@ -316,7 +316,7 @@ def test_it_is_a_value(tmp_path):
         wordnet.meanings["Rex"] = "cat.n.01"
 
 
-def test_it_travels_to_other_processes(tmp_path):
+def test_it_can_be_pickled(tmp_path):
     wordnet = loaded(tmp_path, meanings={"Rex": "dog.n.01"})
     wordnet.most_similar("Rex", ["cat"])
     copy = pickle.loads(pickle.dumps(wordnet))
