@@ -5,9 +5,8 @@ It uses `GPClassifier()` with its defaults: no parameter was chosen for these im
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,9 +35,7 @@ _FIRST = 3
 _SHOWN = 6
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Demo:
+class Demo(NamedTuple):
     """The measurements of the four parts; the last was done for each digit in turn."""
 
     test_images: int
@@ -81,10 +78,7 @@ def report(result: Demo, out: Path) -> Report:
     numbers = write_csv(
         out / "demo.csv",
         ("classes", "examples", "accuracy", "update_seconds", "refit_seconds"),
-        [
-            (step.classes, step.examples, step.accuracy, step.update, step.refit)
-            for step in (*result.growth.steps, result.growth.one)
-        ],
+        [*result.growth.steps, result.growth.one],
     )
     return Report((_growth_table(result), *_sentences(result)), (figure, numbers))
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from time import perf_counter
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -28,9 +27,7 @@ CONTRIBUTORS = (
 QUANTILE = 0.95
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Digits:
+class Digits(NamedTuple):
     """Images (., 64), their digits, and the ids of those to learn from."""
 
     X: Array
@@ -40,9 +37,7 @@ class Digits:
     y_test: Array
 
 
-@final
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """The number of known classes and of examples, the accuracy over all ten digits, and the times
     of the update that led here and of a refit."""
 
@@ -53,9 +48,7 @@ class Step:
     refit: float
 
 
-@final
-@dataclass(frozen=True)
-class Growth:
+class Growth(NamedTuple):
     """The steps, the last example alone, and the largest difference from a refit at the end."""
 
     steps: tuple[Step, ...]
@@ -63,9 +56,7 @@ class Growth:
     difference: float
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(NamedTuple):
     """Wrong labels that were planted, and the suspects that leave-one-out found in `seconds`.
 
     `is_planted` and `is_right` are masks of the suspects: a wrong label was planted, and the
@@ -83,9 +74,7 @@ class Audit:
     seconds: float
 
 
-@final
-@dataclass(frozen=True)
-class Forgetting:
+class Forgetting(NamedTuple):
     """A contributor who withdrew, and the difference from a model that never saw the images.
 
     `seconds` is the time to remove all of them, `one` to remove one of them.
@@ -100,9 +89,7 @@ class Forgetting:
     difference: float
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Unlearnt:
+class Unlearnt(NamedTuple):
     """A digit that the model unlearnt, and the variances of test images of `known` digits and of
     this one, divided by the threshold: above one, the model says that it does not know."""
 
