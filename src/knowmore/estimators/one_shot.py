@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, final
 import numpy as np
 from scipy.special import ndtr
 
+from knowmore._living import Living
 from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
@@ -19,7 +20,6 @@ from knowmore.estimators.shell import exchange
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.living import Living
 from knowmore.models import OneShot, Ranking, Rule, Support
 from knowmore.models.oneshot_criteria import CRITERIA
 from knowmore.models.oneshot_search import SEARCHES
