@@ -16,7 +16,6 @@ from knowmore.estimators.chosen import class_weight_of, class_weights, noise_by_
 from knowmore.estimators.classifier import LivingClassifier
 from knowmore.estimators.living import LivingEstimator
 from knowmore.examples import Examples
-from knowmore.insight.novelty import unknown_rows
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import (
@@ -26,6 +25,7 @@ from knowmore.models import (
     one_vs_all,
     real_values,
 )
+from knowmore.models.novelty import unknown_rows
 from knowmore.models.targets import Coding
 
 # Coefficients are targets over the noise, and the likelihood has products of both.

@@ -233,6 +233,10 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """
         return cast("M", self._followed().model)
 
+    def model_inputs(self, X: Any) -> Array:
+        """X as rows of inputs that `model_` takes, (m, d), checked."""
+        return self._inputs(X, reset=False)
+
     @property
     def ids_(self) -> Array:
         """The ids of the examples held, (n,)."""
@@ -293,8 +297,8 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             return None
         return group_names(in_order("groups", groups, examples.names), len(examples))
 
-    def _counted_groups(self, groups: Any) -> Array | None:
-        """The same of those examples alone that count."""
+    def model_groups(self, groups: Any) -> Array | None:
+        """`groups` as in `leave_one_out`, but of the examples of `model_` alone, (n,)."""
         examples = self._state.examples
         names = self._groups(groups, examples)
         return None if names is None else names[examples.weights > 0]
@@ -391,7 +395,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
                 self._state = after
             return current
 
-    def _refitted(self, examples: Examples, **parameters: Any) -> Self:
+    def refitted(self, examples: Examples, **parameters: Any) -> Self:
         """A new estimator with some other parameters, fitted to these examples that were held.
 
         Unlike after a `fit` with their ids, an id that was given to an example is never given to

@@ -1,8 +1,8 @@
-"""A pool of unlabelled inputs, and what a model would say of it once some of them were labelled.
+"""A pool of unlabelled inputs, and what a model would predict for it once some were labelled.
 
 The covariance of a Gaussian process does not depend on labels. So what a pick does to the variance
 of the others is known before its label is: it is the append of a row to the factor, seen from the
-pool. The means move with the label; until it comes, a plausible one can stand in for it.
+pool. The means move with the label; until it is known, a plausible one takes its place.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from scipy.linalg import solve_triangular
 
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
+from knowmore.insight.asking import Gaussian
 from knowmore.kernels import corner, cross
 from knowmore.linalg.threads import threads_for
-from knowmore.models import GP
 from knowmore.models.covariance import finite
 
-# Rows of a matrix of the whole pool that are worked on at a time.
+# How many rows of a matrix of the whole pool are processed at a time.
 _ROWS = 256
 
 
@@ -29,7 +29,7 @@ _ROWS = 256
 class Candidates:
     """Inputs X (u, d) and the model of n examples that is asked about them."""
 
-    model: GP
+    model: Gaussian
     X: Array
 
     @cached_property
@@ -68,20 +68,18 @@ class Candidates:
 @final
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Candidates of which some are picked: as if these were held, with labels to be expected.
+    """Candidates, some of which were picked: as if these were held, with expected labels.
 
-    picked : (u,), which of them are
-    rounding : (u,), as much of a variance as may be rounding alone
-    variance : (u,), sigma_*^2 of all, the noise included, and no less than that; of targets as the
+    rounding : (u,), how much of a variance may be rounding alone
+    variance : (u,), sigma_*^2 of all, noise included, and at least `rounding`; of targets as the
         model learns them, normalised if they are
     at, pivots, R : the picks whose rows entered the factor, and what they added to it: it is
         [[L, 0], [Y', L_2]] with Y' = L^-1 K at the picks, L_2 (k, k) from R and the pivots; and
         the half-solved columns of the pool are [L^-1 K; R], R (k, u).
-    shift : (u, M), what the labels that are expected of the picks add to the means
+    shift : (u, M), what the expected labels of the picks add to the means
     """
 
     candidates: Candidates
-    picked: Array
     rounding: Array
     variance: Array
     at: tuple[int, ...]
@@ -90,37 +88,36 @@ class Pool:
     shift: Array
 
     @classmethod
-    def of(cls, model: GP, X: Array) -> Pool:
+    def of(cls, model: Gaussian, X: Array) -> Pool:
         """Nothing is picked yet."""
         u, eps = len(X), float(np.finfo(model.covariance.factor.dtype).eps)
         rounding = (len(model.examples) + u) * eps * model.covariance.prior(X)
         variance = np.maximum(model.covariance.variance(X), rounding)
-        nothing = (), np.empty(0), np.empty((0, u)), np.zeros((u, len(model.targets.names)))
-        return cls(Candidates(model, X), np.zeros(u, dtype=bool), rounding, variance, *nothing)
+        shift = np.zeros((u, len(model.targets.names)))
+        R = np.empty((0, u))
+        return cls(Candidates(model, X), rounding, variance, (), np.empty(0), R, shift)
 
     @cached_property
     def mean(self) -> Array:
-        """mu^(c), (u, M), with the labels that are expected of the picks."""
+        """mu^(c), (u, M), with the expected labels of the picks."""
         return np.asarray(self.candidates.mean + self.shift)
 
     @property
     def precision(self) -> Array:
-        """1 / sigma_*^2, (u,); zero for a twin of what is held if there is no noise.
+        """1 / sigma_*^2, (u,); zero for a twin of an example held if there is no noise.
 
-        Nothing is left to be learnt from such a row: it could not even be added.
+        Nothing can be learnt from such a row: it could not even be added.
         """
         return np.where(self.variance > self.rounding, 1 / self.variance, 0.0)
 
     def pick(self, p: int, target: Array | None = None) -> Pool:
         """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2; O(u) from c on.
 
-        c is the column of the pick p, and t (M,) the target that is expected of it; None: its mean.
+        c is the column of the pick p, and t (M,) its expected target; None: its mean.
         """
-        picked = self.picked.copy()
-        picked[p] = True
         noise, s = self.candidates.model.covariance.noise, self.variance[p]
         if s <= self.rounding[p]:
-            return replace(self, picked=picked)
+            return self
         c = self.candidates.column(p) - self.R[:, p] @ self.R
         c[p] = s - noise
         r = c / np.sqrt(s)
@@ -129,7 +126,6 @@ class Pool:
             shift = shift + np.outer(r, (target - self.mean[p]) / np.sqrt(s))
         return replace(
             self,
-            picked=picked,
             variance=np.maximum(self.variance - r**2, np.maximum(self.rounding, noise)),
             at=(*self.at, p),
             pivots=np.append(self.pivots, np.sqrt(s)),
@@ -142,14 +138,14 @@ class Pool:
 
         The rows of the picks are L_2^-T R; those of the examples lose B at the picks times that.
         """
-        B = self.candidates.B
-        L_2 = np.tril(self.R[:, list(self.at)].T, -1) + np.diag(self.pivots)
-        tail = solve_triangular(L_2.T, self.R) if self.at else self.R
-        top = B - B[:, list(self.at)] @ tail
+        B, at = self.candidates.B, list(self.at)
+        L_2 = np.tril(self.R[:, at].T, -1) + np.diag(self.pivots)
+        tail = solve_triangular(L_2.T, self.R) if at else self.R
+        top = B - B[:, at] @ tail
         return np.asarray(abs(top).sum(axis=0) + abs(tail).sum(axis=0))
 
     def reach(self) -> Array:
-        """The mean of |C| over the pool, (u,): how far the label of each is felt."""
+        """The mean of |C| over the pool, (u,): how far the label of each has an effect."""
         C, u = self.candidates.C, self.R.shape[1]
         parts = (slice(begin, begin + _ROWS) for begin in range(0, u, _ROWS))
         return np.concatenate([abs(C[i] - self.R[:, i].T @ self.R).mean(axis=1) for i in parts])

@@ -20,7 +20,7 @@ from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.insight.affine import has_offset, with_amplitude, with_offset
-from knowmore.insight.asking import asked, generator
+from knowmore.insight.asking import TUNABLE, asked, generator
 from knowmore.insight.climb import NOTHING, RETURN, Climb, at_bounds, climb, returned
 from knowmore.insight.loss import model_loss
 from knowmore.insight.objectives import Objective, Score, objective_of
@@ -126,8 +126,8 @@ def tune(
       kernel__k2__length_scale       1    2.504
                          noise     0.1  0.00849
     """
-    frozen: GP | LSSVM = asked(model, GP, LSSVM)
-    groups = model._counted_groups(groups)
+    frozen: GP | LSSVM = asked(model, TUNABLE)
+    groups = model.model_groups(groups)
     goal = objective_of(objective)
     space = Space(frozen.covariance.kernel, frozen.covariance.noise, _bounds(noise_bounds))
     bias = isinstance(frozen, LSSVM) and frozen.bias
@@ -213,7 +213,7 @@ def _moved(model: Any, found: _Found, goal: Objective, groups: Array | None) -> 
         level, _, noise = _level(model, found.end.noise)
         try:
             words = {"kernel": found.end.kernel, level: noise}
-            return _Standing.of(model._refitted(model.model_.examples, **words), goal, groups)
+            return _Standing.of(model.refitted(model.model_.examples, **words), goal, groups)
         except NotPositiveDefinite:
             pass
     return _Standing(None, -np.inf, 0.0)
@@ -233,7 +233,7 @@ def _answer(
     estimator = there.estimator
     if estimator is None:
         words = {"kernel": frozen.covariance.kernel, level: was}
-        estimator = model._refitted(frozen.examples, **words)
+        estimator = model.refitted(frozen.examples, **words)
     changes = tuple(
         (level, was, now) if name == "noise" else (name, old, new)
         for name, old, new in found.changes
@@ -319,7 +319,7 @@ def due(
     if worse is not None and not (isinstance(worse, Real) and worse >= 0):
         raise InvalidInput(f"worse={worse!r}. Give a loss per target that is not below zero.")
     model = tuned.estimator if model is None else model
-    frozen: GP | LSSVM = asked(model, GP, LSSVM)
+    frozen: GP | LSSVM = asked(model, TUNABLE)
     if every is not None and _edits(tuned.held, _by_id(frozen.examples)) >= every:
         return True
     if worse is None:
@@ -330,7 +330,7 @@ def due(
             f"compares with that. {'Give' if tuned.grouped else 'Do not give'} groups, one for "
             f"each example in the order of ids_."
         )
-    groups = model._counted_groups(groups)
+    groups = model.model_groups(groups)
     now = tuned.objective.value(frozen, groups) / frozen.targets.T.size
     return bool(tuned.after / tuned.targets - now > max(worse, NOTHING))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from math import log, pi
 from typing import final
 
 import numpy as np
@@ -15,6 +14,7 @@ from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Factor
 from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
+from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import (
     Scale,
     Verdicts,
@@ -161,15 +161,14 @@ class GP(Frozen):
         return verdicts(left, error, 0.0, classes=self.coding is one_vs_all)
 
     def log_marginal_likelihood(self) -> float:
-        """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi, summed over the M columns.
+        """log p(T | X), summed over the M columns.
 
         It is that of T: of normalised values if they have units, as in scikit-learn.
         """
         T = self.targets.T
         n, M = len(T), T.shape[1]
         fit = float(np.einsum("ij,ij->", T, self.coefficients))
-        size = self.covariance.factor.logdet() + n * log(2 * pi)
-        return float(-0.5 * (fit + M * size))
+        return float(log_marginal_likelihood(fit, self.covariance.factor.logdet(), n, M))
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples.

@@ -175,7 +175,8 @@ def test_a_label_for_the_unknown_of_another_kind_or_rate_is_told():
     with pytest.raises(KnowmoreError) as caught:
         clf.predict(X, unknown="?", rate=5)
     assert str(caught.value) == (
-        "rate=5, but it is the part of known examples that may be called unknown: 0 to 1."
+        "rate=5 must be a number in [0, 1]. It is the fraction of known examples that may be "
+        "called unknown."
     )
     with pytest.raises(KnowmoreError, match="holds one example"):
         GPClassifier(RBF(1.0)).fit(X[:1], Y[:1]).predict(X, unknown="?")

@@ -285,8 +285,8 @@ def test_labels_of_another_type_are_not_taken_for_mistakes(asking):
         asking(GPClassifier(KERNEL).fit(X, codes), X, codes.astype(str))
     assert str(caught.value) == (
         f"The labels in y are text, such as {str(codes[0])!r}, but the classes of the model are "
-        f"not text, such as 0: no prediction could be right. Convert y to what the model was "
-        f"fitted with."
+        f"not text, such as 0: no prediction could be right. Convert y to the type that the "
+        f"model was fitted with."
     )
     with pytest.raises(InvalidInput, match=r"are not text, .* the classes .* are text"):
         asking(GPClassifier(KERNEL).fit(X, y), X, codes)

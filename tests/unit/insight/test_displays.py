@@ -269,11 +269,11 @@ MISTAKES = {
     ),
     "test data without labels": (
         lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0]),
-        "Of the test data X and y only one was given. Give both, or none.",
+        "Of the test data X and y only one was given. Give both, or neither.",
     ),
     "too few labels": (
         lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0], ["ash"]),
-        "X has 60 rows, but y has shape (1,). Give one label each.",
+        "X has 60 rows, but y has shape (1,). Give one label for each row.",
     ),
     "a curve of values": (
         lambda: LearningCurveDisplay.from_estimator(GPRegressor().fit([[0.0, 0.0]], [1.0])),

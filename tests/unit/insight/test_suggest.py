@@ -362,14 +362,14 @@ def test_what_is_missing_is_nothing_of_any_kind(nothing, missing):
 @pytest.mark.parametrize(
     ("keywords", "text"),
     [
-        ({"y": [0.0, 1.0]}, r"^X has 20 rows, but y has shape \(2,\)\. Give one label each"),
+        ({"y": [0.0, 1.0]}, r"^X has 20 rows, but y has shape \(2,\)\. Give one label for"),
         ({"candidates": []}, r"^The set of candidates is empty"),
         ({"candidates": np.empty((0, 2))}, r"^The set of candidates is empty"),
         ({"candidates": [50]}, r"^candidates are rows from 50 to 50, .* from 0 to 19\.$"),
         ({"candidates": [-1]}, r"^candidates are rows from -1 to -1"),
         ({"candidates": [5, 5, 6]}, r"^candidates are rows from 5 to 6, 2 different ones of 3"),
-        ({"candidates": [5.0]}, r"^candidates are float64 of shape \(1,\), but they are numbers"),
-        ({"candidates": np.arange(20) > 15}, r"Of a mask give np\.flatnonzero\(mask\)\.$"),
+        ({"candidates": [5.0]}, r"^candidates are float64 of shape \(1,\), but they must be"),
+        ({"candidates": np.arange(20) > 15}, r"For a mask give np\.flatnonzero\(mask\)\.$"),
         ({"candidates": 3}, r"^candidates are int64 of shape \(\)"),
         ({"y": np.zeros(20)}, r"^The set of candidates is empty\..* whose y is the missing_label"),
     ],
@@ -383,8 +383,10 @@ def test_a_query_that_makes_no_sense_is_explained(keywords, text):
 def test_a_missing_label_is_a_value():
     X, y = partly_labelled()
     with pytest.raises(
-        InvalidInput, match=r"^missing_label=\[1\] is no value that a label can have"
+        InvalidInput, match=r"^missing_label=\[1\] is not a value that a label can have"
     ):
         SuggestQuery(missing_label=[1]).query(X, y, GPClassifier())
-    with pytest.raises(InvalidInput, match=r"^random_state='x' is no seed\. Give a whole number"):
+    with pytest.raises(
+        InvalidInput, match=r"^random_state='x' is not a seed\. Give a whole number"
+    ):
         SuggestQuery("random", random_state="x").query(X, y, GPClassifier())

@@ -22,7 +22,7 @@ from knowmore import (
 )
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import suspects
-from knowmore.insight.suspects import to_margin
+from knowmore.insight.suspects import margin_contributions
 
 KERNEL, NOISE = RBF(1.5), 0.1
 
@@ -85,7 +85,7 @@ def test_the_margin_is_the_sum_of_what_the_others_contribute(solver):
     X, y = clouds(1)
     clf = GPClassifier(KERNEL, NOISE, solver=solver).fit(X, y)
     found = suspects(clf)
-    C = to_margin(found.model, found.rows, found.preferred)
+    C = margin_contributions(found.model, found.rows, found.preferred)
     K = oracle.covariance(KERNEL, X, NOISE)
     for j, s in enumerate(found.rows):
         rest = np.delete(np.arange(len(X)), s)
@@ -137,7 +137,7 @@ def test_models_of_all_kinds_are_audited_by_refits(name):
     ranked = [i for i in np.argsort(-margin) if margin[i] > 0]
     assert found.rows.tolist() == ranked
     assert len(ranked) > 5
-    C = to_margin(found.model, found.rows, found.preferred)
+    C = margin_contributions(found.model, found.rows, found.preferred)
     for j, s in enumerate(ranked):
         r, p, own = rest[s], classes.index(found.preferred[j]), classes.index(found.labels[j])
         d = ((T - shift)[:, [p]] - (T - shift)[:, [own]])[r]

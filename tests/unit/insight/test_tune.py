@@ -645,7 +645,7 @@ def test_what_cannot_be_tuned_is_said():
     for option in {"restarts": -1}, {"restarts": 1.5}, {"subset": 0}, {"subset": True}:
         refused("Give a whole number of at least", clf, **option)
     for seed in "x", -1, 0.5:
-        refused("is no seed. Give a whole number", clf, restarts=1, random_state=seed)
+        refused("is not a seed. Give a whole number", clf, restarts=1, random_state=seed)
     refused("is for a fitted GPClassifier, GP", GaussianProcessRegressor(), error=InvalidType)
     refused("holds no examples", GPClassifier().fit([[0.0]], [1]).remove([0]), error=NoExamples)
 
