@@ -87,6 +87,13 @@ def machine(model: AnyModel) -> Machine:
             return model
 
 
+def left_out_targets(model: Gaussian | Machine, groups: Array | None) -> tuple[Array, Array]:
+    """Leave-one-out means (n, M) and variances (n,) of the targets T, as normalised with all."""
+    if isinstance(model, GP):
+        return model.leave_targets_out(groups)
+    return model.leave_one_out(groups)
+
+
 def removal_weights(svm: Machine, rows: Array) -> Array:
     """P_is / P_ss for each example s in `rows` (k,), (n, k).
 

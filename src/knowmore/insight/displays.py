@@ -305,18 +305,20 @@ class ScoreFieldDisplay(Display):
         levels = [level for level in (0.25, 0.5, 0.75) if best.min() < level < best.max()]
         if levels:
             ax.contour(self.across, self.down, best, levels, colors="0.25", linewidths=0.5)
-        marks = [
-            ax.scatter(
-                *self.X[self.labels == name].T,
-                26,
+        marks = []
+        for c, name in enumerate(self.classes):
+            x, y = self.X[self.labels == name].T
+            mark = ax.scatter(
+                x,
+                y,
+                s=26,
                 marker=_MARKERS[c % len(_MARKERS)],
                 color=[colours[c]],
                 edgecolors="black",
                 linewidths=0.8,
                 label=str(name),
             )
-            for c, name in enumerate(self.classes)
-        ]
+            marks.append(mark)
         self._add_legend(ax, marks[:_NAMED])
         ax.set_title("Class scores (contours at 0.25, 0.5, 0.75)")
         ax.set_xlabel(self.features[0], parse_math=False)

@@ -24,7 +24,8 @@ from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotPositiveDe
 from knowmore.insight import due, tune
 from knowmore.insight.gradients import prepared
 from knowmore.insight.objectives import Evidence, LeaveOneOut, Solved, log_density
-from knowmore.insight.search import Slope, Space
+from knowmore.insight.search import Slope
+from knowmore.insight.space import Space
 from knowmore.kernels import (
     ChiSquared,
     ExponentialIntersection,
@@ -134,7 +135,7 @@ def test_slopes_are_those_of_finite_differences(name, kernel, bias):
     T = rng.choice([-1.0, 1.0], size=(len(X), 3))
     weights = rng.uniform(0.2, 5, size=len(X))
     space = Space(kernel, 0.2, (1e-3, 1e3))
-    slope = Slope.of(space, OBJECTIVES[name], X, T, weights=weights, bias=bias)
+    slope = Slope(space, OBJECTIVES[name], X, T, weights=weights, bias=bias)
     _, value, gradient, _ = slope(space.theta)
     cond = np.linalg.cond(oracle.covariance(kernel, X, 0.2 / weights))
     for i in range(len(gradient)):
@@ -163,7 +164,7 @@ def test_the_adjoint_is_the_textbook_s_gradient():
         Z = P @ dK
         spread = np.diagonal(Z @ P)[:, None]
         want.append((A * (Z @ A) - 0.5 * (1 + A**2 / d[:, None]) * spread) / d[:, None])
-    slope = Slope.of(Space(kernel, noise, (1e-3, 1)), LeaveOneOut(log_density), X, T)
+    slope = Slope(Space(kernel, noise, (1e-3, 1)), LeaveOneOut(log_density), X, T)
     got = slope(slope.space.theta).gradient
     scale = [abs(one).sum() for one in want]
     assert (abs(got - [one.sum() for one in want]) <= tolerance(K) * np.array(scale)).all()
@@ -180,7 +181,7 @@ def test_values_are_those_of_refits(name):
     else:
         mean, variance = oracle.left_out(RBF(1.0), 0.3, X, T, np.arange(20))
         want = OBJECTIVES[name].score(T, mean, variance)[0]
-    solved = Solved.of(np.linalg.inv(K), T, np.linalg.slogdet(K)[1])
+    solved = Solved(np.linalg.inv(K), T, np.linalg.slogdet(K)[1])
     bound = tolerance(K) * (abs(want) + T.size)
     assert abs(OBJECTIVES[name].value(clf.model_) - want) <= bound
     assert abs(OBJECTIVES[name].slope(solved)[0] - want) <= bound
@@ -370,6 +371,12 @@ def test_one_example_and_one_class_can_be_tuned(X, y, objective):
     assert found.after >= found.before
 
 
+def test_one_class_is_always_recognised():
+    """Even where the others say nothing of an example."""
+    found = tune(GPClassifier(RBF(1e-3)).fit([[0.0], [1.0], [5.0]], ["a", "a", "a"]))
+    assert (found.loss_before, found.loss_after) == (0, 0)
+
+
 # -- restarts and subsets ------------------------------------------------------------------------
 
 
@@ -429,7 +436,7 @@ def test_parameters_without_a_covariance_matrix_are_a_wall_and_no_end():
     found = tune(reg, "marginal_likelihood", noise_bounds=(1e-300, 1))
     assert found.after > found.before
     space = Space(RBF(1.0), 1e-300, (1e-300, 1))
-    _, value, gradient, _ = Slope.of(space, Evidence(), X, y[:, None])(space.theta)
+    _, value, gradient, _ = Slope(space, Evidence(), X, y[:, None])(space.theta)
     assert value == -np.inf
     assert not gradient.any()
 

@@ -21,10 +21,9 @@ from tolerance import assert_rounded, tolerance
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.insight import due, tune
-from knowmore.insight.affine import has_amplitude, has_offset
-from knowmore.insight.loss import left_out_loss
-from knowmore.insight.objectives import Evidence, LeaveOneOut, log_density
-from knowmore.insight.search import Slope, Space
+from knowmore.insight.objectives import Evidence, LeaveOneOut, left_out_loss, log_density
+from knowmore.insight.search import Slope
+from knowmore.insight.space import Space, has_amplitude, has_offset
 from knowmore.kernels import HistogramIntersection, On
 
 quietly = pytest.mark.filterwarnings("ignore::knowmore.errors.KnowmoreWarning")
@@ -257,8 +256,8 @@ def test_a_parameter_that_ends_at_its_bound_is_named():
     clf = GPClassifier(ConstantKernel(1.0) * RBF(0.5, (0.4, 0.6))).fit(X, y)
     with pytest.warns(
         KnowmoreWarning,
-        match=r"^kernel__k2__length_scale ended at 0\.6, which is a bound of the search: what is "
-        r"best may be beyond it\. Give the kernel other bounds, or fit the model with another",
+        match=r"^kernel__k2__length_scale ended at 0\.6, which is a bound of the search: the "
+        r"best value may be beyond it\. Give the kernel other bounds, or fit the model with",
     ):
         found = tune(clf, affine=False)
     assert found.at_bounds == ("kernel__k2__length_scale",)
@@ -295,7 +294,7 @@ def test_slopes_with_groups_left_out_are_those_of_finite_differences(score, bias
     kernel = ConstantKernel(2.0) * RBF([0.5, 1.0, 2.0])
     space = Space(kernel, 0.2, (1e-3, 1e3))
     goal = LeaveOneOut(score)
-    slope = Slope.of(space, goal, X, T, weights=weights, bias=bias, groups=groups, classes=True)
+    slope = Slope(space, goal, X, T, weights=weights, bias=bias, groups=groups, classes=True)
     _, value, gradient, loss = slope(space.theta)
     mean, variance = oracle.left_out(kernel, 0.2 / weights, X, T, groups, bias)
     K = oracle.covariance(kernel, X, 0.2 / weights)
@@ -318,8 +317,8 @@ def test_groups_of_one_are_single_examples():
     X, T, weights, _ = grouped()
     space = Space(RBF(1.0), 0.2, (1e-3, 1e3))
     goal, K = LeaveOneOut(log_density), oracle.covariance(RBF(1.0), X, 0.2 / weights)
-    one = Slope.of(space, goal, X, T, weights=weights)(space.theta)
-    other = Slope.of(space, goal, X, T, weights=weights, groups=np.arange(25))(space.theta)
+    one = Slope(space, goal, X, T, weights=weights)(space.theta)
+    other = Slope(space, goal, X, T, weights=weights, groups=np.arange(25))(space.theta)
     scale = abs(one.value) + T.size
     assert abs(one.value - other.value) <= tolerance(K) * scale
     assert (abs(one.gradient - other.gradient) <= tolerance(K) * scale).all()
