@@ -174,7 +174,13 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     bins = whole_number("bins", bins, 1)
     check_both(X, y)
     if X is None:
-        P, classes, labels = _left_out(model)
+        calibrated = isinstance(model, Calibrated)
+        estimator, temperature = (
+            (model.estimator, model.temperature) if calibrated else (model, 1.0)
+        )
+        gp: Gaussian = asked(estimator, GAUSSIAN, "Reliability", "predict_variance()")
+        P, classes = class_probabilities(*unseen(gp), temperature), gp.targets.names
+        labels = gp.examples.labels
     elif not hasattr(model, "predict_proba"):
         raise InvalidType(
             f"The probabilities of an object of type {type(model).__name__} were asked for, but it "
@@ -188,13 +194,3 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     filled, which, count = np.unique(bin_, return_inverse=True, return_counts=True)
     sums = [np.bincount(which, values, len(filled)) for values in (confidence, right)]
     return Reliability(sums[0] / count, sums[1] / count, count)
-
-
-def _left_out(model: Any) -> tuple[Array, Array, Array]:
-    """The probabilities of each example by the others (n, M), the classes, and the labels."""
-    calibrated = isinstance(model, Calibrated)
-    estimator = model.estimator if calibrated else model
-    gp: Gaussian = asked(estimator, GAUSSIAN, "Reliability", "predict_variance()")
-    temperature = model.temperature if calibrated else 1.0
-    P = class_probabilities(*unseen(gp), temperature)
-    return P, gp.targets.names, gp.examples.labels

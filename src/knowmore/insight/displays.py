@@ -305,20 +305,12 @@ class ScoreFieldDisplay(Display):
         levels = [level for level in (0.25, 0.5, 0.75) if best.min() < level < best.max()]
         if levels:
             ax.contour(self.across, self.down, best, levels, colors="0.25", linewidths=0.5)
+        look: dict[str, Any] = {"s": 26, "edgecolors": "black", "linewidths": 0.8}
         marks = []
         for c, name in enumerate(self.classes):
             x, y = self.X[self.labels == name].T
-            mark = ax.scatter(
-                x,
-                y,
-                s=26,
-                marker=_MARKERS[c % len(_MARKERS)],
-                color=[colours[c]],
-                edgecolors="black",
-                linewidths=0.8,
-                label=str(name),
-            )
-            marks.append(mark)
+            marker, colour = _MARKERS[c % len(_MARKERS)], [colours[c]]
+            marks.append(ax.scatter(x, y, marker=marker, color=colour, label=str(name), **look))
         self._add_legend(ax, marks[:_NAMED])
         ax.set_title("Class scores (contours at 0.25, 0.5, 0.75)")
         ax.set_xlabel(self.features[0], parse_math=False)

@@ -6,9 +6,8 @@ example that the model holds, had the model never seen it, follows from leave-on
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -19,6 +18,8 @@ from knowmore.arrays import Array, bounded, derived
 from knowmore.insight.asking import GAUSSIAN, Gaussian, asked, check_classes, inputs, row_names
 from knowmore.kernels.distances import distances
 from knowmore.models.novelty import check_several, improbability, left_out, threshold, unseen
+
+_METHODS = ("variance", "score", "probability", "null_space")
 
 
 @final
@@ -41,7 +42,7 @@ class Novelty(Answer):
     def left_out(self) -> Array:
         """The value of each example held had the model never seen it, (n,), in its order."""
         check_several(self.model)
-        return _METHODS[self.method].left_out(self.model)
+        return _values(self.model, self.method)
 
     def threshold(self, q: float = 0.95) -> float:
         """The value that a fraction q of the examples held stay below when left out."""
@@ -101,12 +102,20 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
     if method != "variance":
         check_classes(model, f"method={method!r}", "method='variance'")
     rows = inputs(model, X)
-    return Novelty(_METHODS[method].at(gp, rows), method, row_names(X, len(rows)), gp)
+    return Novelty(_values(gp, method, rows), method, row_names(X, len(rows)), gp)
 
 
-def _mean_over_targets(variance: Array) -> Array:
-    """Variances (m,), or (m, M) if the targets have units, as one for each row, (m,)."""
-    return variance if variance.ndim == 1 else np.asarray(variance.mean(axis=1))
+def _values(gp: Gaussian, method: str, X: Array | None = None) -> Array:
+    """Those of rows X (m, d); or of the examples held, each left out, (n,)."""
+    if method == "null_space":
+        return _null_space_left_out(gp) if X is None else _null_space(gp, X)
+    if method == "variance":
+        variance = unseen(gp)[1] if X is None else gp.variance(X)
+        return variance if variance.ndim == 1 else np.asarray(variance.mean(axis=1))
+    if method == "score":
+        mean = left_out(gp)[0] if X is None else gp.mean(X)
+        return np.asarray(-mean.max(axis=1))
+    return improbability(*(left_out(gp) if X is None else (gp.mean(X), gp.variance(X))))
 
 
 # -- the null space ------------------------------------------------------------------------------
@@ -146,27 +155,3 @@ def _null_space_left_out(gp: Gaussian) -> Array:
         G_i, m = G - v * np.outer(a, a), e - v * a
         values[i] = _nearest_class(G_i[np.ix_(c, c)], m[None, c])[0]
     return values
-
-
-class _Method(NamedTuple):
-    """Values for rows X (m, d), and for the examples held when each is left out, (n,)."""
-
-    at: Callable[[Gaussian, Array], Array]
-    left_out: Callable[[Gaussian], Array]
-
-
-_METHODS = {
-    "variance": _Method(
-        lambda gp, X: _mean_over_targets(gp.variance(X)),
-        lambda gp: _mean_over_targets(unseen(gp)[1]),
-    ),
-    "score": _Method(
-        lambda gp, X: -gp.mean(X).max(axis=1),
-        lambda gp: -left_out(gp)[0].max(axis=1),
-    ),
-    "probability": _Method(
-        lambda gp, X: improbability(gp.mean(X), gp.variance(X)),
-        lambda gp: improbability(*left_out(gp)),
-    ),
-    "null_space": _Method(_null_space, _null_space_left_out),
-}

@@ -86,22 +86,19 @@ class Slope:
 
     def start(self) -> Point:
         """The same where the model stands, or an error that says what is wrong there."""
-        kernel, noise = self.space.kernel, self.space.noise
         found = self._evaluated(self.space.theta)
         if found is None:
-            raise InvalidInput(
-                f"The covariance matrix is not positive definite at noise={noise:g}, where the "
-                f"search would start. Fit the model with more noise."
-            )
-        names = zip(self.space.names, found.gradient, strict=True)
-        wrong = [name for name, slope in names if not np.isfinite(slope)]
-        if np.isfinite(found.value) and not wrong:
+            what = "The covariance matrix is not positive definite"
+        elif wrong := np.flatnonzero(~np.isfinite(found.gradient)).tolist():
+            what = f"The slope in {', '.join(self.space.names[i] for i in wrong)} is not finite"
+        elif not np.isfinite(found.value):
+            what = f"The objective ({found.value}) is not finite"
+        else:
             return found
-        what = f"The slope in {', '.join(wrong)}" if wrong else f"The objective ({found.value})"
         raise InvalidInput(
-            f"{what} is not finite at the kernel {kernel!r} and noise={noise:g}, where the search "
-            f"would start. The features may be too large for the kernel: scale them. "
-            f"Nothing was changed."
+            f"{what} at the kernel {self.space.kernel!r} and noise={self.space.noise:g}, where the "
+            f"search would start. The features may be too large for the kernel, or the noise too "
+            f"small: scale the features, or fit the model with more noise. Nothing was changed."
         )
 
     def is_flat(self, point: Point) -> bool:

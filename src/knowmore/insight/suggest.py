@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, final
@@ -18,6 +18,8 @@ from knowmore.errors import InvalidInput
 from knowmore.insight.asking import GAUSSIAN, Gaussian, asked, check_classes, generator, inputs
 from knowmore.insight.pool import Pool
 from knowmore.models import class_probabilities
+
+_CRITERIA = ("variance", "uncertainty", "margin", "weight", "impact", "emoc", "random")
 
 
 @final
@@ -98,7 +100,7 @@ def suggest(
 def _asked(model: Any, criterion: str) -> Gaussian:
     """The Gaussian process of a fitted estimator, if the criterion applies to it."""
     gp: Gaussian = asked(model, GAUSSIAN)
-    choice("criterion", criterion, (*_VALUES, "random"))
+    choice("criterion", criterion, _CRITERIA)
     if criterion not in ("variance", "random"):
         check_classes(model, f"criterion={criterion!r}", "criterion='variance' or 'random'")
     if criterion == "margin" and len(gp.targets.names) < 2:
@@ -140,73 +142,52 @@ def _picks(
             yield _Pick(row, values.copy(), "drawn at random")
             values[row] = np.nan
         return
-    pool, (picked, twins) = Pool.of(gp, X), np.zeros((2, len(X)), dtype=bool)
+    pool, (picked, twins) = Pool(gp, X), np.zeros((2, len(X)), dtype=bool)
     for count in range(n):
-        values = np.where(picked if twins.all() else twins, np.nan, _VALUES[criterion](pool))
+        values = np.where(picked if twins.all() else twins, np.nan, _values(criterion, pool))
         row = int(np.nanargmax(values))
         yield _Pick(row, values, _reason(criterion, pool, row))
         picked[row] = True
         twins |= (X[row] == X).all(axis=1)
         if count < n - 1:
-            pool = pool.pick(row, None if criterion == "variance" else _plausible(pool, row))
-
-
-def _plausible(pool: Pool, row: int) -> Array:
-    """The target of the most likely class of a row, (M,)."""
-    mean = pool.mean[row]
-    return np.where(np.arange(len(mean)) == mean.argmax(), 1.0, -1.0)
-
-
-# -- the criteria: values (u,) of all rows, larger is better -------------------------------------
+            # Its expected target is that of the most likely class; variances need none.
+            labels = None
+            if criterion != "variance":
+                labels = np.where(
+                    np.arange(pool.mean.shape[1]) == pool.mean[row].argmax(), 1.0, -1.0
+                )
+            pool.pick(row, labels)
 
 
 def _variance(pool: Pool) -> Array:
-    """In the units of the values; of several targets, the mean."""
-    return pool.variance * pool.candidates.model.targets.square
+    """In the units of the values, (u,); of several targets, the mean."""
+    return pool.variance * pool.model.targets.square
 
 
-def _uncertainty(pool: Pool) -> Array:
-    """Noise is counted once: sigma_*^2 includes it already."""
-    return np.asarray(-abs(pool.mean).min(axis=1) / np.sqrt(pool.variance))
-
-
-def _margin(pool: Pool) -> Array:
-    best = np.partition(pool.mean, -2, axis=1)[:, -2:]
-    return np.asarray((best[:, 0] - best[:, 1]) / np.sqrt(pool.variance))
-
-
-def _surprise(pool: Pool) -> Array:
-    """mean_c' |t^(c') - mu^(c')| for each class c that the label may be, (u, M)."""
-    apart, near = abs(1 + pool.mean), abs(1 - pool.mean)
-    return np.asarray((apart.sum(axis=1, keepdims=True) - apart + near) / apart.shape[1])
-
-
-def _weight(pool: Pool) -> Array:
-    """|delta alpha| of the row itself: (t - mu) / sigma_*^2."""
-    likely = pool.mean.argmax(axis=1)
-    return np.asarray(_surprise(pool)[np.arange(len(likely)), likely] * pool.precision)
-
-
-def _impact(pool: Pool) -> Array:
-    """|delta alpha|_1 = |t - mu| / sigma_*^2 |[-K~^-1 k_*; 1]|_1."""
-    return np.asarray(_weight(pool) * (1 + pool.influence()))
-
-
-def _emoc(pool: Pool) -> Array:
-    """delta f(x_j) = (t - mu) / sigma_*^2 c(x_*, x_j), c the posterior covariance."""
-    P = class_probabilities(pool.mean, pool.variance)
-    expected = np.einsum("ij,ij->i", P, _surprise(pool))
-    return np.asarray(expected * pool.precision * pool.reach())
-
-
-_VALUES: dict[str, Callable[[Pool], Array]] = {
-    "variance": _variance,
-    "uncertainty": _uncertainty,
-    "margin": _margin,
-    "weight": _weight,
-    "impact": _impact,
-    "emoc": _emoc,
-}
+def _values(criterion: str, pool: Pool) -> Array:
+    """The values of all rows, (u,), larger is better."""
+    if criterion == "variance":
+        return _variance(pool)
+    mean, deviation = pool.mean, np.sqrt(pool.variance)
+    if criterion == "uncertainty":
+        # Noise is counted once: sigma_*^2 includes it already.
+        return np.asarray(-abs(mean).min(axis=1) / deviation)
+    if criterion == "margin":
+        second, first = np.partition(mean, -2, axis=1)[:, -2:].T
+        return np.asarray((second - first) / deviation)
+    # mean_c' |t^(c') - mu^(c')| for each class c that the label may be, (u, M).
+    apart, near = abs(1 + mean), abs(1 - mean)
+    surprise = (apart.sum(axis=1, keepdims=True) - apart + near) / mean.shape[1]
+    if criterion == "emoc":
+        # delta f(x_j) = (t - mu) / sigma_*^2 c(x_*, x_j), c the posterior covariance.
+        expected = np.einsum("ij,ij->i", class_probabilities(mean, pool.variance), surprise)
+        return np.asarray(expected * pool.precision * pool.reach())
+    # |delta alpha| of the row itself: (t - mu) / sigma_*^2.
+    weight = surprise[np.arange(len(mean)), mean.argmax(axis=1)] * pool.precision
+    if criterion == "weight":
+        return np.asarray(weight)
+    # |delta alpha|_1 = |t - mu| / sigma_*^2 |[-K~^-1 k_*; 1]|_1.
+    return np.asarray(weight * (1 + pool.influence()))
 
 
 def _reason(criterion: str, pool: Pool, row: int) -> str:
@@ -215,7 +196,7 @@ def _reason(criterion: str, pool: Pool, row: int) -> str:
     if criterion == "variance":
         return f"unlike what is known: {deviation}"
     mean = pool.mean[row]
-    names = [repr(name) for name in pool.candidates.model.targets.names.tolist()]
+    names = [repr(name) for name in pool.model.targets.names.tolist()]
     match criterion:
         case "uncertainty":
             c = int(abs(mean).argmin())
@@ -327,16 +308,12 @@ def _rows(candidates: Any, n: int) -> Array:
             "The set of candidates is empty. Give at least one row to ask about; by default "
             "these are the rows whose y is the missing_label."
         )
-    if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
+    is_rows = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
+    if not is_rows or len(np.unique(rows)) < len(rows) or rows.min() < 0 or rows.max() >= n:
         raise InvalidInput(
-            f"candidates are {rows.dtype} of shape {rows.shape}, but they must be row numbers (u,) "
-            f"or inputs (u, d). For a mask give np.flatnonzero(mask)."
-        )
-    different = len(np.unique(rows))
-    if different < len(rows) or rows.min() < 0 or rows.max() >= n:
-        raise InvalidInput(
-            f"candidates are rows from {rows.min()} to {rows.max()}, {different} different ones "
-            f"of {len(rows)}, but X has {n} rows. Give each once, from 0 to {n - 1}."
+            f"candidates are {np.array2string(rows, threshold=6)}, {rows.dtype} of shape "
+            f"{rows.shape}, but they must be inputs (u, d), or row numbers (u,) of X, each once, "
+            f"from 0 to {n - 1}. For a mask give np.flatnonzero(mask)."
         )
     return rows
 

@@ -279,26 +279,22 @@ def _moved(
 
 def _warn(tuned: Tuned, classes: bool) -> None:
     """Warn if the search was held back, or ended at a bound."""
+    messages = [
+        f"{name} ended at {tuned.changed[name][1]:.6g}, which is a bound of the search: the best "
+        f"value may be beyond it. {remedy(name)}"
+        for name in tuned.at_bounds
+    ]
     if tuned.held_back:
-        loss = tuned.loss_before
-        worse = (
-            f"more than {loss:.1%} of the examples are not recognised by the others"
-            if classes
-            else f"the mean squared error by leave-one-out is above {loss:.4g}"
-        )
-        warnings.warn(
+        worse = f"the mean squared error by leave-one-out is above {tuned.loss_before:.4g}"
+        if classes:
+            share = f"{tuned.loss_before:.1%} of the examples"
+            worse = f"more than {share} are not recognised by the others"
+        messages.append(
             f"The objective leads to where {worse}, as it was before: tune() did not go there. The "
-            f"kernel may not suit the data: try another one, another objective, or restarts.",
-            KnowmoreWarning,
-            stacklevel=3,
+            f"kernel may not suit the data: try another one, another objective, or restarts."
         )
-    for name in tuned.at_bounds:
-        warnings.warn(
-            f"{name} ended at {tuned.changed[name][1]:.6g}, which is a bound of the search: the "
-            f"best value may be beyond it. {remedy(name)}",
-            KnowmoreWarning,
-            stacklevel=3,
-        )
+    for message in messages:
+        warnings.warn(message, KnowmoreWarning, stacklevel=3)
 
 
 def due(
