@@ -38,10 +38,8 @@ def asked(estimator: Any, kinds: tuple[type[Any], ...], about: str = "", instead
     """
     last, name = _last_step(estimator), type(estimator).__name__
     if not isinstance(last, kinds):
-        *most, final = (
-            kind.__name__ for kind in kinds if not (about and issubclass(kind, GPRegressor))
-        )
-        names = f"{', '.join(most)} or {final}" if most else final
+        *most, last_one = [kind.__name__ for kind in kinds if not about or kind is not GPRegressor]
+        names = f"{', '.join(most)} or {last_one}" if most else last_one
         hint = " Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
         raise InvalidType(
             f"This question is for a fitted {names}, but it was put to an object of type {name}."

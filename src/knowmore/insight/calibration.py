@@ -175,10 +175,9 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     check_both(X, y)
     if X is None:
         calibrated = isinstance(model, Calibrated)
-        estimator, temperature = (
-            (model.estimator, model.temperature) if calibrated else (model, 1.0)
-        )
+        estimator = model.estimator if calibrated else model
         gp: Gaussian = asked(estimator, GAUSSIAN, "Reliability", "predict_variance()")
+        temperature = model.temperature if calibrated else 1.0
         P, classes = class_probabilities(*unseen(gp), temperature), gp.targets.names
         labels = gp.examples.labels
     elif not hasattr(model, "predict_proba"):

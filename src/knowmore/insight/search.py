@@ -1,8 +1,9 @@
-"""The way uphill from where a model stands, never to where leave-one-out is worse."""
+"""The search for better parameters: uphill from where a model stands, by gradient."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -14,15 +15,15 @@ from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.insight.gradients import Gram, prepared
 from knowmore.insight.objectives import Objective, Solved, left_out_loss
-from knowmore.insight.space import Space
+from knowmore.insight.space import Space, has_offset
 from knowmore.linalg import Border
 from knowmore.linalg.threads import threads_for
 
-# A gain or loss per target below this is none: parameters that hardly matter are left alone.
+# A gain or loss per target below this counts as none: parameters that hardly matter are left alone.
 NOTHING = 1e-6
 # What a parameter that comes back from a bound may cost per target: the density of a target is a
 # thousandth less. A heuristic: far out most objectives are flat, and the optimiser walks on.
-RETURN = 1e-3
+_RETURN = 1e-3
 # A slope per target below this counts as flat; it is the optimiser's own bound.
 _FLAT = 1e-5
 # How much worse than the best a point without a value counts.
@@ -208,13 +209,13 @@ def climb(slope: Slope, theta: Array, limit: float, held: Array | None = None) -
     return found
 
 
-def back_from_bounds(slope: Slope, point: Point, start: Array, limit: float) -> Point:
+def _back_from_bounds(slope: Slope, point: Point, start: Array, limit: float) -> Point:
     """The same, but with parameters back from bounds that they went to for next to nothing.
 
     Each goes as far back to where it started as costs no more than a thousandth per target; then
     the others follow.
     """
-    least = point.value - RETURN * slope.T.size
+    least = point.value - _RETURN * slope.T.size
     outside = slope.space.at_bounds(point.theta) & (point.theta != start)
     back = point
     for i in np.flatnonzero(outside):
@@ -242,3 +243,53 @@ def _moved_back(
             break
         part = (near + far) / 2
     return best
+
+
+class Found(NamedTuple):
+    """Where a search ended, and what it changed: nothing if there was nothing to be gained."""
+
+    space: Space
+    changes: tuple[tuple[str, float, float], ...] = ()
+    held_back: bool = False
+    at_bounds: tuple[str, ...] = ()
+
+
+def search(
+    slope: Slope, affine: bool, restarts: int, rng: np.random.Generator, limited: bool
+) -> Found:
+    """The best parameters; if limited, among those whose leave-one-out loss is not larger.
+
+    affine : with an amplitude and an offset; the latter only if it gains a thousandth per target
+    """
+    start, bare, size = slope.start(), slope.space, slope.T.size
+    limit = start.loss if limited else np.inf
+    offset = affine and not slope.bias and not has_offset(bare.kernel)
+    wide = replace(slope, space=bare.affine(slope.T, offset=offset)) if affine else slope
+    if restarts == 0 and len(wide.space.names) == len(bare.names) and slope.is_flat(start):
+        return Found(bare)
+    starts = [wide.space.theta, *(wide.space.random(rng) for _ in range(restarts))]
+    best = reduce(Climb.or_better, (climb(wide, theta, limit) for theta in starts))
+    point = best.point
+    held_back = best.top - max(point.value, start.value) > _RETURN * size
+    if point.value - start.value <= NOTHING * max(abs(start.value), size):
+        return Found(bare, held_back=held_back)
+    # The offset is the last of the kernel's parameters; the noise comes after them.
+    last = len(point.theta) - 1 - bare.has_noise
+    if offset:
+        narrow = replace(slope, space=bare.affine(slope.T, offset=False))
+        without = narrow(np.delete(point.theta, last))
+        if without.value >= point.value - _RETURN * size and without.loss <= limit:
+            wide, point, offset = narrow, climb(narrow, without.theta, limit).point, False
+    origin = wide.space
+    point = _back_from_bounds(wide, point, origin.theta, limit)
+    end, before = origin.at(point.theta), origin.values
+    if offset:
+        before[last] = 0.0
+    changes = zip(end.names, before.tolist(), end.values.tolist(), strict=True)
+    outside = origin.at_bounds(point.theta) & (point.theta != origin.theta)
+    return Found(
+        end,
+        tuple(change for change in changes if change[1] != change[2]),
+        held_back,
+        tuple(name for name, out in zip(end.names, outside, strict=True) if out),
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import reduce
+from contextlib import suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
@@ -29,8 +29,8 @@ from knowmore.insight.asking import (
     noise_parameter,
 )
 from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
-from knowmore.insight.search import NOTHING, RETURN, Climb, Slope, back_from_bounds, climb
-from knowmore.insight.space import Bounds, Space, has_offset, remedy
+from knowmore.insight.search import NOTHING, Found, Slope, search
+from knowmore.insight.space import Bounds, Space, remedy
 
 
 @final
@@ -162,13 +162,13 @@ def tune(
     held_back = False
     # What is worse for a part need not be worse for all: all have the last word.
     for limited in (False, True) if size < n else (True,):
-        found = _search(slope, affine, restarts, rng, limited)
+        found = search(slope, affine, restarts, rng, limited)
         there = _moved(model, examples, found, goal, groups)
         held_back |= found.held_back or there.loss > here.loss
         if there.is_better(here, T.size):
             break
     else:
-        found, there = _Found(space), here._replace(estimator=_refit(model, examples, space))
+        found, there = Found(space), here._replace(estimator=_refit(model, examples, space))
     names = {"noise": noise_parameter(model, found.space.noise)}
     tuned = Tuned(
         estimator=there.estimator,
@@ -208,54 +208,6 @@ class _Standing(NamedTuple):
         return self.value - other.value > nothing and self.loss <= other.loss
 
 
-class _Found(NamedTuple):
-    """Where a search ended, and what it changed: nothing if there was nothing to be gained."""
-
-    space: Space
-    changes: tuple[tuple[str, float, float], ...] = ()
-    held_back: bool = False
-    at_bounds: tuple[str, ...] = ()
-
-
-def _search(
-    slope: Slope, affine: bool, restarts: int, rng: np.random.Generator, limited: bool
-) -> _Found:
-    """The best parameters; if limited, of those by which leave-one-out is not worse."""
-    start, bare, size = slope.start(), slope.space, slope.T.size
-    limit = start.loss if limited else np.inf
-    offset = affine and not slope.bias and not has_offset(bare.kernel)
-    wide = replace(slope, space=bare.affine(slope.T, offset=offset)) if affine else slope
-    if restarts == 0 and len(wide.space.names) == len(bare.names) and slope.is_flat(start):
-        return _Found(bare)
-    starts = [wide.space.theta, *(wide.space.random(rng) for _ in range(restarts))]
-    best = reduce(Climb.or_better, (climb(wide, theta, limit) for theta in starts))
-    point = best.point
-    held_back = best.top - max(point.value, start.value) > RETURN * size
-    if point.value - start.value <= NOTHING * max(abs(start.value), size):
-        return _Found(bare, held_back=held_back)
-    # The offset is the last of the kernel's parameters; the noise comes after them.
-    last = len(point.theta) - 1 - bare.has_noise
-    if offset:
-        # Without it, if that costs less than a thousandth per target.
-        narrow = replace(slope, space=bare.affine(slope.T, offset=False))
-        without = narrow(np.delete(point.theta, last))
-        if without.value >= point.value - RETURN * size and without.loss <= limit:
-            wide, point, offset = narrow, climb(narrow, without.theta, limit).point, False
-    origin = wide.space
-    point = back_from_bounds(wide, point, origin.theta, limit)
-    end, before = origin.at(point.theta), origin.values
-    if offset:
-        before[last] = 0.0
-    changes = zip(end.names, before.tolist(), end.values.tolist(), strict=True)
-    outside = origin.at_bounds(point.theta) & (point.theta != origin.theta)
-    return _Found(
-        end,
-        tuple(change for change in changes if change[1] != change[2]),
-        held_back,
-        tuple(name for name, out in zip(end.names, outside, strict=True) if out),
-    )
-
-
 def _refit(model: Any, examples: Examples, space: Space) -> Any:
     """The estimator with these parameters."""
     name, _, value = noise_parameter(model, space.noise)
@@ -263,17 +215,15 @@ def _refit(model: Any, examples: Examples, space: Space) -> Any:
 
 
 def _moved(
-    model: Any, examples: Examples, found: _Found, goal: Objective, groups: Array | None
+    model: Any, examples: Examples, found: Found, goal: Objective, groups: Array | None
 ) -> _Standing:
     """The estimator with the parameters found; of no value if they are the old ones.
 
     Nor if there is no positive definite matrix with all examples, but only with some.
     """
     if found.changes:
-        try:
+        with suppress(NotPositiveDefinite):
             return _Standing.of(_refit(model, examples, found.space), goal, groups)
-        except NotPositiveDefinite:
-            pass
     return _Standing(None, -np.inf, 0.0)
 
 
