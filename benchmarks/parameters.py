@@ -123,7 +123,7 @@ def _optimised(name: str, X: Array, y: Array, width: float) -> Iterator[Row]:
     # The likelihood alone, before leave-one-out is asked and parameters come back from bounds.
     space = Space(clf.kernel_, 0.1, _BOUNDS)
     slope = Slope(space, OBJECTIVES["marginal_likelihood"], X, T)
-    top = climb(slope, space.theta, np.inf).top
+    _, top = climb(slope, space.theta, np.inf)
     facts = {"n": len(X), "features": X.shape[1], "columns": T.shape[1]}
     yield faster(
         f"{name}: likelihood of {T.shape[1]} columns, n = {len(X)}",

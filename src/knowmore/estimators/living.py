@@ -396,10 +396,10 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             return current
 
     def refitted(self, examples: Examples, **parameters: Any) -> Self:
-        """A new estimator with some other parameters, fitted to these examples that were held.
+        """A new estimator with other parameters, fitted to `examples`, those of a `model_`.
 
-        Unlike after a `fit` with their ids, an id that was given to an example is never given to
-        another, and it can be told what this one and the new one still share.
+        Unlike a `fit` with the same ids, it never uses the id of an example again, and the two
+        estimators know which examples they share.
         """
         other = clone(self).set_params(**parameters)
         for name in ("n_features_in_", "feature_names_in_", "_names_in"):

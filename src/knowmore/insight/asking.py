@@ -33,8 +33,8 @@ AnyModel = GP | LSSVM | NPlusOne
 def asked(estimator: Any, kinds: tuple[type[Any], ...], about: str = "", instead: str = "") -> Any:
     """The frozen model of a fitted estimator, or pipeline, of one of these kinds.
 
-    about, instead : if given, the question is `about` classes; a regressor is told what to ask for
-        instead
+    about, instead : if given, the question is `about` classes, and the error for a regressor says
+        what to ask for instead
     """
     last, name = _last_step(estimator), type(estimator).__name__
     if not isinstance(last, kinds):
@@ -111,7 +111,7 @@ def is_gaussian(estimator: Any) -> bool:
 
 
 def noise_parameter(estimator: Any, noise: float) -> tuple[str, float, float]:
-    """How the estimator calls its noise: the parameter, its value now, and that for `noise`.
+    """The parameter of the estimator that sets its noise, its value now, and that for `noise`.
 
     A least-squares SVM has C = 1 / noise; a C that the user gave is not rounded there and back.
     """

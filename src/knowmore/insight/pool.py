@@ -77,10 +77,11 @@ class Pool:
         """
         return np.where(self.variance > self.rounding, 1 / self.variance, 0.0)
 
-    def pick(self, p: int, target: Array | None = None) -> None:
+    def pick(self, p: int, label: int | None) -> None:
         """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2; O(n^2 + nu).
 
-        c is the column of the pick p, and t (M,) its expected target; None: its mean.
+        c is the column of the pick p, and t (M,) the target of its expected label, the number of a
+        class; None: the means do not move.
         """
         covariance, s = self.model.covariance, self.variance[p]
         if s <= self.rounding[p]:
@@ -90,8 +91,10 @@ class Pool:
         c = k - b @ self._K - self.R[:, p] @ self.R
         c[p] = s - covariance.noise
         r = c / np.sqrt(s)
-        if target is not None:
-            self.mean = self.mean + np.outer(r, (target - self.mean[p]) / np.sqrt(s))
+        if label is not None:
+            t = np.full(self.mean.shape[1], -1.0)
+            t[label] = 1.0
+            self.mean = self.mean + np.outer(r, (t - self.mean[p]) / np.sqrt(s))
         least = np.maximum(self.rounding, covariance.noise)
         self.variance = np.maximum(self.variance - r**2, least)
         self.at.append(p)

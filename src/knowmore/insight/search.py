@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -74,9 +73,8 @@ class Slope:
         """The rows of each group."""
         if self.groups is None:
             return None
-        _, codes = np.unique(self.groups, return_inverse=True)
-        order = np.argsort(codes, kind="stable")
-        return tuple(np.split(order, np.flatnonzero(np.diff(codes[order])) + 1))
+        names, codes = np.unique(self.groups, return_inverse=True)
+        return tuple(np.flatnonzero(codes == code) for code in range(len(names)))
 
     def __call__(self, theta: Array) -> Point:
         """The value and more at theta; -infinity and zeros where value or slope are not finite."""
@@ -154,41 +152,36 @@ class Slope:
         return Solved(P, self.T, logdet, self._parts)
 
 
-class Climb(NamedTuple):
-    """The best point whose loss is allowed, and the best value of all."""
-
-    point: Point
-    top: float
-
-    def or_better(self, other: Climb) -> Climb:
-        """The better of two."""
-        point = max(self.point, other.point, key=lambda point: point.value)
-        return Climb(point, max(self.top, other.top))
+def _best(*points: Point) -> Point:
+    return max(points, key=lambda point: point.value)
 
 
-def climb(slope: Slope, theta: Array, limit: float, held: Array | None = None) -> Climb:
-    """The best on the way uphill from theta, of a loss up to `limit`. L-BFGS-B, as scikit-learn's.
+def climb(
+    slope: Slope, theta: Array, limit: float, held: Array | None = None
+) -> tuple[Point, float]:
+    """The best point of a loss up to `limit` on the way uphill from theta, and the top of the way.
 
-    First to as much noise as there should be, then in all parameters but those `held` (p,). Where
-    there is too little noise, slopes are so steep that the first step in all of them may leap over
-    every hill, to where the kernel is zero between any two examples: a plain that nothing leads
-    back from.
+    By L-BFGS-B, as in scikit-learn: first to as much noise as there should be, then in all
+    parameters but those `held` (p,). Where there is too little noise, slopes are so steep that the
+    first step in all parameters may leap over every hill, to where the kernel is zero between any
+    two examples: a plain that nothing leads back from.
     """
     size = slope.T.size
-    found = Climb(Point(theta, -np.inf, np.zeros_like(theta), np.inf), -np.inf)
+    best, top = Point(theta, -np.inf, np.zeros_like(theta), np.inf), -np.inf
     highest = theta
 
     def downhill(theta: Array) -> tuple[float, Array]:
-        nonlocal found, highest
+        nonlocal best, top, highest
         here = slope(theta.copy())
-        if here.value > found.top:
-            highest = here.theta
-        found = found.or_better(Climb(here if here.loss <= limit else found.point, here.value))
         value = here.value
+        if value > top:
+            top, highest = value, here.theta
+        if here.loss <= limit:
+            best = _best(best, here)
         if not np.isfinite(value):
             # A wall that is finite lets the line search turn back; at an infinite one it ends.
             # Within the wall there is no slope, and a search that starts there ends at once.
-            value = found.top - _WALL * (abs(found.top) + size) if np.isfinite(found.top) else 0.0
+            value = top - _WALL * (abs(top) + size) if np.isfinite(top) else 0.0
         return -value / size, -here.gradient / size
 
     box = slope.space.bounds.copy()
@@ -202,11 +195,11 @@ def climb(slope: Slope, theta: Array, limit: float, held: Array | None = None) -
     for bounds in boxes:
         options = {"gtol": _FLAT}
         minimize(downhill, highest, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
-    if found.top > found.point.value:
+    if top > best.value:
         # The top is not allowed; a point on the straight way there may beat those on the path.
         for part in _STRAIGHT:
             downhill(theta + part * (highest - theta))
-    return found
+    return best, top
 
 
 def _back_from_bounds(slope: Slope, point: Point, start: Array, limit: float) -> Point:
@@ -222,8 +215,7 @@ def _back_from_bounds(slope: Slope, point: Point, start: Array, limit: float) ->
         back = _moved_back(slope, back, int(i), start[i], least, limit)
     if back is point:
         return point
-    followed = climb(slope, back.theta, limit, held=outside)
-    return max(back, followed.point, key=lambda point: point.value)
+    return _best(back, climb(slope, back.theta, limit, held=outside)[0])
 
 
 def _moved_back(
@@ -268,9 +260,9 @@ def search(
     if restarts == 0 and len(wide.space.names) == len(bare.names) and slope.is_flat(start):
         return Found(bare)
     starts = [wide.space.theta, *(wide.space.random(rng) for _ in range(restarts))]
-    best = reduce(Climb.or_better, (climb(wide, theta, limit) for theta in starts))
-    point = best.point
-    held_back = best.top - max(point.value, start.value) > _RETURN * size
+    points, tops = zip(*(climb(wide, theta, limit) for theta in starts), strict=True)
+    point = _best(*points)
+    held_back = max(tops) - max(point.value, start.value) > _RETURN * size
     if point.value - start.value <= NOTHING * max(abs(start.value), size):
         return Found(bare, held_back=held_back)
     # The offset is the last of the kernel's parameters; the noise comes after them.
@@ -279,7 +271,7 @@ def search(
         narrow = replace(slope, space=bare.affine(slope.T, offset=False))
         without = narrow(np.delete(point.theta, last))
         if without.value >= point.value - _RETURN * size and without.loss <= limit:
-            wide, point, offset = narrow, climb(narrow, without.theta, limit).point, False
+            wide, point, offset = narrow, climb(narrow, without.theta, limit)[0], False
     origin = wide.space
     point = _back_from_bounds(wide, point, origin.theta, limit)
     end, before = origin.at(point.theta), origin.values

@@ -150,13 +150,7 @@ def _picks(
         picked[row] = True
         twins |= (X[row] == X).all(axis=1)
         if count < n - 1:
-            # Its expected target is that of the most likely class; variances need none.
-            labels = None
-            if criterion != "variance":
-                labels = np.where(
-                    np.arange(pool.mean.shape[1]) == pool.mean[row].argmax(), 1.0, -1.0
-                )
-            pool.pick(row, labels)
+            pool.pick(row, None if criterion == "variance" else int(pool.mean[row].argmax()))
 
 
 def _variance(pool: Pool) -> Array:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -146,7 +145,7 @@ def tune(
     size = n if subset is None else min(whole_number("subset", subset, 1 + bias), n)
     space = Space(covariance.kernel, covariance.noise, _checked(noise_bounds))
     (space.affine(T, offset=not bias) if affine and not space.names else space).check()
-    here = _Standing.of(model, goal, groups)
+    before, loss_before = _judged(model, goal, groups)
     rows = _drawn(groups, n, size, bias, rng)
     slope = Slope(
         space,
@@ -159,23 +158,32 @@ def tune(
         dtype=covariance.factor.dtype,
         groups=None if groups is None else groups[rows],
     )
-    held_back = False
+    held_back, nothing = False, NOTHING * max(abs(before), T.size)
     # What is worse for a part need not be worse for all: all have the last word.
     for limited in (False, True) if size < n else (True,):
         found = search(slope, affine, restarts, rng, limited)
-        there = _moved(model, examples, found, goal, groups)
-        held_back |= found.held_back or there.loss > here.loss
-        if there.is_better(here, T.size):
+        held_back |= found.held_back
+        if not found.changes:
+            continue
+        try:
+            estimator = _refit(model, examples, found.space)
+        except NotPositiveDefinite:
+            # There is a matrix with some examples, but not with all.
+            continue
+        after, loss_after = _judged(estimator, goal, groups)
+        held_back |= loss_after > loss_before
+        if after - before > nothing and loss_after <= loss_before:
             break
     else:
-        found, there = Found(space), here._replace(estimator=_refit(model, examples, space))
+        found, after, loss_after = Found(space), before, loss_before
+        estimator = _refit(model, examples, space)
     names = {"noise": noise_parameter(model, found.space.noise)}
     tuned = Tuned(
-        estimator=there.estimator,
-        before=here.value,
-        after=there.value,
-        loss_before=here.loss,
-        loss_after=there.loss,
+        estimator=estimator,
+        before=before,
+        after=after,
+        loss_before=loss_before,
+        loss_after=loss_after,
         held_back=held_back,
         at_bounds=tuple(names.get(name, (name,))[0] for name in found.at_bounds),
         changes=tuple(names.get(change[0], change) for change in found.changes),
@@ -188,43 +196,17 @@ def tune(
     return tuned
 
 
-class _Standing(NamedTuple):
-    """An estimator, its value of the objective, and its loss by leave-one-out."""
-
-    estimator: Any
-    value: float
-    loss: float
-
-    @classmethod
-    def of(cls, estimator: Any, goal: Objective, groups: Array | None) -> _Standing:
-        """That of a fitted estimator."""
-        value = goal.value(estimator.model_, groups)
-        loss = model_loss(estimator.model_, groups, classes=is_classifier(estimator))
-        return cls(estimator, value, loss)
-
-    def is_better(self, other: _Standing, targets: int) -> bool:
-        """By the objective, and not worse by leave-one-out."""
-        nothing = NOTHING * max(abs(other.value), targets)
-        return self.value - other.value > nothing and self.loss <= other.loss
+def _judged(estimator: Any, goal: Objective, groups: Array | None) -> tuple[float, float]:
+    """The value of the objective for an estimator, and its loss by leave-one-out."""
+    model = estimator.model_
+    loss = model_loss(model, groups, classes=is_classifier(estimator))
+    return goal.value(model, groups), loss
 
 
 def _refit(model: Any, examples: Examples, space: Space) -> Any:
     """The estimator with these parameters."""
     name, _, value = noise_parameter(model, space.noise)
     return model.refitted(examples, **{"kernel": space.kernel, name: value})
-
-
-def _moved(
-    model: Any, examples: Examples, found: Found, goal: Objective, groups: Array | None
-) -> _Standing:
-    """The estimator with the parameters found; of no value if they are the old ones.
-
-    Nor if there is no positive definite matrix with all examples, but only with some.
-    """
-    if found.changes:
-        with suppress(NotPositiveDefinite):
-            return _Standing.of(_refit(model, examples, found.space), goal, groups)
-    return _Standing(None, -np.inf, 0.0)
 
 
 def _warn(tuned: Tuned, classes: bool) -> None:
