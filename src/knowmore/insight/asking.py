@@ -17,7 +17,6 @@ from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
 from knowmore.estimators.pipeline import LivingPipeline
 from knowmore.models import GP, LSSVM, NPlusOne
-from knowmore.tables import index_of
 
 # Which estimators a question is for.
 GAUSSIAN = (GPClassifier, GPRegressor)
@@ -131,12 +130,6 @@ def inputs(estimator: Any, X: Any, name: str = "X") -> Array:
     if shape[:1] == (0,):
         raise InvalidInput(f"{name} is empty. Give at least one row to ask about.")
     return np.asarray(estimator.model_inputs(X))
-
-
-def row_names(X: Any, m: int) -> Array:
-    """The names of the m rows of X: the index of a pandas table, else 0, 1, ..."""
-    index = index_of(X)
-    return np.arange(m) if index is None else np.asarray(index.to_flat_index())
 
 
 def check_both(X: Any, y: Any) -> None:

@@ -292,7 +292,9 @@ class ScoreFieldDisplay(Display):
         across, down = np.linspace(low - beyond, high + beyond, g).T
         points = np.stack(np.meshgrid(across, down), axis=-1)
         scores = model.mean(points.reshape(-1, 2)).reshape(g, g, -1)
-        first, second = getattr(estimator, "feature_names_in_", ("x₁", "x₂"))
+        # A pipeline may make two features of others.
+        features = getattr(estimator, "feature_names_in_", ())
+        first, second = features if len(features) == 2 else ("x₁", "x₂")
         names, labels = model.targets.names, model.examples.labels
         return cls(across, down, scores, X, labels, names, (str(first), str(second))).plot(ax)
 

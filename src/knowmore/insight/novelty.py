@@ -15,9 +15,10 @@ from scipy.linalg import solve_triangular
 from knowmore.answers import Answer
 from knowmore.arguments import choice, number
 from knowmore.arrays import Array, bounded, derived
-from knowmore.insight.asking import GAUSSIAN, Gaussian, asked, check_classes, inputs, row_names
+from knowmore.insight.asking import GAUSSIAN, Gaussian, asked, check_classes, inputs
 from knowmore.kernels.distances import distances
 from knowmore.models.novelty import check_several, improbability, left_out, threshold, unseen
+from knowmore.tables import index_of
 
 _METHODS = ("variance", "score", "probability", "null_space")
 
@@ -101,8 +102,9 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
     choice("method", method, _METHODS)
     if method != "variance":
         check_classes(model, f"method={method!r}", "method='variance'")
-    rows = inputs(model, X)
-    return Novelty(_values(gp, method, rows), method, row_names(X, len(rows)), gp)
+    rows, index = inputs(model, X), index_of(X)
+    ids = np.arange(len(rows)) if index is None else np.asarray(index.to_flat_index())
+    return Novelty(_values(gp, method, rows), method, ids, gp)
 
 
 def _values(gp: Gaussian, method: str, X: Array | None = None) -> Array:

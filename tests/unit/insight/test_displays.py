@@ -9,9 +9,11 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
 
-from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
+from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, living
 from knowmore.errors import InvalidInput, MissingExtra
 from knowmore.insight import (
     LearningCurveDisplay,
@@ -147,6 +149,14 @@ def test_the_axes_are_named_by_the_features():
     clf = GPClassifier(KERNEL).fit(pd.DataFrame(X, columns=["height", "girth"]), y)
     ax = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5).ax_
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "girth")
+
+
+def test_features_that_a_pipeline_makes_have_names_of_their_own():
+    X, y = clouds(features=4)
+    table = pd.DataFrame(X, columns=["height", "girth", "leaves", "age"])
+    pipeline = make_pipeline(PCA(2), GPClassifier(KERNEL)).fit(table, y)
+    ax = ScoreFieldDisplay.from_estimator(living(pipeline), grid_resolution=5).ax_
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x₁", "x₂")
 
 
 def test_suspects_are_bars_in_their_order():
