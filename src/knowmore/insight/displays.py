@@ -293,7 +293,7 @@ class ScoreFieldDisplay(Display):
         points = np.stack(np.meshgrid(across, down), axis=-1)
         scores = model.mean(points.reshape(-1, 2)).reshape(g, g, -1)
         # A pipeline may make two features of others.
-        features = getattr(estimator, "feature_names_in_", ())
+        features: Any = getattr(estimator, "feature_names_in_", ())
         first, second = features if len(features) == 2 else ("x₁", "x₂")
         names, labels = model.targets.names, model.examples.labels
         return cls(across, down, scores, X, labels, names, (str(first), str(second))).plot(ax)
