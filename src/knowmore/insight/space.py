@@ -31,7 +31,7 @@ from knowmore.kernels import AnyKernel, On
 Bounds = tuple[float, float] | Literal["fixed"]
 
 # The logarithm of a bound is rounded, and so is that of a parameter at it.
-SLACK = 4 * np.finfo(float).eps * np.log(np.finfo(float).max)
+_SLACK = 4 * np.finfo(float).eps * np.log(np.finfo(float).max)
 _AMPLITUDES = (1e-5, 1e5)
 # In units of the mean square of the targets. More than a hundred times that is as good as infinite,
 # but not for the condition of the matrix.
@@ -156,7 +156,7 @@ class Space:
     def at_bounds(self, theta: Array) -> Array:
         """Which parameters are at a bound or beyond, (p,)."""
         low, high = self.bounds.T
-        return np.asarray((theta <= low + SLACK) | (theta >= high - SLACK))
+        return np.asarray((theta <= low + _SLACK) | (theta >= high - _SLACK))
 
     def check(self) -> None:
         """Raise InvalidInput if there is nothing to tune, or if the start is out of bounds."""
@@ -166,7 +166,7 @@ class Space:
                 f"is nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
             )
         theta, (low, high) = self.theta, self.bounds.T
-        outside = np.flatnonzero(~((low - SLACK <= theta) & (theta <= high + SLACK)))
+        outside = np.flatnonzero(~((low - _SLACK <= theta) & (theta <= high + _SLACK)))
         if len(outside):
             i = int(outside[0])
             raise InvalidInput(
