@@ -13,8 +13,6 @@ from knowmore.models.transfer import Transfer
 from knowmore.models.weights import Weighting
 from knowmore.models.window import Window, lagged
 
-GP = LSSVM = NPlusOne = KernelModel
-
 __all__ = [
     "ClassMeans",
     "Covariance",

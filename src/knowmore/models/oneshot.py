@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import log, pi
 from typing import TypeVar, final
 
 import numpy as np
@@ -30,6 +29,7 @@ from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg import Cholesky
 from knowmore.linalg.threads import threads_for
+from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import bound, inverse_block
 
 _T = TypeVar("_T")
@@ -258,8 +258,9 @@ class Pair(Frozen):
 
     def conditional_likelihood(self, rho: npt.ArrayLike) -> Array:
         """log p(y_T | y_S), (...)."""
-        size = self.target.logdet + len(self.target.y) * log(2 * pi)
-        return np.asarray(-0.5 * (self._residual(rho) + self._logdet(rho) + size))
+        logdet = self.target.logdet + self._logdet(rho)
+        n = len(self.target.y)
+        return np.asarray(log_marginal_likelihood(self._residual(rho), logdet, n))
 
     def conditional_slope(self, rho: npt.ArrayLike) -> Array:
         """Its derivative with respect to rho, (...)."""

@@ -8,12 +8,12 @@ leaves none: what is then said of it comes from the support task and the backgro
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log, pi
 
 import numpy as np
 from scipy.special import expit
 
 from knowmore.arrays import Array
+from knowmore.models.likelihood import log_density
 from knowmore.models.oneshot import Pair
 
 
@@ -55,8 +55,7 @@ def _count(compare: np.ufunc, scores: Array, hits: Array) -> Array:
 
 def log_predictive(y: Array, mean: Array, variance: Array) -> Array:
     """The log predictive probability, summed over the examples. Eq. (5), Rodner and Denzler."""
-    terms = np.log(variance) + (y - mean) ** 2 / variance
-    return np.asarray(-0.5 * (terms.sum(axis=-1) + len(y) * log(2 * pi)))[()]
+    return np.asarray(log_density(y, mean, variance).sum(axis=-1))[()]
 
 
 def squashed(y: Array, mean: Array, weights: Array) -> Array:
