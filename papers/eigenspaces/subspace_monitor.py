@@ -15,7 +15,7 @@ import numpy as np
 
 from knowmore import Eigenspace, SubspaceMonitor
 from knowmore.models import lagged
-from knowmore.models.watch import Observation
+from knowmore.models.stream import Observation
 from papers.arrays import Array
 from papers.findings import (
     BLUE,

@@ -9,9 +9,8 @@ from tolerance import assert_models_each_feature, assert_rounded
 
 from knowmore import Eigenspace, EigenspaceLDA, EigenspacePCA, SubspaceMonitor, Truncation
 from knowmore.errors import LostVariance
-from knowmore.linalg.graded import orthogonal_rows
-from knowmore.models.watch import leading
-from knowmore.models.window import Window
+from knowmore.linalg.spectrum import orthogonal_rows
+from knowmore.models.stream import Window, leading
 
 EPS = np.finfo(float).eps
 
@@ -144,7 +143,7 @@ def outlier(size, names=None):
     """A model of a hundred rows that met a typing error and forgot it."""
     X = np.random.default_rng(0).normal(size=(100, 3))
     wrong = np.array([[size, 0.0, 0.0]])
-    return X, Eigenspace.of(X).named(names).add_rows(wrong), wrong
+    return X, Eigenspace.of(X).with_names(names).add_rows(wrong), wrong
 
 
 @pytest.mark.parametrize("size", [1e4, 1e6])
@@ -160,17 +159,17 @@ def test_a_typing_error_that_is_not_too_large_leaves_all_features(size):
 def test_a_typing_error_that_swallows_a_feature_is_told_and_booked(size, names, word):
     X, model, wrong = outlier(size, names)
     for take in (lambda: model.remove_rows(wrong), lambda: model - Eigenspace.of(wrong)):
-        with pytest.warns(LostVariance, match=rf"The 100 rows that are left may .*{word}"):
+        with pytest.warns(LostVariance, match=rf"The 100 rows that remain may .*{word}"):
             left = take()
         assert len(left.variances) == 2
         missing = np.trace(np.cov(X.T, bias=True)) - left.total_variance
-        assert 0 < missing < left.faded
-        assert f"faded {left.faded:.3g}" in repr(left)
+        assert 0 < missing < left.lost
+        assert f"lost {left.lost:.3g}" in repr(left)
         # The other two are as they were.
         S = np.cov(X.T, bias=True)[1:, 1:]
         assert_rounded(left.covariance()[1:, 1:], S, 4 * (100 + 32**2))
         more = left + left
-        assert_rounded(more.faded, left.faded)
+        assert_rounded(more.lost, left.lost)
         assert len(left.add_rows(X).variances) == 3
 
 

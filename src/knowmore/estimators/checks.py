@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from knowmore.arguments import is_missing
 from knowmore.arrays import Array
+from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.shell import names_in
-from knowmore.linalg.names import Names, columns_of, first_difference, names_of
 
 EPS = np.finfo(float).eps
 # The square of a weight is a number, and so is the sum of as many as there may be.

@@ -11,9 +11,9 @@ from knowmore.models.nplusone import NPlusOne, Shifted
 from knowmore.models.oneshot_candidates import Ranking, Rule, Support
 from knowmore.models.oneshot_model import OneShot
 from knowmore.models.probabilities import class_probabilities
+from knowmore.models.stream import Window, lagged
 from knowmore.models.targets import Targets, normalised_values, one_vs_all, real_values
 from knowmore.models.weights import Weighting
-from knowmore.models.window import Window, lagged
 
 __all__ = [
     "GP",

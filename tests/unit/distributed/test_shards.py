@@ -272,7 +272,7 @@ MISTAKES = {
     "a rank below zero": (
         lambda: eigenspace([X], -1),
         ValueError,
-        "rank=-1, but a rank is a whole number, zero or more.",
+        "rank=-1. Give a whole number of at least 0.",
     ),
     "no estimator": (
         lambda: fit("pca", [X]),

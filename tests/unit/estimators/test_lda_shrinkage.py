@@ -192,20 +192,19 @@ def test_an_outlier_that_takes_the_digits_along_is_told():
 MISTAKES = {
     "another word": (
         lambda lda: lda.set_params(shrinkage="auto").fit(TALL, LABELS),
-        "shrinkage='auto', but it is a part of the whole, 0 to 1, or 'ledoit-wolf', or None for "
-        "nothing.",
+        "shrinkage='auto' must be a number in [0, 1]. 'ledoit-wolf' estimates it; None is 0.",
     ),
     "more than all": (
         lambda lda: lda.set_params(shrinkage=1.5).partial_fit(TALL, LABELS),
-        "shrinkage=1.5, but it is a part of the whole",
+        "shrinkage=1.5 must be a number in [0, 1]",
     ),
     "no number": (
         lambda lda: lda.set_params(shrinkage=float("nan")).fit(TALL, LABELS),
-        "shrinkage=nan, but it is a part of the whole",
+        "shrinkage=nan must be a number in [0, 1]",
     ),
     "a truth value": (
         lambda lda: lda.set_params(shrinkage=True).forget(TALL[:1], LABELS[:1]),
-        "shrinkage=True, but it is a part of the whole",
+        "shrinkage=True must be a number in [0, 1]",
     ),
     "sums that were not kept": (
         lambda lda: lda.set_params(shrinkage="ledoit-wolf").partial_fit(TALL, LABELS),

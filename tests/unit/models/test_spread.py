@@ -8,7 +8,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from tolerance import assert_rounded
 
 from knowmore import KnowmoreError
-from knowmore.models.spread import Spread
+from knowmore.models.class_means import Spread
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 25)) * rng.uniform(0.5, 2, 25)
@@ -75,8 +75,8 @@ def test_what_an_outlier_took_is_known():
         outlier = Spread.of(np.eye(25)[:1] * far, np.ones(1))
         left = Spread.of(X, ONES).merge(outlier).merge(outlier, sign=-1)
         error = abs(left.coefficient - ledoit_wolf_shrinkage(X))
-        assert error <= 64 * left.unsure
-    assert left.unsure == pytest.approx(1)
+        assert error <= 64 * left.coefficient_error
+    assert left.coefficient_error == pytest.approx(1)
     assert 0 <= left.coefficient <= 1
 
 
