@@ -179,7 +179,8 @@ MISTAKES = {
     "all forgotten": (
         lambda pca: pca.forget(X),
         ValueError,
-        "80 rows are to be removed from 80. A model of no rows has no mean: at least one must remain.",
+        "80 rows are to be removed from 80. A model of no rows has no mean: "
+        "at least one must remain.",
     ),
     "NaN": (
         lambda pca: pca.partial_fit([[np.nan] * 6]),
@@ -228,8 +229,8 @@ MISTAKES = {
     "a fraction beyond one": (
         lambda pca: pca.set_params(n_components=1.5).fit(X),
         ValueError,
-        "n_components=1.5 must be a number in (0, 1). Or give a whole number, a Truncation, or None "
-        "for all.",
+        "n_components=1.5 must be a number in (0, 1). Or give a whole number, a Truncation, or "
+        "None for all.",
     ),
     "a word for a number": (
         lambda pca: pca.set_params(n_components="mle").partial_fit(X),

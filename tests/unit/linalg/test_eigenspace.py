@@ -107,12 +107,14 @@ MISTAKES = {
     "all rows taken out": (
         lambda: MODEL - MODEL,
         ValueError,
-        "30 rows are to be removed from 30. A model of no rows has no mean: at least one must remain.",
+        "30 rows are to be removed from 30. A model of no rows has no mean: "
+        "at least one must remain.",
     ),
     "more rows taken out than there are": (
         lambda: Eigenspace.of(X[:3]) - MODEL,
         ValueError,
-        "30 rows are to be removed from 3. A model of no rows has no mean: at least one must remain.",
+        "30 rows are to be removed from 3. A model of no rows has no mean: "
+        "at least one must remain.",
     ),
     "a rank below zero": (
         lambda: MODEL.truncate(-1),
