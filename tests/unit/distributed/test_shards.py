@@ -267,7 +267,7 @@ MISTAKES = {
     "a merge of one": (
         lambda: eigenspace([X], split_every=1),
         ValueError,
-        "split_every=1, but at least 2 models make a merge.",
+        "split_every=1. Give a whole number of at least 2.",
     ),
     "a rank below zero": (
         lambda: eigenspace([X], -1),
