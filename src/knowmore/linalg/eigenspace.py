@@ -37,16 +37,7 @@ from knowmore.linalg.scatter import (
     subtract,
     without_noise,
 )
-from knowmore.linalg.spectrum import (
-    EPS,
-    Rank,
-    Truncation,
-    column_norms,
-    perturbed,
-    spectrum,
-    squared,
-    with_signs,
-)
+from knowmore.linalg.spectrum import EPS, Rank, Truncation, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
 # Blocks of a sparse matrix are merged without truncation up to this many columns, which bound the
@@ -130,18 +121,12 @@ class Eigenspace(Frozen):
     def _of(cls, rows: Moments, rule: Truncation) -> Eigenspace:
         N = rows.n_samples
         floor = rows.rounding.floor(N)
-        values, P, dropped = spectrum(rows.B, rule, N * rows.discarded, floor, most=N - 1)
+        values, P, dropped, error = spectrum(rows.B, rule, N * rows.discarded, floor, most=N - 1)
         variances = squared(values / np.sqrt(N))
         # What is tiny beside the largest may underflow to zero.
         seen = int((variances > 0).sum())
-        values, P, discarded = values[:seen], P[:seen], rows.discarded + dropped / N
-        rounding = rows.rounding.plus(sqrt(len(rows.B)) * EPS * perturbed(values, P, dropped))
-        if not discarded:
-            # What counted as zero is no longer known.
-            missing = np.square(column_norms(rows.B)) - np.square(values) @ np.square(P)
-            rounding = rounding.plus(missing.clip(0))
-        errors = discarded, rounding, rows.blurred, rows.lost
-        return cls(N, rows.mean, P, variances[:seen], *errors, rows.names)
+        errors = rows.discarded + dropped / N, rows.rounding.plus(error), rows.blurred, rows.lost
+        return cls(N, rows.mean, P[:seen], variances[:seen], *errors, rows.names)
 
     def merge(self, other: Eigenspace, rank: Rank = None) -> Eigenspace:
         """The model of the union of both sets of rows; exact if both are and nothing is dropped."""

@@ -10,6 +10,7 @@ the rest is then decomposed on its own scale.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import NamedTuple, final
 
 import numpy as np
@@ -87,11 +88,15 @@ Rank = int | Truncation | None
 
 
 class Spectrum(NamedTuple):
-    """`values` (d,), largest first, of the `directions` (d, D); `dropped`: the others' squares."""
+    """`values` (d,), largest first, of the `directions` (d, D); `dropped`: the others' squares.
+
+    error : estimated errors of the squares of each feature, (D,)
+    """
 
     values: Array
     directions: Array
     dropped: float
+    error: Array | float = 0.0
 
 
 def spectrum(
@@ -113,17 +118,21 @@ def spectrum(
     scale = scale_of(A) or 1.0
     A = A if scale == 1 else A / scale
     dropped, floor = dropped / scale / scale, np.broadcast_to(floor / scale, A.shape[1])
-    sizes = column_norms(A)
-    zero = sizes <= _NEGLIGIBLE * floor
+    sizes = np.sqrt(np.einsum("ij,ij->j", A, A))
+    squares, zero = np.square(sizes), sizes <= _NEGLIGIBLE * floor
     if sizes[zero].any():
         A, sizes = np.where(zero, 0.0, A), np.where(zero, 0.0, sizes)
     if not sizes.any():
-        return Spectrum(np.zeros(0), np.zeros((0, A.shape[1])), 0.0)
+        return Spectrum(np.zeros(0), np.zeros((0, A.shape[1])), 0.0, squares * scale * scale)
     with threads_for(A.size, min(A.shape)):
-        values, P, rest = _decomposed(A, truncation, dropped, floor, most, sizes)
+        values, P, rest, _ = _decomposed(A, truncation, dropped, floor, most, sizes)
     # A rounding error of large features would look like a small one.
     P[:, zero] = 0
-    return Spectrum(values * scale, with_signs(P), rest * scale * scale)
+    error = sqrt(len(A)) * EPS * _perturbed(values, P, rest)
+    if not (dropped or rest):
+        # What counted as zero is no longer known.
+        error = np.hypot(error, (squares - np.square(values) @ np.square(P)).clip(0))
+    return Spectrum(values * scale, with_signs(P), rest * scale * scale, error * scale * scale)
 
 
 def _decomposed(
@@ -196,8 +205,8 @@ def _above(values: Array, P: Array, floor: Array) -> Array:
     return np.asarray((values[:, None] * abs(P) > floor).any(axis=1))
 
 
-def perturbed(values: Array, P: Array, dropped: float) -> Array | float:
-    """The scatter whose rounding errors `spectrum` perturbs each feature by, (D,), or one value."""
+def _perturbed(values: Array, P: Array, dropped: float) -> Array | float:
+    """The squares whose rounding error a decomposition adds to each feature, (D,), or one value."""
     squares = np.square(values)
     largest = float(squares.max(initial=0.0)) or dropped
     if dropped and squares.min(initial=largest) >= _SQUARED * largest:
@@ -208,11 +217,6 @@ def perturbed(values: Array, P: Array, dropped: float) -> Array | float:
 
 
 # -- rows of unequal scale -------------------------------------------------------------------------
-
-
-def column_norms(A: Array) -> Array:
-    """The length of each column of A (k, D), (D,)."""
-    return np.asarray(np.sqrt(np.einsum("ij,ij->j", A, A)))
 
 
 def unequal(sizes: Array) -> bool:

@@ -91,7 +91,7 @@ class ClassMeans(Frozen):
     def eigenspace(self, total: Eigenspace) -> Eigenspace:
         """The model {N, mu, Q, Delta} of the scatter between classes, S_B = N Q' Delta Q."""
         N = total.n_samples
-        values, Q, _ = spectrum(self.rows(total.mean), Truncation(max(len(self.names) - 1, 0)))
+        values, Q, *_ = spectrum(self.rows(total.mean), Truncation(max(len(self.names) - 1, 0)))
         return Eigenspace(N, total.mean, Q, values**2 / N)
 
     def rows(self, mean: Array) -> Array:
@@ -134,7 +134,7 @@ class Spread(Frozen):
         X, p = X[p > 0], p[p > 0]
         mean = p @ X / p.sum()
         E = X - mean
-        values, P, _ = spectrum(np.sqrt(p)[:, None] * E)
+        values, P, *_ = spectrum(np.sqrt(p)[:, None] * E)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             squares = (E * E).sum(axis=1)
             third, fourth = (p * squares) @ E, _representable(float(p @ squares**2), values)
@@ -203,7 +203,7 @@ class Spread(Frozen):
     def _scatter(self, rows: Array, sign: int) -> tuple[Array, Array]:
         """The `lengths` and `axes` with these rows, or without them and within the same span."""
         if sign > 0:
-            values, P, _ = spectrum(np.vstack([self._rows, rows]))
+            values, P, *_ = spectrum(np.vstack([self._rows, rows]))
             return values**2, P
         with threads_for(rows.size, len(self.axes)):
             G = rows @ self.axes.T

@@ -209,7 +209,7 @@ class Discriminant(Frozen):
         B, most = self.between.rows(self.total.mean), max(len(self.between.names) - 1, 0)
         with threads_for(self.total.components.size, len(B)):
             Z = self._whitening()
-            values, R, _ = spectrum(B @ Z, Truncation(most))
+            values, R, *_ = spectrum(B @ Z, Truncation(most))
             return Z @ R.T, values**2
 
     @derived
