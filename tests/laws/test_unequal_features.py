@@ -156,7 +156,7 @@ def test_a_typing_error_that_is_not_too_large_leaves_all_features(size):
     ("names", "word"), [(None, r"feature 0 \(up to"), ([*"abc"], r"feature 'a' \(up to")]
 )
 @pytest.mark.parametrize("size", [1e10, 1e13])
-def test_a_typing_error_that_swallows_a_feature_is_told_and_booked(size, names, word):
+def test_a_typing_error_that_swallows_a_feature_is_reported_and_counted(size, names, word):
     X, model, wrong = outlier(size, names)
     for take in (lambda: model.remove_rows(wrong), lambda: model - Eigenspace.of(wrong)):
         with pytest.warns(LostVariance, match=rf"The 100 rows that remain may .*{word}"):

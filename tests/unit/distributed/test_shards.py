@@ -48,7 +48,7 @@ def test_files_by_the_name_of_the_array(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["npy", "npz"])
-def test_any_damage_of_a_file_is_told(end, tmp_path):
+def test_any_damage_of_a_file_raises(end, tmp_path):
     """By a `KnowmoreError`. What has a checksum is right if it is read."""
     path, want = tmp_path / f"one.{end}", PARTS[0]
     np.savez(path, want) if end == "npz" else np.save(path, want)
@@ -290,7 +290,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told_in_words(name):
+def test_mistakes_raise_with_words(name):
     act, kind, words = MISTAKES[name]
     with pytest.raises(KnowmoreError) as caught:
         act()

@@ -385,7 +385,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_and_changes_nothing(mistake):
+def test_a_mistake_raises_and_changes_nothing(mistake):
     act, kind, words = MISTAKES[mistake]
     lda = deepcopy(FITTED)
     before = lda.model_

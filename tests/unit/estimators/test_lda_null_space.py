@@ -240,7 +240,7 @@ def test_a_forgotten_row_far_out_does_not_hide_the_spread_of_classes(apart, wher
 
 
 @pytest.mark.parametrize("far", [1e9, 1e10])
-def test_a_spread_that_a_forgotten_row_does_hide_is_told(far):
+def test_a_spread_that_a_forgotten_row_hides_gives_a_warning(far):
     X, y, queries = far_apart(np.random.default_rng(0), 1e3)
     row = far * np.array([[1, -0.7]])
     lda = EigenspaceLDA().fit(X, y).partial_fit(row, [0])

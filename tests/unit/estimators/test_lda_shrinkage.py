@@ -173,7 +173,7 @@ def test_another_shrinkage_takes_effect_with_the_next_rows():
     assert_is_shrunk_lda_of(lda, twice, y, mean_coefficient(twice, y), WIDE)
 
 
-def test_an_outlier_that_takes_the_digits_along_is_told():
+def test_an_outlier_that_costs_digits_gives_a_warning():
     far = np.full((1, 8), 1e6)
     lda = EigenspaceLDA(shrinkage="ledoit-wolf").fit(TALL, LABELS).partial_fit(far, [2])
     before = lda.model_
@@ -219,7 +219,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_and_changes_nothing(mistake):
+def test_a_mistake_raises_and_changes_nothing(mistake):
     act, words = MISTAKES[mistake]
     lda = EigenspaceLDA().fit(TALL, LABELS)
     before, copy = lda.model_, deepcopy(lda)

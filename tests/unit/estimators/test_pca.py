@@ -242,7 +242,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_and_changes_nothing(mistake):
+def test_a_mistake_raises_and_changes_nothing(mistake):
     act, kind, words = MISTAKES[mistake]
     pca = deepcopy(FITTED)
     before = pca.eigenspace_

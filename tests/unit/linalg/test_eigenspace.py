@@ -281,7 +281,7 @@ def test_a_column_may_be_called_column_names():
 
 
 @pytest.mark.parametrize("ask", ["project", "reconstruct", "distances"])
-def test_what_is_beyond_the_range_of_numbers_is_told_with_its_row(ask):
+def test_an_answer_that_overflows_raises_with_its_row(ask):
     few = MODEL.truncate(2)
     width = 2 if ask == "reconstruct" else 5
     rows = np.zeros((3, width))
@@ -291,7 +291,7 @@ def test_what_is_beyond_the_range_of_numbers_is_told_with_its_row(ask):
     assert np.isfinite(getattr(few, ask)(rows[::2])).all()
 
 
-def test_a_distance_whose_square_is_no_number_is_told():
+def test_a_distance_whose_square_overflows_raises():
     with pytest.raises(KnowmoreError, match=r"^What is asked of row 0 of X is beyond the range of"):
         MODEL.truncate(2).distances(np.full((1, 5), 1e200))
 

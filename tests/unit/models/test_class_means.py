@@ -81,6 +81,6 @@ def test_what_an_outlier_took_is_known():
 
 
 @pytest.mark.parametrize("scale", [1e100, 1e-100])
-def test_a_fourth_power_beyond_double_precision_is_told(scale):
+def test_a_fourth_power_beyond_double_precision_raises(scale):
     with pytest.raises(KnowmoreError, match="the fourth power of that, which shrinkage="):
         Spread.of(X * scale, ONES)
