@@ -279,13 +279,14 @@ class Eigenspace(Frozen):
             )
         weight = sqrt(N1 * N2 / N3)
         d = weight * (self.mean - two.mean)
+        rows = [two.B, d[None]]
         sums = EPS * (N1 * abs(self.mean) + N2 * abs(two.mean))
         # The difference of the means is as exact as they are.
         shift = weight * (self.rounding.sums / N1 + two.rounding.sums / N2)
         return Moments(
             N3,
             (N1 * self.mean + sign * N2 * two.mean) / N3,
-            np.concatenate([*[self.B][: sign + 1], two.B, d[None]]),
+            np.concatenate([self.B, *rows] if sign > 0 else rows),
             (N1 * self.discarded + sign * N2 * two.discarded) / N3,
             self.rounding.merge(two.rounding, sums, shift, d),
             (N1 * self.blurred + N2 * two.blurred) / N3,

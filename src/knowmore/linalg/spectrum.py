@@ -261,11 +261,8 @@ def _decoupled(long: Array, short: Array) -> tuple[Array, Array]:
 
 def with_signs(P: Array) -> Array:
     """P, its rows flipped so that their largest entry is positive, as in scikit-learn."""
-    if len(P) == 0:
-        return P
-    each, high, low = np.arange(len(P)), P.argmax(axis=1), P.argmin(axis=1)
-    above, below = P[each, high], -P[each, low]
-    P[(below > above) | ((below == above) & (low < high))] *= -1
+    largest = abs(P).argmax(axis=1)
+    P[P[np.arange(len(P)), largest] < 0] *= -1
     return P
 
 

@@ -42,13 +42,13 @@ _SHRINKAGE_ERROR = 1e-3
 @final
 @dataclass(frozen=True, eq=False)
 class Discriminant(Frozen):
-    """The total eigenspace and the class means of some labelled rows, and what follows.
+    """The total eigenspace and the class means of labelled rows, and the discriminants.
 
     shrinkage : alpha, zero to one, or "ledoit-wolf": the covariance within the classes is taken as
         (1 - alpha) S_W / N + alpha m I, m = tr S_W / (N D)
 
-    I is of all D features, but along a direction in which no rows differ the classes do not
-    either. So everything happens in the span of the total eigenspace, and no (D, D) matrix is made.
+    I covers all D features, but where no rows differ, neither do the classes. So everything happens
+    in the span of the total eigenspace, and there is no (D, D) matrix.
 
     Without shrinkage S_W may be singular, as with fewer rows than features. Then the model is the
     limit of a vanishing alpha. Let Q (D, k) be an orthonormal basis of the directions along which
@@ -58,7 +58,7 @@ class Discriminant(Frozen):
         |Q'(x - m_j)|^2 / (alpha m)  +  that along the other discriminants, less their part in Q.
 
     The first term decides (null-space LDA, the discriminative common vectors), and the second
-    where the first leaves a tie. All of it depends on the rows alone.
+    breaks ties of the first. Both depend on the rows alone.
     """
 
     total: Eigenspace
@@ -216,8 +216,8 @@ class Discriminant(Frozen):
     def scalings(self) -> Array:
         """The discriminants, (D, q), scaled so that the classes have the covariance I, with 1/N.
 
-        First those without any spread within the classes, if there are such: there it is taken as
-        `_LIMIT` of that between them, for a limit that numbers can hold.
+        Those without any spread within the classes come first: there it is taken as `_LIMIT` of
+        that between them, a limit that double precision can hold.
         """
         U, _ = self.directions
         empty, within = self._empty, self._within
@@ -231,8 +231,8 @@ class Discriminant(Frozen):
     def _basis(self, V: Array) -> Array:
         """Orthonormal columns (D, k) with the span of V (D, k), which is within the components.
 
-        Along these, V is as uneven as their variances are. Rows in the order of their size and
-        columns exchanged as needed keep the small ones as exact as the large.
+        Along these, V is as uneven as their variances are. Sorting the rows by size and pivoting
+        the columns keeps the small ones as exact as the large.
         """
         P = self.total.components[::-1]
         V = V / abs(V).max(axis=0)
@@ -271,12 +271,12 @@ class Discriminant(Frozen):
 
     @derived
     def _empty(self) -> Array:
-        """Along which directions the classes have no spread beyond what rounding makes of none.
+        """Along which directions the classes have no spread beyond rounding error, (q,).
 
-        To take spread for none costs more than to take none for a little, so rounding errors must
-        well explain what is seen. Along directions that cannot have any, as there are d of them and
-        only N - C differences of rows from their class means, many are allowed. A direction that
-        is known to less than a quarter of the digits is not called empty.
+        Overlooking spread costs more than assuming a little where there is none, so rounding must
+        easily explain what is seen. Directions that cannot have any (there are d of them, and only
+        N - C differences of rows from their class means) get a wider margin. A direction that is
+        known to less than a quarter of the digits never counts as empty.
         """
         certain = np.arange(len(self._within)) < self._surplus
         roundings = np.where(certain, ROUNDINGS, _SEEN) * self._within_error
@@ -284,15 +284,15 @@ class Discriminant(Frozen):
 
     @property
     def _surplus(self) -> int:
-        """How many directions rows within their classes cannot differ along: there are too few."""
+        """Along how many directions no rows of one class can differ: there are too few rows."""
         return len(self.total.variances) - (self.n_samples - len(self.between.names))
 
     @derived
     def undecided(self) -> int:
         """Along how many discriminants rounding hides whether the classes have any spread.
 
-        As when a row far out was learnt and forgotten: then rounding errors may be larger than the
-        spread of classes that lie far apart, and a fit of the rows held would know far better.
+        This happens when an outlier was learnt and forgotten: then rounding errors may exceed the
+        spread of classes that lie far apart, and a fresh fit would be far more exact.
         """
         fresh = np.sqrt(self.n_samples) * EPS * self._cancelled
         hidden = self._within <= self._within_error
@@ -300,7 +300,7 @@ class Discriminant(Frozen):
         return int(hidden[max(self._surplus, 0) :].sum())
 
     def doubts(self) -> Iterator[KnowmoreWarning]:
-        """Warnings about what removed rows that lay far out have left of the others' digits."""
+        """Warnings about digits that removed outliers have cost the other rows."""
         if self.alpha_error > _SHRINKAGE_ERROR:
             yield KnowmoreWarning(
                 f"The shrinkage of {self.alpha:.2g} may be off by {self.alpha_error:.1g}: "
@@ -330,7 +330,7 @@ class Discriminant(Frozen):
         """The estimated rounding error of u'S_T u = 1 along each direction, (q,).
 
         An entry (j, k) of S_T is known to the geometric mean of the errors rho of these features,
-        so that this is known to the sum of u_j^2 rho_j, whatever the units. Where features cancel
+        so that the error is the sum of u_j^2 rho_j, whatever the units. Where features cancel
         by more than eps^(-1/2), S_T comes from a decomposition of rows instead of their squares,
         and the error grows with the root of that.
         """
@@ -370,8 +370,8 @@ class Discriminant(Frozen):
         """log p(x | class), (m, C), up to a constant of each row: minus half the squared distance
         to the class means along the discriminants.
 
-        Along those without spread the nearest classes get zero, so that what the others say of
-        these is not lost beside large numbers.
+        Along those without spread the nearest classes get zero, so that the small differences along
+        the others are not lost beside large numbers.
         """
         Z, M, k = self.coordinates(X), self._centres, int(self._empty.sum())
         places, place = self._places
