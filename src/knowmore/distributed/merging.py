@@ -165,11 +165,8 @@ def _merged(one: Any, other: Any) -> Any:
 # -- the tree ----------------------------------------------------------------------------------
 
 
-class _Part(NamedTuple):
-    """The model of one or more shards, and the name of the first: all of them go together."""
-
-    name: str
-    model: Any
+# The name of the first of some shards, and the model of all of them.
+_Part = tuple[str, Any]
 
 
 class _Tree(NamedTuple):
@@ -192,7 +189,7 @@ class _Tree(NamedTuple):
             raise NoExamples(
                 f"None of the {len(shards)} shards has a row. A model needs at least one."
             )
-        return whole.model
+        return whole[1]
 
     def leaf(self, name: str, X: Any, y: Any) -> _Part | None:
         """The model of one shard; None if it has no rows."""
@@ -200,19 +197,19 @@ class _Tree(NamedTuple):
             X, y = (self.load(data) if _is_file(data) else data for data in (X, y))
             if y is not None and np.shape(X)[:1] != np.shape(y)[:1]:
                 raise InvalidInput(f"X has shape {np.shape(X)}, but y has {np.shape(y)}. {_ALIKE}")
-            return None if np.shape(X)[:1] == (0,) else _Part(name, self.learn(X, y))
+            return None if np.shape(X)[:1] == (0,) else (name, self.learn(X, y))
 
     def node(self, parts: list[_Part | None]) -> _Part | None:
         """The model of all parts, which stay unchanged: Dask may ask for them again."""
         held = [part for part in parts if part is not None]
         if not held:
             return None
-        first, *others = held
-        whole = deepcopy(first.model) if others else first.model
-        for other in others:
-            with _located(f"{first.name} and {other.name} do not go together"):
-                whole = self.merge(whole, other.model)
-        return _Part(first.name, whole)
+        (first, whole), *others = held
+        whole = deepcopy(whole) if others else whole
+        for name, model in others:
+            with _located(f"{first} and {name} do not go together"):
+                whole = self.merge(whole, model)
+        return first, whole
 
 
 @contextmanager

@@ -340,17 +340,16 @@ def _warn_of_loss(before: Eigenspace, left: Difference, after: Eigenspace) -> No
     zero = after.n_samples * abs(after.mean) <= ROUNDINGS * after.rounding.sums
     if left.missing <= int((gone & zero).sum()):
         return
-    where = np.flatnonzero(gone & ~zero).tolist()
     names, sizes = after.names or range(len(P.T)), np.sqrt(known / after.n_samples)
-    known_as = [f"{names[j]!r} (up to {sizes[j]:.2g})" for j in where]
-    more = f" and {len(where) - 5} more" if len(where) > 5 else ""
-    features = f"feature{'s' * (len(where) > 1)} {', '.join(known_as[:5])}{more}"
-    directions = f"{left.missing} direction{'s' * (left.missing > 1)}"
+    features = [f"{names[j]!r} (up to {sizes[j]:.2g})" for j in np.flatnonzero(gone & ~zero)]
+    what = f"{left.missing} direction{'s' * (left.missing > 1)}"
+    if features:
+        more = f" and {len(features) - 5} more" if len(features) > 5 else ""
+        what = f"feature{'s' * (len(features) > 1)} {', '.join(features[:5])}{more}"
     warn(
-        f"The {after.n_samples} rows that remain may still vary in "
-        f"{features if where else directions}, but so little beside those removed that it is below "
-        f"rounding error. `lost` bounds how much. If these rows are not all alike there, fit them "
-        f"again.",
+        f"The {after.n_samples} rows that remain may still vary in {what}, but so little beside "
+        f"those removed that it is below rounding error. `lost` bounds how much. If these rows are "
+        f"not all alike there, fit them again.",
         LostVariance,
         stacklevel=4,
     )

@@ -243,15 +243,11 @@ class Discriminant(Frozen):
     def _aligned(self, A: Array) -> tuple[Array, Array]:
         """The columns of A (D, k) rotated among each other so that A'S_B A is diagonal.
 
-        Largest first, with the variances between the classes along them, (k,).
+        Largest first, with the variances between the classes along them, (k,). k < C.
         """
-        if A.shape[1] == 0:
-            return A, np.zeros(0)
         F = self.between.rows(self.total.mean) @ A / np.sqrt(self.n_samples)
-        _, values, R = np.linalg.svd(F)
-        squares = np.zeros(A.shape[1])
-        squares[: len(values)] = values[: A.shape[1]] ** 2
-        return A @ R.T, squares
+        _, values, R = np.linalg.svd(F, full_matrices=False)
+        return A @ R.T, values**2
 
     @derived
     def strengths(self) -> Array:
