@@ -184,7 +184,7 @@ def test_a_warning_that_is_an_error_leaves_the_estimator_as_it_was():
 
 
 @pytest.mark.filterwarnings("error::knowmore.errors.LostVariance")
-def test_a_count_that_is_zero_in_all_rows_left_is_nothing_to_tell():
+def test_a_count_that_is_zero_in_all_remaining_rows_gives_no_warning():
     rng = np.random.default_rng(0)
     X = rng.poisson(1, size=(60, 5)).astype(float)
     X[10:, 2] = 0
@@ -193,7 +193,7 @@ def test_a_count_that_is_zero_in_all_rows_left_is_nothing_to_tell():
     assert not left.components[:, 2].any() or abs(left.components[:, 2]).max() < np.sqrt(EPS)
 
 
-def test_rows_that_are_all_alike_in_a_feature_are_told_if_that_is_not_zero():
+def test_a_feature_that_became_constant_gives_a_warning_unless_it_is_zero():
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[10:, 2] = 0.3
     with pytest.warns(LostVariance, match=r"vary in feature 2 \(up to"):
@@ -239,7 +239,7 @@ def test_rows_that_were_never_in_are_refused_by_a_small_feature():
 # -- streams ---------------------------------------------------------------------------------------
 
 
-def test_a_window_of_unequal_features_slides_without_being_built_afresh(monkeypatch):
+def test_a_window_of_unequal_features_slides_without_being_rebuilt(monkeypatch):
     X = np.random.default_rng(0).normal(size=(300, 4)) * [1e7, 1e3, 1, 1e-3]
     window, built = Window.of(X[:50], 50), []
     of = Eigenspace.of.__func__

@@ -150,8 +150,9 @@ class Reference:
     @classmethod
     def of(cls, X: Array, directions: int, window: int, false_alarms: float) -> Reference:
         """Learn the rows X (n, D), at least two windows of them."""
-        errors, drifts = _held_out(X, directions, window)
-        whole = leading(Eigenspace.of(X), directions)
+        whole = Eigenspace.of(X)
+        errors, drifts = _held_out(whole, X, directions, window)
+        whole = leading(whole, directions)
         N, rounding = whole.n_samples, whole.rounding
         # How far rounding alone may take a row from the subspace: that is no anomaly.
         scatter, sums = rounding.scatters.max(), np.linalg.norm(rounding.sums)
@@ -195,15 +196,14 @@ def drift(one: Eigenspace, other: Eigenspace) -> float:
     return float(np.sqrt((np.square(sines).sum() + k - len(sines)) / max(k, 1)))
 
 
-def _held_out(X: Array, directions: int, window: int) -> tuple[Array, Array]:
-    """Blocks of `window` neighbouring rows of X (n, D), each under the model of all other rows.
+def _held_out(whole: Eigenspace, X: Array, directions: int, window: int) -> tuple[Array, Array]:
+    """Blocks of `window` successive rows of X (n, D), each under the model of all other rows.
 
     The distance of each row to the others' subspace, (m, window), and the drift of each block's own
-    subspace from it, (m,). A block is just like a window that the model has not seen. It is whole
-    because neighbours in time are alike: one left behind would give the others away. The first
-    n mod window rows are in no block.
+    subspace from it, (m,). A block is just like a window that the model has not seen. Its rows are
+    held out together because rows close in time are alike: one left in the model would give the
+    others away. The first n mod window rows are in no block.
     """
-    whole = Eigenspace.of(X)
     errors, drifts = [], []
     for begin in range(len(X) % window, len(X), window):
         block = X[begin : begin + window]

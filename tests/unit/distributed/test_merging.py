@@ -1,4 +1,4 @@
-"""Many places, any tree and any order: the model of all rows."""
+"""Shards in many places, merged in any tree and any order, give the model of all rows."""
 
 from __future__ import annotations
 

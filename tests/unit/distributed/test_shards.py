@@ -1,4 +1,4 @@
-"""Files as shards, and what is said of shards that cannot be learnt."""
+"""Files as shards, and errors for shards that cannot be learnt."""
 
 from __future__ import annotations
 

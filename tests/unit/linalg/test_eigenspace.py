@@ -1,4 +1,4 @@
-"""What an eigenspace says to bad input, and its smaller questions."""
+"""Bad input, names of columns, sparse rows, and the smaller methods of an eigenspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Ledoit and Wolf ask of a class merges and splits as its rows do."""
+"""The sums that Ledoit and Wolf need of a class merge and split as its rows do."""
 
 from __future__ import annotations
 

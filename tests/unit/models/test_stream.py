@@ -1,4 +1,4 @@
-"""A window's model is that of the rows in it, however they came."""
+"""A window's model is that of the rows in it, whatever pieces they came in."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_long_stream_goes_by():
     assert_models(window.eigenspace, X[-20:], edits=2 * len(X))
 
 
-def test_it_merges_and_splits_and_is_not_built_afresh(monkeypatch):
+def test_it_merges_and_splits_and_is_not_rebuilt(monkeypatch):
     X = stream(300, 5)
     window, built = Window.of(X[:50], 50), []
     of = Eigenspace.of.__func__
