@@ -1,4 +1,4 @@
-"""Files are written wholly or not at all, and damage of what is read is told in words."""
+"""Files are written wholly or not at all, and damage in what is read is reported in words."""
 
 from __future__ import annotations
 
@@ -125,18 +125,18 @@ from knowmore.files import check_folder, save
 
 disk = Path({str(tmp_path)!r})
 
-def told(ask, *arguments):
+def report(ask, *arguments):
     try:
         ask(*arguments)
     except NotWritten as error:
         print(str(error).replace(str(disk), "DISK"))
 
-told(save, disk / "large.npz", "Kind", {{}}, {{"x": np.ones(10_000)}})
+report(save, disk / "large.npz", "Kind", {{}}, {{"x": np.ones(10_000)}})
 print(list(disk.iterdir()))
 with suppress(OSError), open(disk / "all", "wb", buffering=0) as file:
     while file.write(bytes(100)):
         pass
-told(check_folder, disk)
+report(check_folder, disk)
 """
     mount = f'mount -t tmpfs -o size=64k none {tmp_path} || exit 77; exec "$0" -c "$1"'
     command = ["unshare", "--mount", "sh", "-c", mount, sys.executable, code]
@@ -230,7 +230,6 @@ def test_arrays_by_their_names(tmp_path):
     np.savez_compressed(tmp_path / "file.npz", a=np.arange(3), b=np.array("text"))
     with Arrays(tmp_path / "file.npz") as arrays:
         assert list(arrays) == ["a", "b"]
-        assert len(arrays) == 2
         assert arrays["a"].tolist() == [0, 1, 2]
         assert str(arrays["b"]) == "text"
         with pytest.raises(KeyError):

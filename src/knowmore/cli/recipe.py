@@ -11,8 +11,7 @@ from knowmore.errors import InvalidInput
 from knowmore.files import check_writable
 from knowmore.images import ForestCodebook, KMeansCodebook
 from knowmore.images.codebooks import Codebook
-from knowmore.images.extraction import Kind, steps_of
-from knowmore.images.extraction_settings import LONGEST, canonical, settings_of
+from knowmore.images.extraction import LONGEST, Kind, canonical, settings_of, steps_of
 from knowmore.images.tables import check_form, made_with, unlike
 
 KIND: Kind = "sift-pyramid"

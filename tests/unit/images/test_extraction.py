@@ -23,9 +23,8 @@ from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingExt
 from knowmore.files import user_folder
 from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook
 from knowmore.images import SpatialPyramid as Pyramid
-from knowmore.images.extraction import BLOCK, extract, learn_codebook, steps_of
+from knowmore.images.extraction import BLOCK, extract, learn_codebook, settings_of, steps_of
 from knowmore.images.extraction_cache import FILE, Cache
-from knowmore.images.extraction_settings import settings_of
 from knowmore.images.reading import small
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
@@ -175,7 +174,7 @@ def test_other_content_or_settings_are_computed_anew(cache, monkeypatch):
     np.testing.assert_array_equal(found.features, Counting().transform(list(map(pixels, changed))))
     assert extract(PICTURES[:3], [Counting(2)], cache=cache).computed == 3
     assert extract(PICTURES[:3], [step], cache=cache, longest=50).computed == 3
-    monkeypatch.setattr("knowmore.images.extraction_settings.VERSION", 99)
+    monkeypatch.setattr("knowmore.images.extraction.VERSION", 99)
     assert extract(PICTURES[:3], [step], cache=cache).computed == 3
 
 
@@ -335,7 +334,7 @@ def test_a_file_damaged_while_in_use_is_begun_anew(tmp_path):
     path.write_bytes(path.read_bytes()[:4096].ljust(path.stat().st_size, b"\xff"))
     with Cache(tmp_path) as cache:
         cache.put(b"settings", {b"new": np.arange(3.0)})
-        assert cache.get(b"settings", [b"new"])[b"new"].tolist() == [0, 1, 2]
+        assert cache.get(b"settings", b"new").tolist() == [0, 1, 2]
 
 
 def test_a_closed_cache_is_told_and_keeps_what_it_has(tmp_path):
@@ -343,9 +342,9 @@ def test_a_closed_cache_is_told_and_keeps_what_it_has(tmp_path):
     cache.put(b"settings", {b"picture": np.arange(3.0)})
     cache.close()
     with pytest.raises(InvalidInput, match="Cannot operate on a closed database"):
-        cache.get(b"settings", [b"picture"])
+        cache.get(b"settings", b"picture")
     with Cache(tmp_path) as again:
-        assert list(again.get(b"settings", [b"picture"])) == [b"picture"]
+        assert again.get(b"settings", b"picture").tolist() == [0, 1, 2]
 
 
 def test_a_cache_that_cannot_be_used_is_told(tmp_path):
@@ -426,7 +425,7 @@ def test_one_file_is_in_memory_at_a_time(ask, cache):
 
 
 def test_large_pictures_go_through_the_steps_a_few_at_a_time(monkeypatch, cache):
-    monkeypatch.setattr("knowmore.images.extraction_work.TOGETHER", 3 * 40 * 56 * 3)
+    monkeypatch.setattr("knowmore.images.extraction.TOGETHER", 3 * 40 * 56 * 3)
     batches = []
 
     class Watched(Counting):
@@ -459,8 +458,8 @@ def test_a_picture_with_damaged_exif_is_skipped():
     assert found.rows.tolist() == [0]
     assert "cannot be read" in found.skipped[1]
     assert found.skipped[2] == (
-        "cannot be read: it is no picture in one of the forms that are read, BMP, GIF, JPEG, PNG, "
-        "PPM, TIFF, WEBP. Leave it out, or convert it."
+        "cannot be read: it is no picture in one of the formats that are read, BMP, GIF, JPEG, "
+        "PNG, PPM, TIFF, WEBP. Leave it out, or convert it."
     )
 
 
@@ -505,7 +504,7 @@ def test_every_mode_is_reduced():
 def test_huge_pictures_are_reduced_while_unpacked_or_refused():
     huge = Image.new("L", (10_000, 10_000), 100)
     assert small(encoded(huge, "JPEG"), "it", 480).shape == (480, 480)
-    words = "Picture 0 has 10000 x 10000 pixels, but no more than 89,478,485 are unpacked. Reduce"
+    words = "Picture 0 has 10000 x 10000 pixels, but no more than 89,478,485 are decoded. Reduce"
     for refused in (lambda data: small(data, "Picture 0", 480), lambda d: PHOG().transform([d])):
         with pytest.raises(InvalidInput, match=re.escape(words)):
             refused(encoded(huge.convert("1")))
@@ -521,14 +520,14 @@ def bomb():
 BAD = {
     "no picture": (
         b"not a picture",
-        "cannot be read: it is no picture in one of the forms that are",
+        "cannot be read: it is no picture in one of the formats that are",
     ),
-    "empty": (b"", "cannot be read: it is no picture in one of the forms that are"),
+    "empty": (b"", "cannot be read: it is no picture in one of the formats that are"),
     "cut off": (PICTURES[0][:2000], "cannot be read: "),
     "too small": (SMALL, "has 8 x 8 pixels: it is smaller than a patch of 16 x 16."),
     "a bomb": (
         bomb(),
-        "has 3,600,000,000 pixels, but no more than 89,478,485 are unpacked. Reduce",
+        "has 3,600,000,000 pixels, but no more than 89,478,485 are decoded. Reduce",
     ),
     "nowhere": ("/nowhere/a.jpg", "does not exist. Check the path."),
     "32 bits": (encoded(Image.new("F", (20, 20)), "TIFF"), "has the mode 'F', whose range is not"),
@@ -612,9 +611,7 @@ def test_vectors_of_different_lengths_are_told():
 
 
 def test_nothing_but_bad_pictures(cache):
-    words = (
-        "None of the 2 pictures can be used. The first of them, picture 0, cannot be read: it is"
-    )
+    words = "None of the 2 pictures can be used. The first, picture 0, cannot be read: it is"
     with pytest.raises(InvalidInput, match=re.escape(words)):
         extract([b"x", b"y"], [PHOG()], cache=cache)
     with pytest.raises(InvalidInput, match=re.escape(words)):
@@ -632,15 +629,23 @@ def test_bad_pictures_teach_no_words(cache):
         (lambda: extract([], [PHOG()]), ValueError, "No picture was given"),
         (lambda: extract([np.zeros((9, 9))], [PHOG()]), TypeError, "Picture 0 is a ndarray, but a"),
         (lambda: extract([io.StringIO("text")], [PHOG()]), TypeError, "read() gives bytes"),
-        (lambda: extract(PICTURES, [PHOG()], longest=0), ValueError, "longest=0 must be a whole"),
-        (lambda: extract(PICTURES, [PHOG()], n_jobs=0), ValueError, "n_jobs=0 must be a whole"),
-        (lambda: steps_of("hog"), ValueError, "kind='hog' is not known. Choose one of sift-pyr"),
+        (
+            lambda: extract(PICTURES, [PHOG()], longest=0),
+            ValueError,
+            "longest=0. Give a whole number of",
+        ),
+        (
+            lambda: extract(PICTURES, [PHOG()], n_jobs=0),
+            ValueError,
+            "n_jobs=0. Give a whole number of",
+        ),
+        (lambda: steps_of("hog"), ValueError, "kind='hog' is not known. Choose one of 'sift"),
         (lambda: steps_of("bow"), ValueError, "kind='bow' needs a codebook. Learn one, or load"),
         (lambda: steps_of("bow", KMeansCodebook()), NotFitted, "This KMeansCodebook has no words"),
-        (lambda: learn_codebook(PICTURES, size=1), ValueError, "size=1 must be a whole number"),
-        (lambda: learn_codebook(PICTURES, seed=2**32), ValueError, "seed=4294967296 must be a wh"),
+        (lambda: learn_codebook(PICTURES, size=1), ValueError, "size=1. Give a whole number of at"),
+        (lambda: learn_codebook(PICTURES, seed=2**32), ValueError, "seed=4294967296. Give a whole"),
         (lambda: learn_codebook([], size=8), ValueError, "No picture was given"),
-        (lambda: extract(PICTURES[0], [PHOG()]), InvalidType, "One picture was given, but a list"),
+        (lambda: extract(PICTURES[0], [PHOG()]), InvalidType, "A list of pictures is needed, but"),
     ],
 )
 def test_what_cannot_be_done_is_told(asked, kind, words):

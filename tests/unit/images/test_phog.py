@@ -84,9 +84,9 @@ def test_threads_change_nothing():
 
 
 BAD = {
-    "bins": ({"bins": 0}, "bins=0 must be a whole number, at least 1."),
+    "bins": ({"bins": 0}, "bins=0. Give a whole number of at least 1."),
     "degrees": ({"degrees": 90}, "degrees=90 is not known. Give 180 or 360."),
-    "levels": ({"levels": 1.5}, "levels=1.5 must be a whole number from 1"),
+    "levels": ({"levels": 1.5}, "levels=1.5. Give a whole number from 1 to 12."),
     "weights": ({"weights": [1]}, 'weights=[1] must be "match", "equal", or 4 numbers'),
     "small": (
         {"levels": 7},

@@ -19,8 +19,8 @@ from damage import mutants
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, MissingData, RepeatedId
 from knowmore.examples import Examples
-from knowmore.files import MOST_BYTES
 from knowmore.images import Picture, image_folder, listing
+from knowmore.images.sources import MOST_BYTES
 
 NAMES = ["b c/zwölf é.JPG", "a/2.png", "a/10.png", "deep/er/1.jpeg"]
 ORDER = ["a/10.png", "a/2.png", "b c/zwölf é.JPG", "deep/er/1.jpeg"]

@@ -12,12 +12,20 @@ from damage import mutants
 from knowmore import KnowmoreError
 from knowmore.errors import InvalidInput
 from knowmore.images import PHOG, DenseSIFT, Embedding
-from knowmore.images.reading import FORMATS, colour, grey, of_each, small
+from knowmore.images.reading import FORMATS, named, pixels, small
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
 
 RGB = np.random.default_rng(0).integers(0, 256, (40, 56, 3), dtype=np.uint8)
 GREY = np.asarray(Image.fromarray(RGB).convert("L"))
+
+
+def grey(picture, name):
+    return pixels(picture, name, "L")
+
+
+def colour(picture, name):
+    return pixels(picture, name, "RGB")
 
 
 def encoded(array, form="PNG", **options):
@@ -108,7 +116,7 @@ def test_inputs_are_not_changed():
 
 def test_a_stack_is_a_list_of_pictures():
     stack = np.stack([RGB, RGB[::-1]])
-    names = of_each(lambda picture, name: (name, picture.shape), stack)
+    names = [(name, picture.shape) for picture, name in named(stack)]
     assert names == [("Picture 0", RGB.shape), ("Picture 1", RGB.shape)]
 
 
@@ -165,15 +173,16 @@ def test_a_bad_picture_is_named(bad, n_jobs):
     "one", ["a.jpg", b"bytes", GREY, RGB, with_alpha(RGB), Image.fromarray(RGB)], ids=type
 )
 def test_one_picture_is_no_list(one):
-    with pytest.raises(TypeError, match=r"One picture was given, but a list of them is needed"):
-        of_each(grey, one)
+    words = rf"A list of pictures is needed, but a {type(one).__name__} was given. Give \[picture\]"
+    with pytest.raises(TypeError, match=words):
+        named(one)
 
 
 def test_no_pictures():
     with pytest.raises(ValueError, match=r"No picture was given: the list of pictures is empty"):
-        of_each(grey, [])
+        named([])
     with pytest.raises(TypeError, match=r"A list of pictures is needed, but a int was given"):
-        of_each(grey, 3)
+        named(3)
 
 
 # -- which files are read ------------------------------------------------------------------------
@@ -197,7 +206,7 @@ def test_other_forms_are_not_even_tried(form, tmp_path):
     except (KeyError, OSError) as error:
         pytest.skip(f"this Pillow does not write {form}: {error}")
     words = (
-        "it cannot be read: it is no picture in one of the forms that are read, BMP, GIF, JPEG, "
+        "it cannot be read: it is no picture in one of the formats that are read, BMP, GIF, JPEG, "
         "PNG, PPM, TIFF, WEBP. Leave it out, or convert it."
     )
     for ask in lambda: colour(path, "it"), lambda: small(path.read_bytes(), "it", 100):
@@ -212,7 +221,7 @@ def test_no_other_program_is_asked(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     path = tmp_path / "picture.jpg"
     path.write_bytes(encoded(Image.new("RGB", (32, 32)), "EPS"))
-    with pytest.raises(InvalidInput, match="it is no picture in one of the forms"):
+    with pytest.raises(InvalidInput, match="it is no picture in one of the formats"):
         DenseSIFT().transform([path])
     assert not (tmp_path / "was_run").exists()
 
@@ -271,7 +280,7 @@ class Unreadable:
             "it cannot be read: division by zero. The file may",
         ),
         (NotImplementedError(), "it cannot be read: NotImplementedError. The file may be empty"),
-        (MemoryError(), "it cannot be read: there is not enough memory to unpack it. Reduce it"),
+        (MemoryError(), "it cannot be read: there is not enough memory to decode it. Reduce it"),
         (RecursionError("too deep"), "it cannot be read: too deep. "),
     ],
 )
