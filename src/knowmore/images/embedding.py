@@ -51,7 +51,8 @@ class Embedding(Stateless):
         self._check()
         if isinstance(self.model, str) and self.model == "precomputed":
             return _vectors(X, "X")
-        network, torch, pictures = self._network(), optional("torch", EXTRA), named(X)
+        torch, pictures = optional("torch", EXTRA), named(X)
+        network = _efficientnet_lite0() if isinstance(self.model, str) else self.model
         device = next((parameter.device for parameter in network.parameters()), "cpu")
         modes = [(module, module.training) for module in network.modules()]
         found = []
@@ -68,16 +69,6 @@ class Embedding(Stateless):
                 module.training = training
         return _vectors(np.concatenate(found), "What the network returned")
 
-    def _network(self) -> Any:
-        if isinstance(self.model, str):
-            return _efficientnet_lite0()
-        if not isinstance(self.model, optional("torch", EXTRA).nn.Module):
-            raise InvalidType(
-                f"model is a {type(self.model).__name__}. Give a torch.nn.Module, "
-                f'"efficientnet-lite0" or "precomputed".'
-            )
-        return self.model
-
     def _input(self, picture: Any, name: str) -> Array:
         """The network's input for a picture, float32 (3, size, size)."""
         Image = optional("PIL.Image", "images")
@@ -92,6 +83,11 @@ class Embedding(Stateless):
     def _check(self) -> None:
         if isinstance(self.model, str):
             choice("model", self.model, ("efficientnet-lite0", "precomputed"))
+        elif not isinstance(self.model, optional("torch", EXTRA).nn.Module):
+            raise InvalidType(
+                f"model is a {type(self.model).__name__}. Give a torch.nn.Module, "
+                f'"efficientnet-lite0" or "precomputed".'
+            )
         whole_number("size", self.size, 1)
         whole_number("batch", self.batch, 1)
         number("crop", self.crop, "(0, 1]")

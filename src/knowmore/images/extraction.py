@@ -174,10 +174,8 @@ def settings_of(steps: Sequence[Any], longest: int = LONGEST) -> str:
         # Loading it would take longer than looking up the features.
         require("torch", EXTRA)
         libraries["torch"] = version("torch")
-    facts = [[type(step).__name__, _facts(step)] for step in steps]
-    return canonical(
-        {"version": VERSION, "longest": longest, "libraries": libraries, "steps": facts}
-    )
+    facts = {"version": VERSION, "longest": longest, "libraries": libraries}
+    return canonical(facts | {"steps": [[type(step).__name__, _facts(step)] for step in steps]})
 
 
 def _facts(step: Any) -> Any:

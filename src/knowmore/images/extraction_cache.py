@@ -58,9 +58,8 @@ class Cache:
     def get(self, settings: bytes, picture: bytes) -> Array | None:
         """The vector of the picture, float64 (d,), if it is known."""
         query = "select vector from features where settings = ? and picture = ?"
-        for (entry,) in self._run(query, [(settings, picture)]):
-            return _unpacked(entry, settings, picture)
-        return None
+        found = self._run(query, [(settings, picture)])
+        return _unpacked(found[0][0], settings, picture) if found else None
 
     def put(self, settings: bytes, vectors: Mapping[bytes, Array]) -> None:
         """Store the finite vectors (d,) of pictures; all of them or, if that fails, none."""
@@ -103,11 +102,10 @@ class Cache:
     def _transaction(self, query: str, rows: Sequence[tuple[bytes, ...]]) -> list[Any]:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                self.path, timeout=_PATIENCE, check_same_thread=False
-            )
+            new = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
+            self._connection = new
             for statement in _SETUP:
-                self._connection.execute(statement)
+                new.execute(statement)
         with self._connection as connection:
             return [found for row in rows for found in connection.execute(query, row)]
 

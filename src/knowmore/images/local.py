@@ -107,7 +107,7 @@ def values(kind: type[_Value], X: Any, source: str, size: int | None = None) -> 
         if not is_list or not isinstance(each, kind):
             raise InvalidType(
                 f"{f'Item {i} of X' if is_list else 'X'} is a {type(each).__name__}, but X must be "
-                f"a list of {kind.__name__}, one for each picture. They come from {source}."
+                f"a list of {kind.__name__}, one for each picture. They come from a {source}."
             )
         mine = each.size if isinstance(each, Words) else each.vectors.shape[1]
         size = mine if size is None else size
@@ -179,14 +179,12 @@ class DenseSIFT(Stateless):
 
     def _at_scale(self, channels: Array, scale: float, name: str) -> tuple[Array, Array]:
         """Positions (k, 2) and vectors (k, 128 c) in the picture (h, w, c) at one scale."""
-        h, w = channels.shape[:2]
         channels = _resized(channels, scale)
         height, width = channels.shape[:2]
         if min(height, width) < self.patch:
-            at = f" and {width} x {height} at scale {scale:g}" if (height, width) != (h, w) else ""
             raise InvalidInput(
-                f"{name} has {w} x {h} pixels{at}: it is smaller than a patch of "
-                f"{self.patch} x {self.patch}. Enlarge it, or choose a smaller patch."
+                f"{name} has {width} x {height} pixels at scale {scale:g}: it is smaller than a "
+                f"patch of {self.patch} x {self.patch}. Enlarge it, or choose a smaller patch."
             )
         # Where patches begin along each side, centred.
         tops, lefts = (

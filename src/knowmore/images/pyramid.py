@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from knowmore.arguments import is_real, whole_number
+from knowmore.arguments import choice, is_real, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, NotFitted
 from knowmore.extras import optional
@@ -149,15 +149,14 @@ def _level_weights(levels: int, weights: Weights) -> Array:
     array([0.25, 0.25, 0.5 ])
     """
     whole_number("levels", levels, 1, _MOST_LEVELS)
-    if isinstance(weights, str) and weights == "equal":
-        return np.full(levels, 1 / levels)
-    if isinstance(weights, str) and weights == "match":
-        return 0.5 ** np.minimum(levels - np.arange(levels), levels - 1)
-    numbers = [] if isinstance(weights, str) else list(weights)
+    if isinstance(weights, str):
+        match = 0.5 ** np.minimum(levels - np.arange(levels), levels - 1)
+        known = {"equal": np.full(levels, 1 / levels), "match": match}
+        return known[choice("weights", weights, known)]
+    numbers = list(weights)
     if len(numbers) != levels or not all(is_real(w) and w >= 0 for w in numbers):
         raise InvalidInput(
-            f'weights={weights!r} must be "match", "equal", or {levels} numbers, none negative: '
-            f"one for each level."
+            f'weights={weights!r} must be "match", "equal", or {levels} numbers, none negative.'
         )
     return np.array(numbers, dtype=float)
 

@@ -17,7 +17,6 @@ safe (PIL.Image.MAX_IMAGE_PIXELS) are refused before they are decoded.
 from __future__ import annotations
 
 import io
-import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -89,9 +88,8 @@ def threaded(
     Threads suffice: NumPy and OpenCV release the interpreter while they compute. They are joblib's
     own: scikit-learn's wrapper swaps the warning filters, which all threads share.
     """
-    return list(
-        Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(*each) for each in arguments)
-    )
+    tasks = (delayed(function)(*each) for each in arguments)
+    return list(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
 
 
 def named(pictures: Any) -> list[tuple[Any, str]]:
@@ -178,32 +176,29 @@ def small(file: bytes, name: str, longest: int) -> Array:
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
     """Turn whatever goes wrong with one picture into an error that names it."""
-    pil, image = (optional(library, "images") for library in ("PIL", "PIL.Image"))
     try:
         yield
     except KnowmoreError:
         raise
     # Damaged files make the decoders raise anything: KeyError, struct.error, ZeroDivisionError, ...
     except Exception as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        problem = (
-            f"cannot be read: {why}. The file may be empty, cut off, damaged, or no picture; leave "
-            f"it out or fetch it again."
-        )
-        if isinstance(error, pil.UnidentifiedImageError):
-            problem = (
-                f"cannot be read: it is no picture in one of the formats that are read, "
-                f"{', '.join(FORMATS)}. Leave it out, or convert it."
-            )
-        elif isinstance(error, image.DecompressionBombError):
-            # The size stands only in Pillow's message.
-            (count, *_) = re.findall(r"\d+", str(error)) or [2 * image.MAX_IMAGE_PIXELS]
-            problem = _too_large(f"{int(count):,}")
-        elif isinstance(error, FileNotFoundError):
-            problem = "does not exist. Check the path."
-        elif isinstance(error, MemoryError):
-            problem = "cannot be read: there is not enough memory to decode it. Reduce it first."
-        raise InvalidInput(f"{name} {problem}") from error
+        raise InvalidInput(f"{name} {_problem(error)}") from error
+
+
+def _problem(error: Exception) -> str:
+    pil, image = (optional(library, "images") for library in ("PIL", "PIL.Image"))
+    if isinstance(error, FileNotFoundError):
+        return "does not exist. Check the path."
+    if isinstance(error, MemoryError):
+        return "cannot be read: there is not enough memory to decode it. Reduce it first."
+    if isinstance(error, image.DecompressionBombError):
+        # Pillow itself refuses only pictures of twice as many pixels.
+        return _too_large(f"more than {2 * image.MAX_IMAGE_PIXELS:,}")
+    if isinstance(error, pil.UnidentifiedImageError):
+        formats = ", ".join(FORMATS)
+        return f"cannot be read: it is no picture in {formats}. Leave it out, or convert it."
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return f"cannot be read: {why}. It may be cut off or damaged: leave it out, or fetch it again."
 
 
 def _opened(file: bytes) -> Any:

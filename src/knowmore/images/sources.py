@@ -59,8 +59,7 @@ def contents(path: Path, name: str, offset: int = 0, size: int | None = None) ->
     wanted = path.stat().st_size if size is None else size
     if wanted > MOST_BYTES:
         raise InvalidInput(
-            f"{name} has {wanted:,} bytes, but no more than {MOST_BYTES:,} are read. Reduce the "
-            f"picture first."
+            f"{name} has {wanted:,} bytes, but no more than {MOST_BYTES:,} are read. Reduce it."
         )
     with path.open("rb") as file:
         file.seek(offset)

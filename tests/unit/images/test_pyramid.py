@@ -97,10 +97,13 @@ BAD = {
     "many levels": (lambda: SpatialPyramid(13), "levels=13. Give a whole number from 1 to 12."),
     "weights": (
         lambda: SpatialPyramid(3, [1, 2]),
-        'weights=[1, 2] must be "match", "equal", or 3 numbers, none negative: one for each level.',
+        'weights=[1, 2] must be "match", "equal", or 3 numbers, none negative.',
     ),
     "negative weight": (lambda: SpatialPyramid(1, [-1]), "weights=[-1] must be"),
-    "unknown weights": (lambda: SpatialPyramid(1, "no"), "weights='no' must be"),
+    "unknown weights": (
+        lambda: SpatialPyramid(1, "no"),
+        "weights='no' is not known. Choose one of 'equal', 'match'.",
+    ),
 }
 
 
