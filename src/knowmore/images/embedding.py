@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from knowmore.arguments import choice, is_real, number, whole_number
+from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
@@ -91,13 +91,11 @@ class Embedding(Stateless):
         whole_number("size", self.size, 1)
         whole_number("batch", self.batch, 1)
         number("crop", self.crop, "(0, 1]")
-        for name, value, low in ("mean", self.mean, -np.inf), ("std", self.std, 0):
-            numbers = list(value) if isinstance(value, (Sequence, np.ndarray)) else [value] * 3
-            if len(numbers) != 3 or not all(is_real(x) and low < x < np.inf for x in numbers):
-                raise InvalidInput(
-                    f"{name}={value!r} must be a number above {low}, or three: for red, green and "
-                    f"blue."
-                )
+        for name, interval in ("mean", "(-inf, inf)"), ("std", "(0, inf)"):
+            value = getattr(self, name)
+            three = isinstance(value, (Sequence, np.ndarray)) and len(value) == 3
+            for each in value if three else [value]:
+                number(name, each, interval, "Or give three: for red, green and blue.")
 
 
 @cache

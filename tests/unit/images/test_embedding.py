@@ -115,14 +115,14 @@ BAD = {
     "mean": (
         {"mean": [1, 2]},
         ValueError,
-        "mean=[1, 2] must be a number above -inf, or three: for",
+        "mean=[1, 2] must be a number in (-inf, inf). Or give t",
     ),
     "std": (
         {"std": 0},
         ValueError,
-        "std=0 must be a number above 0, or three: for red, green and blue.",
+        "std=0 must be a number in (0, inf). Or give three: for red, green and blue.",
     ),
-    "words": ({"mean": "dark"}, ValueError, "mean='dark' must be a number above -inf, or three: f"),
+    "words": ({"mean": "dark"}, ValueError, "mean='dark' must be a number in (-inf, inf). Or give"),
     "shape": (
         {"model": torch.nn.Flatten(0)},
         ValueError,
