@@ -7,7 +7,6 @@ change every histogram. What it has learnt is a few arrays, which `save` writes 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, Self, final
 
@@ -16,7 +15,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.ensemble import ExtraTreesClassifier
 
 from knowmore.arguments import whole_number
-from knowmore.arrays import Array, Frozen, derived
+from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput, NotFitted
 from knowmore.files import File, load, save
 from knowmore.images.local import Descriptors, Words, values
@@ -55,14 +54,10 @@ class Centres(Frozen):
         """How many numbers a descriptor has."""
         return int(self.centres.shape[1])
 
-    @derived
-    def _half_squares(self) -> Array:
-        return np.asarray(np.einsum("ij,ij->i", self.centres, self.centres) / 2)
-
     def words(self, vectors: Array) -> Array:
         """The words of descriptors (k, d): argmin |x - c|^2 = argmax x'c - |c|^2 / 2, (k, 1)."""
         scores = _single(vectors) @ self.centres.T
-        scores -= self._half_squares
+        scores -= np.einsum("ij,ij->i", self.centres, self.centres) / 2
         return np.asarray(scores.argmax(axis=1))[:, None]
 
 
@@ -131,17 +126,12 @@ class Leaves(Frozen):
     def _is_leaf(self) -> Array:
         return np.asarray(self.children[:, 0] < 0)
 
-    @derived
-    def _steps(self) -> tuple[Array, Array, Array]:
-        """Children and features such that a leaf leads to itself; and the word of each leaf."""
-        leaf = self._is_leaf
-        itself = np.arange(len(leaf))[:, None]
-        children = np.where(leaf[:, None], itself, self.children)
-        return children, np.where(leaf, 0, self.feature), np.cumsum(leaf) - 1
-
     def words(self, vectors: Array) -> Array:
         """The leaf that each descriptor reaches in each tree, (k, trees)."""
-        children, feature, word = self._steps
+        leaf = self._is_leaf
+        # A leaf leads to itself, whatever it compares.
+        children = np.where(leaf[:, None], np.arange(len(leaf))[:, None], self.children)
+        feature = np.where(leaf, 0, self.feature)
         row = np.arange(len(vectors))[:, None]
         # scikit-learn compares numbers in single precision with thresholds in double.
         vectors = _single(vectors)
@@ -150,7 +140,7 @@ class Leaves(Frozen):
             right = vectors[row, feature[node]] > self.threshold[node]
             below = children[node, right.astype(np.intp)]
             if (below == node).all():
-                return np.asarray(word[node])
+                return np.asarray((np.cumsum(leaf) - 1)[node])
             node = below
 
 
@@ -169,10 +159,8 @@ class Codebook(Transformer):
         """Learn from a seeded `sample` of all descriptors of the pictures X."""
         self._check()
         X = values(Descriptors, X, "DenseSIFT")
-        chosen, owners = _sample([len(each) for each in X], self.sample, self.random_state)
-        parts = zip(X, chosen, strict=True)
-        vectors = np.concatenate([each.vectors[rows] for each, rows in parts])
-        self.vocabulary_ = self._learn(_single(vectors), owners, y, len(X))
+        vectors, owners = _sample(X, self.sample, self.random_state)
+        self.vocabulary_ = self._learn(vectors, owners, y, len(X))
         return self
 
     def transform(self, X: Any) -> list[Words]:
@@ -327,15 +315,16 @@ def _words(vocabulary: Centres | Leaves, descriptors: Descriptors) -> Words:
     return Words(positions, words.ravel(), vocabulary.size)
 
 
-def _sample(counts: Sequence[int], most: int, seed: int | None) -> tuple[list[Array], Array]:
-    """`most` of the descriptors of all pictures, evenly: the rows of each, and whose they are."""
-    total = sum(counts)
-    rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.choice(total, min(most, total), replace=False))
+def _sample(X: list[Descriptors], most: int, seed: int | None) -> tuple[Array, Array]:
+    """`most` descriptors, drawn evenly from all pictures, (m, d), and whose they are, (m,)."""
+    counts = [len(each) for each in X]
     ends = np.cumsum(counts)
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(ends[-1], min(most, ends[-1]), replace=False))
     owners = np.searchsorted(ends, chosen, side="right")
-    rows = chosen - (ends - counts)[owners]
-    return np.split(rows, np.searchsorted(chosen, ends[:-1])), owners
+    rows = np.split(chosen - (ends - counts)[owners], np.searchsorted(chosen, ends[:-1]))
+    parts = [each.vectors[mine] for each, mine in zip(X, rows, strict=True)]
+    return _single(np.concatenate(parts)), owners
 
 
 def _labels(y: Any, n: int) -> Array:

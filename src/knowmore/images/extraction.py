@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache as once
 from importlib.metadata import version
 from typing import Any, Literal, final, get_args
@@ -103,18 +103,19 @@ def extract(
     settings = b"" if cache is None else _digest(settings_of(steps, longest).encode())
     # A network has threads of its own.
     jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
-    work = _Work(steps, longest, cache, settings)
-    found, computed = _in_blocks(work, pictures, jobs, progress)
-    if cache is not None and len(_lengths(found)) > 1:
-        # Some entries of the cache cannot be what these steps give.
-        found, computed = _in_blocks(replace(work, afresh=True), pictures, jobs, progress)
-    usable, skipped = _usable(found)
-    if len(lengths := _lengths(found)) > 1:
-        raise InvalidInput(
-            f"The steps give vectors of different lengths, from {min(lengths)} to {max(lengths)}. "
-            f"The last of them must give one vector for each picture, all equally long."
-        )
-    return Extraction(np.stack(list(usable.values())), np.array(list(usable)), skipped, computed)
+    # Vectors of different lengths cannot all be right: then those in the cache are not used.
+    for looks_up in (False,) if cache is None else (True, False):
+        work = _Work(steps, longest, cache, settings, looks_up)
+        found, computed = _in_blocks(work, pictures, jobs, progress)
+        usable, skipped = _usable(found)
+        vectors = list(usable.values())
+        lengths = {len(each) for each in vectors}
+        if len(lengths) == 1:
+            return Extraction(np.stack(vectors), np.array(list(usable)), skipped, computed)
+    raise InvalidInput(
+        f"The steps give vectors of different lengths, from {min(lengths)} to {max(lengths)}. "
+        f"The last of them must give one vector for each picture, all equally long."
+    )
 
 
 def learn_codebook(
@@ -210,7 +211,7 @@ def _digest(data: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class _Work:
-    """Looks up or, if `afresh`, always computes the results of a block of pictures.
+    """Computes the results of a block of pictures, or looks them up in the cache.
 
     Only one file is in memory at a time, and of large decoded pictures only a few.
     """
@@ -219,7 +220,7 @@ class _Work:
     longest: int
     cache: Cache | None = None
     settings: bytes = b""
-    afresh: bool = False
+    looks_up: bool = False
 
     def __call__(self, block: list[Any]) -> tuple[list[Any], int]:
         """What the steps make of each picture, or why they cannot; and how many were computed."""
@@ -241,26 +242,24 @@ class _Work:
 
     def _prepared(self, picture: Any, place: int) -> tuple[bytes, Any, bool]:
         """A key, and either the result, which is then known, or pixels."""
-        known_name = getattr(picture, "name", None)
-        name = _ALONE if known_name is None else repr(known_name)
-        file = _attempt(name, encoded, picture, name)
+        file = _attempt(encoded, picture, _ALONE)
         if isinstance(file, str):
             return b"%d" % place, file, True
         key = _digest(file)
-        if self.cache is not None and not self.afresh:
+        if self.cache is not None and self.looks_up:
             known = self.cache.get(self.settings, key)
             if known is not None:
                 return key, known, True
-        pixels = _attempt(name, small, file, name, self.longest)
+        pixels = _attempt(small, file, _ALONE, self.longest)
         return key, pixels, isinstance(pixels, str)
 
     def _computed(self, pictures: dict[bytes, Array]) -> dict[bytes, Any]:
         """The results of the pictures; the features among them go into the cache."""
-        results = _attempt(_ALONE, self._transformed, list(pictures.values()))
+        results = _attempt(self._transformed, list(pictures.values()))
         if isinstance(results, str):
             # One picture cannot be used: find out which.
             results = [
-                _attempt(_ALONE, lambda one: self._transformed([one])[0], each)
+                _attempt(lambda one: self._transformed([one])[0], each)
                 for each in pictures.values()
             ]
         found: dict[bytes, Any] = dict(zip(pictures, results, strict=True))
@@ -278,12 +277,13 @@ class _Work:
         return values
 
 
-def _attempt(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """function(*arguments), or the reason why the picture of that name cannot be used."""
+def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """function(*arguments), or the reason why a picture cannot be used, without its name."""
     try:
         return function(*arguments)
     except InvalidInput as error:
-        return str(error).removeprefix(f"{name} ")
+        name = getattr(arguments[0], "name", None)
+        return str(error).removeprefix(f"{_ALONE} ").removeprefix(f"{name!r} ")
     except (MemoryError, optional("cv2", "images").error) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         return f"cannot be used: {why}. Leave it out, or reduce it first."
@@ -291,7 +291,7 @@ def _attempt(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 def _digests(block: list[Any]) -> tuple[list[bytes], int]:
     """The digests of the files; of one that cannot be read, nothing."""
-    files = (_attempt(_ALONE, encoded, picture, _ALONE) for picture in block)
+    files = (_attempt(encoded, picture, _ALONE) for picture in block)
     return [b"" if isinstance(file, str) else _digest(file) for file in files], 0
 
 
@@ -332,7 +332,3 @@ def _usable(found: list[Any]) -> tuple[dict[int, Any], dict[int, str]]:
             f"None of the {len(found)} pictures can be used. The first, picture 0, {found[0]}"
         )
     return {row: each for row, each in enumerate(found) if row not in skipped}, skipped
-
-
-def _lengths(found: list[Any]) -> set[int]:
-    return {len(each) for each in found if not isinstance(each, str)}

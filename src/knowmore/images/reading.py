@@ -131,8 +131,7 @@ def pixels(picture: Any, name: str, mode: Literal["L", "RGB"]) -> Array:
         with _explained(name):
             return np.asarray(_converted(picture, name, mode))
     if isinstance(picture, (str, PathLike, _Readable, *_ENCODED)):
-        with _explained(name), _opened(encoded(picture, name)) as image:
-            _refuse_huge(image, name)
+        with _explained(name), _opened(encoded(picture, name), name) as image:
             return np.asarray(_converted(image, name, mode))
     raise InvalidType(
         f"{name} is a {type(picture).__name__}. A picture is a path, encoded bytes, a PIL image "
@@ -161,9 +160,7 @@ def small(file: bytes, name: str, longest: int) -> Array:
 
     JPEG files are reduced while they are decoded, so that even huge ones take little memory.
     """
-    with _explained(name), _opened(file) as image:
-        image.draft(None, (2 * longest, 2 * longest))
-        _refuse_huge(image, name)
+    with _explained(name), _opened(file, name, longest) as image:
         mode = "L" if image.mode in _GREY else "RGB"
         # A colour that stands for transparency must be found before pixels are averaged.
         if image.mode in _BLENDING and "transparency" not in image.info:
@@ -201,18 +198,18 @@ def _problem(error: Exception) -> str:
     return f"cannot be read: {why}. It may be cut off or damaged: leave it out, or fetch it again."
 
 
-def _opened(file: bytes) -> Any:
-    """The picture in the file, not yet decoded. `_refuse_huge` raises where Pillow only warns."""
+def _opened(file: bytes, name: str, longest: int | None = None) -> Any:
+    """The picture in the file, not yet decoded; one with too many pixels is refused."""
     Image = optional("PIL.Image", "images")
     with _OPENING, warnings.catch_warnings():
+        # Where Pillow only warns, we raise below.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        return Image.open(io.BytesIO(file), formats=FORMATS)
-
-
-def _refuse_huge(image: Any, name: str) -> None:
-    most = optional("PIL.Image", "images").MAX_IMAGE_PIXELS
-    if most is not None and image.width * image.height > most:
+        image = Image.open(io.BytesIO(file), formats=FORMATS)
+    if longest is not None:
+        image.draft(None, (2 * longest, 2 * longest))
+    if image.width * image.height > (Image.MAX_IMAGE_PIXELS or np.inf):
         raise InvalidInput(f"{name} {_too_large(f'{image.width} x {image.height}')}")
+    return image
 
 
 def _too_large(size: str) -> str:

@@ -95,8 +95,7 @@ class Listing:
                 f"{str(source)!r} holds what is not read: {shown}{more}. Take it out, or put "
                 f"copies of the pictures there."
             )
-        X = np.empty(len(self.pictures), dtype=object)
-        X[:] = self.pictures
+        X = np.array(self.pictures, dtype=object)
         labels = np.array([picture.label for picture in self.pictures])
         return Examples.of(X, labels, tuple(picture.name for picture in self.pictures))
 
