@@ -99,7 +99,7 @@ def test_whoever_raises_changes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_no_room_is_told_and_changes_nothing(tmp_path, little_room):
+def test_no_room_is_reported_and_changes_nothing(tmp_path, little_room):
     path = tmp_path / "file"
     write(path, b"old")
     words = (
@@ -114,7 +114,7 @@ def test_no_room_is_told_and_changes_nothing(tmp_path, little_room):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_is_told(tmp_path):
+def test_a_full_disk_is_reported(tmp_path):
     """A file system of its own, of a few kilobytes."""
     code = f"""
 from contextlib import suppress
@@ -191,7 +191,7 @@ def test_to_find_out_leaves_nothing_behind(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
+def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path):
     """Even for root: the kernel's own folders."""
     (tmp_path / "file").touch()
     for path in tmp_path / "file", tmp_path / "file" / "folder", Path("/sys/kernel"):
@@ -236,7 +236,7 @@ def test_arrays_by_their_names(tmp_path):
             arrays["c"]
 
 
-def test_who_wants_to_stop_is_heard():
+def test_interrupts_pass_through():
     with pytest.raises(KeyboardInterrupt), undamaged("file", "a Kind", "it is damaged."):
         raise KeyboardInterrupt
 

@@ -291,8 +291,8 @@ class ForestCodebook(Codebook):
         whole_number("trees", self.trees, 1)
         if self.size < 2 * self.trees:
             raise InvalidInput(
-                f"size={self.size} words cannot be shared by {self.trees} trees: each needs 2 "
-                f"leaves or more. Ask for more words or fewer trees."
+                f"size={self.size} is too few: each of the {self.trees} trees needs 2 words or "
+                f"more. Ask for more, or for fewer trees."
             )
 
 
@@ -303,8 +303,7 @@ def _single(vectors: Array) -> Array:
         squares = np.einsum("ij,ij->i", found, found)
     if not np.isfinite(squares).all():
         raise InvalidInput(
-            "The descriptors have NaN or infinity among their values, or numbers whose squares go "
-            "beyond single precision. Scale them down."
+            "The descriptors, or their squares, go beyond single precision. Scale them down."
         )
     return found
 

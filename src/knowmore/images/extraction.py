@@ -195,8 +195,7 @@ def canonical(facts: Any) -> str:
         if isinstance(value, np.generic | np.ndarray):
             return value.tolist()
         raise InvalidInput(
-            f"A setting is a {type(value).__name__}, which cannot be written down, so its features "
-            f"could not be told from others. Do without a cache."
+            f"A setting is a {type(value).__name__}, which cannot be written down. Use no cache."
         )
 
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), default=plain)

@@ -80,10 +80,8 @@ class Words(Frozen):
         if self.indices.dtype.kind not in "iu":
             raise InvalidInput(f"The words are of {self.indices.dtype}, but must be whole numbers.")
         if len(self) and not (self.indices.min() >= 0 and self.indices.max() < self.size):
-            raise InvalidInput(
-                f"The words go from {self.indices.min()} to {self.indices.max()}, but must lie in "
-                f"[0, {self.size})."
-            )
+            low, high = self.indices.min(), self.indices.max()
+            raise InvalidInput(f"The words go from {low} to {high}, not within [0, {self.size}).")
         super().__post_init__()
 
     def __len__(self) -> int:
@@ -113,8 +111,7 @@ def values(kind: type[_Value], X: Any, source: str, size: int | None = None) -> 
         size = mine if size is None else size
         if mine != size:
             raise InvalidInput(
-                f"Picture {i} has {kind.__name__} of size {mine}, but size {size} is expected. Use "
-                f"one {source} for all pictures."
+                f"Picture {i} has {kind.__name__} of size {mine}, not {size}. Use one {source}."
             )
     if not found:
         raise InvalidInput(f"The list of {kind.__name__} is empty. It needs one for each picture.")
@@ -206,8 +203,7 @@ class DenseSIFT(Stateless):
             whole_number("longest", self.longest, 1)
         if self.patch % CELLS:
             raise InvalidInput(
-                f"patch={self.patch} is not a multiple of {CELLS}: it is divided into "
-                f"{CELLS} x {CELLS} cells of whole pixels."
+                f"patch={self.patch} is not a multiple of {CELLS}: it has {CELLS} x {CELLS} cells."
             )
         scales = list(self.scales) if isinstance(self.scales, Iterable) else []
         if not scales or not all(is_real(scale) and 0 < scale <= 1 for scale in scales):

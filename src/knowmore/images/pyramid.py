@@ -122,8 +122,7 @@ class PHOG(Stateless):
         cells = 2 ** (self.levels - 1)
         if min(h, w) < cells:
             raise InvalidInput(
-                f"{name} has {w} x {h} pixels, too few for {cells} x {cells} cells. Enlarge it, "
-                f"or ask for fewer levels."
+                f"{name} has {w} x {h} pixels, but {cells} x {cells} cells: ask for fewer levels."
             )
         gx, gy = _sobel(image)
         y, x = np.nonzero(_edges(image))

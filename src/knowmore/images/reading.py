@@ -251,8 +251,7 @@ def _eight_bits(array: Array, name: str) -> Array:
         return np.asarray(np.rint(array / 257), dtype=np.uint8)
     if array.dtype.kind != "f":
         raise InvalidInput(
-            f"{name} is of {array.dtype}, whose range is not known. Give uint8, uint16, or floats "
-            f"in [0, 1]."
+            f"{name} is of {array.dtype}, of unknown range. Give uint8, uint16 or floats in [0, 1]."
         )
     if not (array.min() >= 0 and array.max() <= 1):
         raise InvalidInput(
@@ -266,6 +265,5 @@ def refuse_masked(name: str, array: Any) -> None:
     """Raise InvalidInput for a masked array: as an array, its masked values would count."""
     if isinstance(array, np.ma.MaskedArray):
         raise InvalidInput(
-            f"{name} is a masked array, and what lies under the mask is unknown. Say what it is: "
-            f"array.filled(value)."
+            f"{name} is a masked array. Say what lies under the mask: array.filled(value)."
         )

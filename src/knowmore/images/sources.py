@@ -48,8 +48,7 @@ class Picture:
         found = contents(self.path, repr(self.name), self.offset, self.size)
         if self.size not in (None, len(found)):
             raise InvalidInput(
-                f"{self.name!r} is cut off: {str(self.path)!r} has changed since it was listed. "
-                f"List it again."
+                f"{self.name!r} is cut off: {str(self.path)!r} has changed. List it again."
             )
         return found
 
@@ -156,7 +155,7 @@ def _in_folder(root: Path) -> _Entries:
 
 def _cannot_list(error: OSError) -> NoReturn:
     raise InvalidInput(
-        f"The folder {str(error.filename)!r} cannot be listed: {error.strerror}."
+        f"The folder {error.filename!r} cannot be listed: {error.strerror}."
     ) from error
 
 

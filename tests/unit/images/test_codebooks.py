@@ -161,7 +161,7 @@ def test_saved_and_loaded_it_is_the_same(codebook, tmp_path):
 
 
 @of_both
-def test_a_damaged_file_is_told(codebook, tmp_path):
+def test_a_damaged_file_is_reported(codebook, tmp_path):
     path = tmp_path / "codebook.npz"
     codebook = clone(codebook).fit(PICTURES, LABELS)
     codebook.save(path)
@@ -185,7 +185,7 @@ def test_a_damaged_file_is_told(codebook, tmp_path):
 
 
 @of_both
-def test_any_damage_is_told_or_does_none(codebook, tmp_path):
+def test_any_damage_is_reported_or_harmless(codebook, tmp_path):
     path = tmp_path / "codebook.npz"
     codebook = clone(codebook).fit(PICTURES, LABELS)
     codebook.save(path)
@@ -247,7 +247,7 @@ def settings_of_another(arrays):
     "change",
     [endless, beyond, wrong_feature, missing, one_more, flat, fractions, settings_of_another],
 )
-def test_a_file_of_nonsense_is_told(change, tmp_path):
+def test_a_file_of_nonsense_is_reported(change, tmp_path):
     path = tmp_path / "codebook.npz"
     ForestCodebook(40, trees=4).fit(PICTURES, LABELS).save(path)
     rewritten(path, change)
@@ -273,7 +273,7 @@ def test_no_code_is_read_from_a_file(tmp_path):
         assert sorted(file.namelist()) == ["about.npy", "centres.npy"]
 
 
-def test_other_kinds_and_versions_are_told(tmp_path, monkeypatch):
+def test_other_kinds_and_versions_are_reported(tmp_path, monkeypatch):
     path = tmp_path / "codebook.npz"
     KMeansCodebook(12).fit(PICTURES).save(path)
     with pytest.raises(ValueError, match=r"a KMeansCodebook of version 1, but a ForestCodebook of"):
@@ -332,7 +332,7 @@ BAD = {
         ForestCodebook(),
         ([Descriptors(np.zeros((2, 2)), np.full((2, 16), 1e30))] * 10, LABELS),
         ValueError,
-        "numbers whose squares go beyond single precision. Scale them down.",
+        "The descriptors, or their squares, go beyond single precision. Scale them down.",
     ),
     "seed": (KMeansCodebook(random_state=0.5), (PICTURES,), ValueError, "random_state=0.5. Give a"),
     "no classes": (ForestCodebook(), (PICTURES,), ValueError, "learns from classes, but y is None"),
@@ -353,13 +353,13 @@ BAD = {
         ForestCodebook(9, trees=5),
         (PICTURES, LABELS),
         ValueError,
-        "size=9 words cannot be shared by 5 trees: each needs 2 leaves or more.",
+        "size=9 is too few: each of the 5 trees needs 2 words or more. Ask for more, or",
     ),
     "width": (
         KMeansCodebook(5),
         ([*PICTURES, Descriptors(np.zeros((2, 2)), np.zeros((2, 3)))],),
         ValueError,
-        "Picture 10 has Descriptors of size 3, but size 16 is expected. Use one DenseSIFT for",
+        "Picture 10 has Descriptors of size 3, not 16. Use one DenseSIFT.",
     ),
     "pictures": (
         KMeansCodebook(),
@@ -372,7 +372,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_input_is_told_and_changes_nothing(bad):
+def test_bad_input_is_reported_and_changes_nothing(bad):
     codebook, arguments, kind, words = BAD[bad]
     codebook = clone(codebook)
     with pytest.raises(kind, match=re.escape(words)) as caught:
@@ -389,9 +389,7 @@ def test_nothing_is_known_before_fit(codebook, tmp_path):
     with pytest.raises(AttributeError, match=words):
         clone(codebook).save(tmp_path / "a")
     narrow = [Descriptors(np.zeros((2, 2)), np.zeros((2, 3)))]
-    with pytest.raises(
-        ValueError, match=r"Picture 0 has Descriptors of size 3, but size 16 is exp"
-    ):
+    with pytest.raises(ValueError, match=r"Picture 0 has Descriptors of size 3, not 16. Use one"):
         clone(codebook).fit(PICTURES, LABELS).transform(narrow)
 
 

@@ -132,7 +132,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_settings_are_told(bad):
+def test_bad_settings_are_reported(bad):
     settings, kind, words = BAD[bad]
     with pytest.raises(kind, match=re.escape(words)) as caught:
         Embedding(**{"model": Flat()} | PLAIN | settings).transform(PICTURES)

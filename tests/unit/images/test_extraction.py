@@ -133,11 +133,11 @@ def test_a_codebook_is_learnt_once(cache, monkeypatch):
     assert learnt == [8, 9, 8, 8]
 
 
-def test_progress_is_told_to_the_end():
-    told = []
-    extract(PICTURES, [Counting()], n_jobs=1, progress=lambda *done: told.append(done))
+def test_progress_is_reported_to_the_end():
+    calls = []
+    extract(PICTURES, [Counting()], n_jobs=1, progress=lambda *done: calls.append(done))
     n = len(PICTURES)
-    assert told == [(BLOCK, n), (2 * BLOCK, n), (n, n)]
+    assert calls == [(BLOCK, n), (2 * BLOCK, n), (n, n)]
 
 
 # -- the cache -----------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_the_same_picture_in_a_block_is_computed_once(cache):
     assert (found.features == found.features[0]).all()
 
 
-def test_other_content_or_settings_are_computed_anew(cache, monkeypatch):
+def test_other_content_or_settings_are_computed_again(cache, monkeypatch):
     step = Counting()
     extract(PICTURES[:3], [step], cache=cache)
     changed = [PICTURES[0], encoded(picture(99)), PICTURES[2]]
@@ -253,7 +253,7 @@ def entries(folder):
         7,
     ],
 )
-def test_a_damaged_entry_is_computed_anew(damage, tmp_path):
+def test_a_damaged_entry_is_computed_again(damage, tmp_path):
     step = Counting()
     with Cache(tmp_path) as cache:
         first = extract(PICTURES[:3], [step], cache=cache)
@@ -271,7 +271,7 @@ def packed(vector):
 
 
 @pytest.mark.parametrize("vector", [np.ones(2), np.ones(5), np.full(3, np.nan), np.ones(3)])
-def test_what_was_written_into_the_cache_by_others_is_computed_anew(vector, tmp_path):
+def test_what_was_written_into_the_cache_by_others_is_computed_again(vector, tmp_path):
     with Cache(tmp_path) as cache:
         first = extract(PICTURES[:3], [Counting()], cache=cache)
     for connection in entries(tmp_path):
@@ -295,7 +295,7 @@ def test_an_entry_belongs_to_its_picture(tmp_path):
 
 
 @pytest.mark.parametrize("vector", [np.ones(5), np.full(3, np.nan)])
-def test_vectors_that_cannot_be_right_are_computed_anew(vector, cache):
+def test_vectors_that_cannot_be_right_are_computed_again(vector, cache):
     settings = sha256(settings_of([Counting()]).encode()).digest()
     cache.put(settings, {sha256(PICTURES[1]).digest(): vector})
     found = extract(PICTURES[:3], [Counting()], cache=cache)
@@ -303,7 +303,7 @@ def test_vectors_that_cannot_be_right_are_computed_anew(vector, cache):
     assert extract(PICTURES[:3], [Counting()], cache=cache).computed == 0
 
 
-def test_words_of_another_length_are_learnt_anew(tmp_path):
+def test_words_of_another_length_are_learnt_again(tmp_path):
     with Cache(tmp_path) as cache:
         learnt = learn_codebook(PICTURES, size=8, cache=cache)
         for connection in entries(tmp_path):
@@ -314,7 +314,7 @@ def test_words_of_another_length_are_learnt_anew(tmp_path):
 
 
 @pytest.mark.parametrize("where", [0, 4096, 8192])
-def test_a_damaged_file_is_begun_anew(where, tmp_path):
+def test_a_damaged_file_is_replaced(where, tmp_path):
     with Cache(tmp_path) as cache:
         first = extract(PICTURES, [Counting()], cache=cache)
     data = bytearray((tmp_path / FILE).read_bytes())
@@ -327,7 +327,7 @@ def test_a_damaged_file_is_begun_anew(where, tmp_path):
     np.testing.assert_array_equal(again.features, first.features)
 
 
-def test_a_file_damaged_while_in_use_is_begun_anew(tmp_path):
+def test_a_file_damaged_while_in_use_is_replaced(tmp_path):
     with Cache(tmp_path) as cache:
         cache.put(b"settings", {bytes([i]): np.arange(500.0) + i for i in range(200)})
     path = tmp_path / FILE
@@ -337,7 +337,7 @@ def test_a_file_damaged_while_in_use_is_begun_anew(tmp_path):
         assert cache.get(b"settings", b"new").tolist() == [0, 1, 2]
 
 
-def test_a_closed_cache_is_told_and_keeps_what_it_has(tmp_path):
+def test_a_closed_cache_is_reported_and_keeps_what_it_has(tmp_path):
     cache = Cache(tmp_path)
     cache.put(b"settings", {b"picture": np.arange(3.0)})
     cache.close()
@@ -347,7 +347,7 @@ def test_a_closed_cache_is_told_and_keeps_what_it_has(tmp_path):
         assert again.get(b"settings", b"picture").tolist() == [0, 1, 2]
 
 
-def test_a_cache_that_cannot_be_used_is_told(tmp_path):
+def test_a_cache_that_cannot_be_used_is_reported(tmp_path):
     (tmp_path / "taken").write_text("a file, no folder")
     words = r"^The cache '.*' cannot be used: .*\. Name another folder, or do without a cache\.$"
     with pytest.raises(InvalidInput, match=words):
@@ -536,7 +536,7 @@ BAD = {
 
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_picture_is_skipped_and_told(bad, cached, codebook, cache):
+def test_a_bad_picture_is_skipped_and_reported(bad, cached, codebook, cache):
     picture, words = BAD[bad]
     steps = steps_of("bow", codebook)
     given = [*PICTURES[:2], picture, *PICTURES[2:4]]
@@ -601,7 +601,7 @@ def test_a_picture_that_the_steps_fail_at_is_skipped(how, words):
     assert found.skipped[1].startswith(words)
 
 
-def test_vectors_of_different_lengths_are_told():
+def test_vectors_of_different_lengths_are_reported():
     class Uneven(Mean):
         def transform(self, pictures):
             return [np.ones(3 + i) for i in range(len(pictures))]
@@ -648,7 +648,7 @@ def test_bad_pictures_teach_no_words(cache):
         (lambda: extract(PICTURES[0], [PHOG()]), InvalidType, "A list of pictures is needed, but"),
     ],
 )
-def test_what_cannot_be_done_is_told(asked, kind, words):
+def test_what_cannot_be_done_is_reported(asked, kind, words):
     with pytest.raises(kind, match=re.escape(words)) as caught:
         asked()
     assert isinstance(caught.value, KnowmoreError)

@@ -90,13 +90,13 @@ BAD = {
     "weights": ({"weights": [1]}, 'weights=[1] must be "match", "equal", or 4 numbers'),
     "small": (
         {"levels": 7},
-        "Picture 0 has 52 x 45 pixels, too few for 64 x 64 cells. Enlarge it, or ask for fewer",
+        "Picture 0 has 52 x 45 pixels, but 64 x 64 cells: ask for fewer levels.",
     ),
 }
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_settings_are_told(bad):
+def test_bad_settings_are_reported(bad):
     settings, words = BAD[bad]
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         PHOG(**settings).fit([PICTURE]).transform([PICTURE])

@@ -242,7 +242,7 @@ def test_damaged_archives_are_refused(archive, tmp_path):
             image_folder(path)
 
 
-def test_any_damage_of_an_archive_is_told(archive):
+def test_any_damage_of_an_archive_is_reported(archive):
     whole = archive.read_bytes()
     for data in mutants(whole, np.random.default_rng(0), 300, keep=0):
         archive.write_bytes(data)
@@ -286,10 +286,12 @@ def test_no_source(tmp_path):
         listing(tmp_path / "twice.txt")
 
 
-def test_what_changed_since_is_told(archive):
+def test_what_changed_since_is_reported(archive):
     (one, *_) = image_folder(archive).X
     os.truncate(archive, one.offset + 3)
-    with pytest.raises(InvalidInput, match=r"^'a/10.png' is cut off: .* has changed since it was"):
+    with pytest.raises(
+        InvalidInput, match=r"^'a/10.png' is cut off: .* has changed. List it again"
+    ):
         one.read()
 
 

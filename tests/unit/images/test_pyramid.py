@@ -108,7 +108,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_settings_are_told(bad):
+def test_bad_settings_are_reported(bad):
     make, words = BAD[bad]
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         make().fit([WORDS])
@@ -117,10 +117,10 @@ def test_bad_settings_are_told(bad):
 
 def test_words_of_two_codebooks_do_not_mix():
     other = Words(WORDS.positions.copy(), WORDS.indices.copy(), 7)
-    told = r"Picture 1 has Words of size 7, but size 5 is expected. Use one codebook"
-    with pytest.raises(ValueError, match=told):
+    words = r"Picture 1 has Words of size 7, not 5. Use one codebook."
+    with pytest.raises(ValueError, match=words):
         SpatialPyramid().fit([WORDS, other])
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=words):
         SpatialPyramid().fit([WORDS]).transform([WORDS, other])
 
 
@@ -141,7 +141,7 @@ def test_other_things_are_refused():
 
 def test_impossible_values_are_refused():
     one = np.zeros((1, 2))
-    with pytest.raises(ValueError, match=r"The words go from 3 to 3, but must lie in \[0, 3\)"):
+    with pytest.raises(ValueError, match=r"The words go from 3 to 3, not within \[0, 3\)"):
         Words(one.copy(), np.array([3]), 3)
     with pytest.raises(ValueError, match=r"but \(1, 2\) of float64 and \(2,\) of int64 were given"):
         Words(one.copy(), np.array([0, 1]), 3)

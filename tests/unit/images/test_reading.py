@@ -147,7 +147,7 @@ BAD = {
     "integers": (
         np.zeros((20, 20), int),
         ValueError,
-        "Picture 1 is of int64, whose range is not known. Give uint8, uint16, or floats in [0, 1].",
+        "Picture 1 is of int64, of unknown range. Give uint8, uint16 or floats in [0, 1].",
     ),
     "32 bits": (
         Image.new("F", (20, 20)),
@@ -290,13 +290,13 @@ class Unreadable:
         (RecursionError("too deep"), "it cannot be read: too deep. "),
     ],
 )
-def test_whatever_one_file_raises_is_told(error, words):
+def test_whatever_one_file_raises_is_reported(error, words):
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
         grey(Unreadable(error), "it")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_who_wants_to_stop_is_heard(error):
+def test_interrupts_pass_through(error):
     with pytest.raises(error):
         grey(Unreadable(error()), "it")
 
@@ -317,12 +317,12 @@ def test_files_too_large_for_a_picture_are_not_read(tmp_path):
 @pytest.mark.parametrize("pixels", [GREY, RGB, GREY / 255])
 def test_masked_pictures_are_refused(transformer, pixels):
     masked = np.ma.masked_array(pixels, mask=pixels > pixels.mean())
-    words = "Picture 1 is a masked array, and what lies under the mask is unknown. Say what it is:"
+    words = "Picture 1 is a masked array. Say what lies under the mask: array.filled(value)."
     for pictures in [pixels, masked], np.ma.stack([masked, masked]):
         with pytest.raises(InvalidInput, match=re.escape(words).replace("1", "[01]")):
             transformer.transform(pictures)
 
 
 def test_masked_vectors_are_refused():
-    with pytest.raises(InvalidInput, match=r"^X is a masked array, and what lies under the mask"):
+    with pytest.raises(InvalidInput, match=r"^X is a masked array. Say what lies under the mask"):
         Embedding("precomputed").transform(np.ma.masked_array(np.ones((2, 3)), mask=np.eye(2, 3)))

@@ -212,7 +212,7 @@ def test_descriptors_are_frozen_and_lie_in_the_picture():
 
 
 BAD = {
-    "patch": ({"patch": 10}, "patch=10 is not a multiple of 4: it is divided into 4 x 4 cells"),
+    "patch": ({"patch": 10}, "patch=10 is not a multiple of 4: it has 4 x 4 cells."),
     "no patch": ({"patch": 0}, "patch=0. Give a whole number of at least 1."),
     "step": ({"step": 1.5}, "step=1.5. Give a whole number of at least 1."),
     "longest": ({"longest": -3}, "longest=-3. Give a whole number of at least 1."),
@@ -229,7 +229,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_settings_are_told(bad):
+def test_bad_settings_are_reported(bad):
     settings, words = BAD[bad]
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         DenseSIFT(**settings).fit([NOISE]).transform([NOISE])
