@@ -103,9 +103,13 @@ class Cache:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             new = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
+            try:
+                for statement in _SETUP:
+                    new.execute(statement)
+            except BaseException:
+                new.close()
+                raise
             self._connection = new
-            for statement in _SETUP:
-                new.execute(statement)
         with self._connection as connection:
             return [found for row in rows for found in connection.execute(query, row)]
 
