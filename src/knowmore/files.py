@@ -51,15 +51,13 @@ def user_folder() -> Path:
 def written(path: File) -> Iterator[BinaryIO]:
     """A file to write to. It replaces `path` at the end, unless the block raises."""
     with _reported(_NO_FILE, path):
-        target, mode = _target(path)
+        target, old_mode = _target(path)
         part = target.with_name(f"{target.name}.{uuid4().hex}.part")
         # Whoever may not read the old file must not read the part either.
-        new_mode = 0o666 if mode is None else mode
+        mode = 0o666 if old_mode is None else old_mode
         try:
-            with open(
-                part, "xb", opener=lambda name, flags: os.open(name, flags, new_mode)
-            ) as file:
-                if mode is not None:
+            with open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                if old_mode is not None:
                     os.chmod(part, mode)
                 yield file
                 file.flush()
@@ -91,9 +89,9 @@ def _target(path: File) -> tuple[Path, int | None]:
         return target, None
     # Nobody means to replace a device or a pipe by a file.
     if not stat.S_ISREG(there.st_mode):
-        raise OSError("it is there already, and no ordinary file")
+        raise OSError("it exists and is not a regular file")
     if not os.access(target, os.W_OK):
-        raise OSError("it is there already, and read-only")
+        raise OSError("it exists and is read-only")
     return target, stat.S_IMODE(there.st_mode)
 
 

@@ -163,9 +163,9 @@ def bad_places(tmp_path):
     (tmp_path / "taken").touch()
     (tmp_path / "loop").symlink_to("loop")
     return {
-        "folder": "no ordinary file",
-        "pipe": "no ordinary file",
-        "device": "no ordinary file",
+        "folder": "not a regular file",
+        "pipe": "not a regular file",
+        "device": "not a regular file",
         "taken/file": "Not a directory",
         "nowhere/file": "No such file or directory",
         "loop": "",
@@ -207,7 +207,7 @@ def test_read_only_files_are_not_replaced(tmp_path):
     path = tmp_path / "file"
     path.touch(mode=0o444)
     for ask in check_writable, write:
-        with pytest.raises(NotWritten, match="it is there already, and read-only"):
+        with pytest.raises(NotWritten, match="it exists and is read-only"):
             ask(path)
 
 

@@ -91,8 +91,8 @@ class Listing:
             shown = "; ".join(f"{name!r} {why}" for name, why in list(self.skipped.items())[:5])
             more = f"; and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
             raise InvalidInput(
-                f"{str(source)!r} holds what is not read: {shown}{more}. Take it out, or put "
-                f"copies of the pictures there."
+                f"{str(source)!r} has files that are not read: {shown}{more}. Remove them, "
+                f"or put copies of the pictures there."
             )
         X = np.array(self.pictures, dtype=object)
         labels = np.array([picture.label for picture in self.pictures])
@@ -150,7 +150,7 @@ def _in_folder(root: Path) -> _Entries:
             if not target.is_relative_to(inside):
                 yield relative, "is a link that leads outside"
             else:
-                yield relative, Picture(relative, target) if target.is_file() else "is no file"
+                yield relative, Picture(relative, target) if target.is_file() else "is not a file"
 
 
 def _cannot_list(error: OSError) -> NoReturn:
@@ -197,7 +197,7 @@ def _unfit(member: tarfile.TarInfo, name: str) -> str | None:
     if member.issym() or member.islnk():
         return "is a link"
     if not member.isreg():
-        return "is no file"
+        return "is not a file"
     return "is stored with holes" if member.issparse() else None
 
 
@@ -220,7 +220,7 @@ def _in_list(path: Path) -> _Entries:
                 f"{str(path)!r} lists {name!r} more than once. Name each picture once."
             )
         file = path.parent / name
-        yield name, Picture(name, file) if os.path.isfile(file) else "is no file"
+        yield name, Picture(name, file) if os.path.isfile(file) else "is not a file"
 
 
 def _is_tar(path: Path) -> bool:

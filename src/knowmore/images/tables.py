@@ -70,10 +70,7 @@ def check_form(path: File) -> bool:
     """Whether a table is .npz, and not .parquet; it must be one, and its library installed."""
     ending = Path(path).suffix
     if ending not in (".npz", ".parquet"):
-        raise InvalidInput(
-            f"The table {os.fspath(path)!r} must end in .npz or .parquet: that says what form "
-            f"it has."
-        )
+        raise InvalidInput(f"The table {os.fspath(path)!r} must end in .npz or .parquet.")
     if ending == ".parquet":
         require("pyarrow", "tables")
     return ending == ".npz"
