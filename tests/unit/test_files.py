@@ -1,4 +1,4 @@
-"""Files are written wholly or not at all, and damage of what is read is told in words."""
+"""Files are written wholly or not at all, and damage in what is read is reported in words."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_whoever_raises_changes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_no_room_is_told_and_changes_nothing(tmp_path, little_room):
+def test_no_room_is_reported_and_changes_nothing(tmp_path, little_room):
     path = tmp_path / "file"
     write(path, b"old")
     words = (
@@ -114,7 +114,7 @@ def test_no_room_is_told_and_changes_nothing(tmp_path, little_room):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_is_told(tmp_path):
+def test_a_full_disk_is_reported(tmp_path):
     """A file system of its own, of a few kilobytes."""
     code = f"""
 from contextlib import suppress
@@ -125,18 +125,18 @@ from knowmore.files import check_folder, save
 
 disk = Path({str(tmp_path)!r})
 
-def told(ask, *arguments):
+def report(ask, *arguments):
     try:
         ask(*arguments)
     except NotWritten as error:
         print(str(error).replace(str(disk), "DISK"))
 
-told(save, disk / "large.npz", "Kind", {{}}, {{"x": np.ones(10_000)}})
+report(save, disk / "large.npz", "Kind", {{}}, {{"x": np.ones(10_000)}})
 print(list(disk.iterdir()))
 with suppress(OSError), open(disk / "all", "wb", buffering=0) as file:
     while file.write(bytes(100)):
         pass
-told(check_folder, disk)
+report(check_folder, disk)
 """
     mount = f'mount -t tmpfs -o size=64k none {tmp_path} || exit 77; exec "$0" -c "$1"'
     command = ["unshare", "--mount", "sh", "-c", mount, sys.executable, code]
@@ -163,9 +163,9 @@ def bad_places(tmp_path):
     (tmp_path / "taken").touch()
     (tmp_path / "loop").symlink_to("loop")
     return {
-        "folder": "no ordinary file",
-        "pipe": "no ordinary file",
-        "device": "no ordinary file",
+        "folder": "not a regular file",
+        "pipe": "not a regular file",
+        "device": "not a regular file",
         "taken/file": "Not a directory",
         "nowhere/file": "No such file or directory",
         "loop": "",
@@ -191,7 +191,7 @@ def test_to_find_out_leaves_nothing_behind(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
+def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path):
     """Even for root: the kernel's own folders."""
     (tmp_path / "file").touch()
     for path in tmp_path / "file", tmp_path / "file" / "folder", Path("/sys/kernel"):
@@ -207,7 +207,7 @@ def test_read_only_files_are_not_replaced(tmp_path):
     path = tmp_path / "file"
     path.touch(mode=0o444)
     for ask in check_writable, write:
-        with pytest.raises(NotWritten, match="it is there already, and read-only"):
+        with pytest.raises(NotWritten, match="it exists and is read-only"):
             ask(path)
 
 
@@ -230,14 +230,13 @@ def test_arrays_by_their_names(tmp_path):
     np.savez_compressed(tmp_path / "file.npz", a=np.arange(3), b=np.array("text"))
     with Arrays(tmp_path / "file.npz") as arrays:
         assert list(arrays) == ["a", "b"]
-        assert len(arrays) == 2
         assert arrays["a"].tolist() == [0, 1, 2]
         assert str(arrays["b"]) == "text"
         with pytest.raises(KeyError):
             arrays["c"]
 
 
-def test_who_wants_to_stop_is_heard():
+def test_interrupts_pass_through():
     with pytest.raises(KeyboardInterrupt), undamaged("file", "a Kind", "it is damaged."):
         raise KeyboardInterrupt
 

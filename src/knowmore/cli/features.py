@@ -17,9 +17,18 @@ from knowmore.errors import InvalidInput
 from knowmore.files import check_writable, user_folder
 from knowmore.images import ForestCodebook, KMeansCodebook, Listing, listing
 from knowmore.images.codebooks import Codebook
-from knowmore.images.extraction import Extraction, Kind, Progress, extract, learn_codebook, steps_of
+from knowmore.images.extraction import (
+    LONGEST,
+    Extraction,
+    Kind,
+    Progress,
+    canonical,
+    extract,
+    learn_codebook,
+    settings_of,
+    steps_of,
+)
 from knowmore.images.extraction_cache import Cache
-from knowmore.images.extraction_settings import LONGEST, canonical, settings_of
 from knowmore.images.tables import check_form, made_with, unlike, write_table
 
 # Kinds that count visual words.

@@ -8,19 +8,16 @@
 (4, 100)
 
 `image_folder` lists the pictures of a folder or of a tar archive, `extract` describes them all,
-and `feature_table` reads what `knowmore features` wrote. Reading pictures and looking at them needs
-the extra `images`, a neural network the extra `embeddings`.
+and `feature_table` reads what `knowmore features` wrote. Pictures need the extra `images`, a neural
+network the extra `embeddings`.
 """
 
 from knowmore.images.codebooks import ForestCodebook, KMeansCodebook
 from knowmore.images.embedding import Embedding
 from knowmore.images.extraction import Extraction, extract, learn_codebook, steps_of
-from knowmore.images.local import Descriptors, Words
-from knowmore.images.phog import PHOG
-from knowmore.images.pictures import Listing, Picture
-from knowmore.images.pyramid import SpatialPyramid
-from knowmore.images.sift import DenseSIFT
-from knowmore.images.sources import image_folder, listing
+from knowmore.images.local import DenseSIFT, Descriptors, Words
+from knowmore.images.pyramid import PHOG, SpatialPyramid
+from knowmore.images.sources import Listing, Picture, image_folder, listing
 from knowmore.images.tables import feature_table
 
 __all__ = [

@@ -1,73 +1,181 @@
 """Codebooks: local descriptors to visual words.
 
-A codebook is learnt once and then stays: words that changed with later classes would change
-every histogram. What it has learnt is a few arrays, which `save` writes and `load` reads.
+A codebook is learnt once and then stays the same: words that changed with later classes would
+change every histogram. What it has learnt is a few arrays, which `save` writes and `load` reads.
 """
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import fields
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.utils import Tags
 
-from knowmore.arrays import Array
+from knowmore.arguments import whole_number
+from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
-from knowmore.files import load, save
+from knowmore.files import File, load, save
 from knowmore.images.local import Descriptors, Words, values
-from knowmore.images.settings import seed_number, whole
-from knowmore.images.vocabulary import Centres, Leaves, Vocabulary, single
+from knowmore.images.reading import Transformer, threaded
 from knowmore.unfitted import Unfitted
 
+# The range of NumPy's older generators, which scikit-learn uses.
+LARGEST_SEED = 2**32 - 1
 # How many random splits a node chooses from: the most that Moosmann et al. try.
 _TRIALS = 50
 
 
-class Codebook(TransformerMixin, BaseEstimator, ABC):
+@final
+@dataclass(frozen=True, eq=False)
+class Centres(Frozen):
+    """A vocabulary of points; the word of a descriptor is the nearest one.
+
+    centres : (size, d), float32
+    """
+
+    centres: Array
+
+    def __post_init__(self) -> None:
+        shape = self.centres.shape
+        if len(shape) != 2 or 0 in shape or self.centres.dtype != np.float32:
+            raise InvalidInput(f"Centres must be float32 (size, d), but have shape {shape}.")
+        _single(self.centres)
+        super().__post_init__()
+
+    @property
+    def size(self) -> int:
+        """How many words there are."""
+        return len(self.centres)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a descriptor has."""
+        return int(self.centres.shape[1])
+
+    def words(self, vectors: Array) -> Array:
+        """The words of descriptors (k, d): argmin |x - c|^2 = argmax x'c - |c|^2 / 2, (k, 1)."""
+        scores = _single(vectors) @ self.centres.T
+        scores -= np.einsum("ij,ij->i", self.centres, self.centres) / 2
+        return np.asarray(scores.argmax(axis=1))[:, None]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Leaves(Frozen):
+    """A vocabulary of the leaves of several trees; a descriptor has one word in every tree.
+
+    children : the two nodes below each node, (nodes, 2); a leaf has -1
+    feature : which number of the descriptor a node compares, (nodes,)
+    threshold : if it is at most this, go to the first child, else to the second, (nodes,)
+    roots : where each tree begins, (trees,)
+    features : how many numbers a descriptor has, ()
+    """
+
+    children: Array
+    feature: Array
+    threshold: Array
+    roots: Array
+    features: Array
+
+    def __post_init__(self) -> None:
+        n = len(self.feature)
+        inner = ~self._is_leaf
+        # A child comes after its parent, so that every path ends.
+        fine = (
+            {a.dtype.kind for a in (self.children, self.feature, self.roots, self.features)}
+            == {"i"}
+            and self.children.shape == (n, 2)
+            and self.threshold.shape == (n,)
+            and self.roots.ndim == 1
+            and bool((self.children[inner] > np.flatnonzero(inner)[:, None]).all())
+            and bool((self.children < n).all())
+            and bool(((self.feature >= 0) & (self.feature < self.features))[inner].all())
+            and bool(((self.roots >= 0) & (self.roots < n)).all())
+        )
+        if not fine:
+            raise InvalidInput("The nodes of the trees do not fit together.")
+        super().__post_init__()
+
+    @classmethod
+    def of(cls, trees: list[Any], features: int) -> Self:
+        """The nodes of scikit-learn's `Tree`s, one tree after the other."""
+        roots = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
+        children = [np.column_stack([t.children_left, t.children_right]) for t in trees]
+        shifted = [np.where(c < 0, -1, c + r) for c, r in zip(children, roots, strict=True)]
+        return cls(
+            np.concatenate(shifted),
+            np.concatenate([tree.feature for tree in trees]),
+            np.concatenate([tree.threshold for tree in trees]),
+            roots,
+            np.array(features),
+        )
+
+    @property
+    def size(self) -> int:
+        """How many words there are."""
+        return int(self._is_leaf.sum())
+
+    @property
+    def width(self) -> int:
+        """How many numbers a descriptor has."""
+        return int(self.features)
+
+    @property
+    def _is_leaf(self) -> Array:
+        return np.asarray(self.children[:, 0] < 0)
+
+    def words(self, vectors: Array) -> Array:
+        """The leaf that each descriptor reaches in each tree, (k, trees)."""
+        leaf = self._is_leaf
+        # A leaf leads to itself, whatever it compares.
+        children = np.where(leaf[:, None], np.arange(len(leaf))[:, None], self.children)
+        feature = np.where(leaf, 0, self.feature)
+        row = np.arange(len(vectors))[:, None]
+        # scikit-learn compares numbers in single precision with thresholds in double.
+        vectors = _single(vectors)
+        node = np.broadcast_to(self.roots, (len(vectors), len(self.roots)))
+        while True:
+            right = vectors[row, feature[node]] > self.threshold[node]
+            below = children[node, right.astype(np.intp)]
+            if (below == node).all():
+                return np.asarray((np.cumsum(leaf) - 1)[node])
+            node = below
+
+
+@dataclass(eq=False, repr=False)
+class Codebook(Transformer):
     """`Descriptors` to `Words`: one of each for every picture. `vocabulary_` is what was learnt."""
 
-    size: int
-    sample: int
-    random_state: int | None
-    n_jobs: int | None
-    vocabulary_: Any
-    _kind: ClassVar[type[Any]]
+    size: int = 200
+    _: KW_ONLY
+    sample: int = 100_000
+    random_state: int | None = 0
+    n_jobs: int | None = None
+    _vocabulary: ClassVar[type[Any]]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a seeded `sample` of all descriptors of the pictures X."""
         self._check()
         X = values(Descriptors, X, "DenseSIFT")
-        _same_width(X, X[0].vectors.shape[1])
-        chosen, owners = _sample([len(each) for each in X], self.sample, self.random_state)
-        parts = zip(X, chosen, strict=True)
-        vectors = np.concatenate([each.vectors[rows] for each, rows in parts])
-        self.vocabulary_ = self._learn(single(vectors), owners, y, len(X))
+        vectors, owners = _sample(X, self.sample, self.random_state)
+        self.vocabulary_ = self._learn(vectors, owners, y, len(X))
         return self
 
     def transform(self, X: Any) -> list[Words]:
         """The `Words` of each picture."""
-        vocabulary = self._held()
-        X = values(Descriptors, X, "DenseSIFT")
-        _same_width(X, vocabulary.width)
-        tasks = (delayed(_worded)(vocabulary, each) for each in X)
-        return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks))
+        vocabulary = self._learnt()
+        X = values(Descriptors, X, "DenseSIFT", vocabulary.width)
+        return threaded(_words, ((vocabulary, each) for each in X), self.n_jobs)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codebook to an .npz file. No pickle is in it."""
-        held: Any = self._held()
-        arrays = {field.name: getattr(held, field.name) for field in fields(held)}
-        save(path, type(self).__name__, self.get_params(), arrays)
+    def save(self, path: File) -> None:
+        """Write the codebook to an .npz file, without pickle."""
+        save(path, type(self).__name__, self.get_params(), self._arrays())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: File) -> Self:
         """The codebook that `save` wrote: it gives the same words, bit for bit."""
         return load(path, cls.__name__, cls._built)
 
@@ -75,32 +183,28 @@ class Codebook(TransformerMixin, BaseEstimator, ABC):
     def _built(cls, settings: dict[str, Any], arrays: dict[str, Array]) -> Self:
         codebook = cls(**settings)
         codebook._check()
-        codebook.vocabulary_ = cls._kind(**arrays)
+        codebook.vocabulary_ = cls._vocabulary(**arrays)
         return codebook
 
     @abstractmethod
-    def _learn(self, vectors: Array, owners: Array, y: Any, n: int) -> Vocabulary:
-        """Learn from descriptors (m, d); `owners` (m,) tells which of n pictures each is from."""
+    def _learn(self, vectors: Array, owners: Array, y: Any, n: int) -> Centres | Leaves:
+        """Learn from descriptors (m, d); `owners` (m,) says which of n pictures each is from."""
 
     def _check(self) -> None:
-        for name in "size", "sample":
-            whole(name, getattr(self, name), 2)
+        whole_number("size", self.size, 2)
+        whole_number("sample", self.sample, 2)
         if self.random_state is not None:
-            seed_number("random_state", self.random_state)
+            whole_number("random_state", self.random_state, 0, LARGEST_SEED)
 
-    def _held(self) -> Vocabulary:
-        if not self.__sklearn_is_fitted__():
+    def _learnt(self) -> Centres | Leaves:
+        if not hasattr(self, "vocabulary_"):
             raise Unfitted(f"This {type(self).__name__} has no words yet. Call fit, or load one.")
-        vocabulary: Vocabulary = self.vocabulary_
-        return vocabulary
+        return self.vocabulary_
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "vocabulary_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
+    def _arrays(self) -> dict[str, Array]:
+        """What was learnt, by name."""
+        learnt = self._learnt()
+        return {field.name: getattr(learnt, field.name) for field in fields(learnt)}
 
 
 @final
@@ -123,23 +227,10 @@ class KMeansCodebook(Codebook):
     Words(49 of 10 different ones)
     """
 
-    _kind = Centres
-
-    def __init__(
-        self,
-        size: int = 200,
-        *,
-        sample: int = 100_000,
-        random_state: int | None = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.size = size
-        self.sample = sample
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    _vocabulary = Centres
 
     def _learn(self, vectors: Array, owners: Array, y: Any, n: int) -> Centres:
-        # By hand: np.unique sorts a hundred thousand rows for longer than the clusters take.
+        # A set, as np.unique would sort a hundred thousand rows for longer than clustering takes.
         different = len({row.tobytes() for row in vectors})
         if different < self.size:
             raise InvalidInput(
@@ -153,12 +244,13 @@ class KMeansCodebook(Codebook):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class ForestCodebook(Codebook):
     """Words are the leaves of extremely randomised trees that tell the pictures' classes apart.
 
-    Moosmann, Triggs and Jurie (2006): descriptors carry the class of their picture; at each node
-    the best of some random splits is taken; the leaves are words and the classes are forgotten.
-    Every descriptor has one word in each tree.
+    Moosmann, Triggs and Jurie (2006): descriptors carry the class of their picture; each node takes
+    the best of some random splits; the leaves are words, and the classes are dropped. Every
+    descriptor has one word in each tree.
 
     Parameters
     ----------
@@ -177,22 +269,10 @@ class ForestCodebook(Codebook):
     Words(98 of 20 different ones)
     """
 
-    _kind = Leaves
-
-    def __init__(
-        self,
-        size: int = 1000,
-        *,
-        trees: int = 5,
-        sample: int = 100_000,
-        random_state: int | None = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.size = size
-        self.trees = trees
-        self.sample = sample
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    size: int = 1000
+    _: KW_ONLY
+    trees: int = 5
+    _vocabulary = Leaves
 
     def _learn(self, vectors: Array, owners: Array, y: Any, n: int) -> Leaves:
         labels = _labels(y, n)
@@ -209,42 +289,51 @@ class ForestCodebook(Codebook):
 
     def _check(self) -> None:
         super()._check()
-        whole("trees", self.trees, 1)
+        whole_number("trees", self.trees, 1)
         if self.size < 2 * self.trees:
             raise InvalidInput(
-                f"size={self.size} words cannot be shared by {self.trees} trees: each needs 2 "
-                f"leaves or more. Ask for more words or fewer trees."
+                f"size={self.size} is too few: each of the {self.trees} trees needs 2 words or "
+                f"more. Ask for more, or for fewer trees."
             )
 
 
-def _worded(vocabulary: Vocabulary, descriptors: Descriptors) -> Words:
+def _single(vectors: Array) -> Array:
+    """Descriptors (k, d) in single precision, whose squares must be finite too."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = vectors.astype(np.float32)
+        squares = np.einsum("ij,ij->i", found, found)
+    if not np.isfinite(squares).all():
+        raise InvalidInput(
+            "The descriptors, or their squares, go beyond single precision. Scale them down."
+        )
+    return found
+
+
+def _words(vocabulary: Centres | Leaves, descriptors: Descriptors) -> Words:
     words = vocabulary.words(descriptors.vectors)
     positions = np.repeat(descriptors.positions, words.shape[1], axis=0)
     return Words(positions, words.ravel(), vocabulary.size)
 
 
-def _sample(counts: Sequence[int], most: int, seed: int | None) -> tuple[list[Array], Array]:
-    """`most` of the descriptors of all pictures, evenly: the rows of each, and whose they are."""
-    total = sum(counts)
-    rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.choice(total, min(most, total), replace=False))
+def _sample(X: list[Descriptors], most: int, seed: int | None) -> tuple[Array, Array]:
+    """`most` descriptors, drawn evenly from all pictures, (m, d), and whose they are, (m,)."""
+    counts = [len(each) for each in X]
     ends = np.cumsum(counts)
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(ends[-1], min(most, ends[-1]), replace=False))
     owners = np.searchsorted(ends, chosen, side="right")
-    rows = chosen - (ends - counts)[owners]
-    return np.split(rows, np.searchsorted(chosen, ends[:-1])), owners
+    rows = np.split(chosen - (ends - counts)[owners], np.searchsorted(chosen, ends[:-1]))
+    parts = [each.vectors[mine] for each, mine in zip(X, rows, strict=True)]
+    return _single(np.concatenate(parts)), owners
 
 
 def _labels(y: Any, n: int) -> Array:
-    if y is None:
-        raise InvalidInput(
-            "A ForestCodebook learns from classes, but y is None. Give y, the class of each "
-            "picture, or use KMeansCodebook."
-        )
     labels = np.asarray(y)
     if labels.shape != (n,):
+        problem = "is None" if y is None else f"has shape {labels.shape}"
         raise InvalidInput(
-            f"y has shape {labels.shape}, but {n} pictures were given: it must have one class for "
-            f"each."
+            f"A ForestCodebook learns from classes, but y {problem}. Give the class of each of the "
+            f"{n} pictures, or use KMeansCodebook."
         )
     if len(np.unique(labels)) < 2:
         raise InvalidInput(
@@ -252,12 +341,3 @@ def _labels(y: Any, n: int) -> Array:
             f"apart. Give pictures of two classes or more, or use KMeansCodebook."
         )
     return labels
-
-
-def _same_width(X: list[Descriptors], width: int) -> None:
-    for i, each in enumerate(X):
-        if each.vectors.shape[1] != width:
-            raise InvalidInput(
-                f"The descriptors of picture {i} have {each.vectors.shape[1]} numbers, but "
-                f"{width} are expected. Use the same settings of DenseSIFT for all."
-            )

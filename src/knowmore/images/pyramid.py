@@ -1,4 +1,4 @@
-"""Histograms over ever finer cells of the picture.
+"""Histograms over ever finer cells of the picture: of visual words, and of the edges' directions.
 
 Level l of a pyramid with levels 0 ... L divides the picture into 2^l x 2^l cells. The pyramid
 match kernel of Lazebnik, Schmid and Ponce (2006) is
@@ -12,35 +12,42 @@ are multiplied by these weights. With counts divided by their number, kappa(a, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal, Self, final
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 
+from knowmore.arguments import choice, is_real, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
+from knowmore.extras import optional
 from knowmore.images.local import Words, values
+from knowmore.images.reading import Stateless, Transformer, named, pixels, threaded
 from knowmore.unfitted import Unfitted
 
 Weights = Literal["match", "equal"] | Sequence[float]
 
 # 4^12 cells are more than any picture has pixels.
 _MOST_LEVELS = 12
+# The defaults of MATLAB's edge(..., "canny"). Edges are sought in a smoothed picture; strong ones
+# are above this quantile of the gradient's length, weak ones, which count where they touch strong
+# ones, above this part of it.
+_SMOOTHING, _STRONG, _WEAK = np.sqrt(2), 0.7, 0.4
 
 
 @final
-class SpatialPyramid(TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class SpatialPyramid(Transformer):
     """One histogram of visual words for each picture, over 1 x 1, 2 x 2, 4 x 4, ... cells.
 
     Parameters
     ----------
     levels : how many; 3 goes to 4 x 4 cells, 1 is the plain bag of visual words
     weights : of each level, coarse to fine: "match", those of the pyramid match kernel (1/4, 1/4,
-        1/2 for three levels), "equal", which sum to one too, or a number for each level
+        1/2 for three levels), "equal", which also sum to one, or a number for each level
 
-    Counts are divided by the number of words of the picture. The columns go by level, then
+    Counts are divided by the number of words of the picture. The columns are ordered by level, then
     by cell (row by row), then by word: (n, size (4^levels - 1) / 3) in all.
 
     Examples
@@ -50,40 +57,111 @@ class SpatialPyramid(TransformerMixin, BaseEstimator):
     array([[0.25, 0.25, 0.25, 0.  , 0.  , 0.  , 0.  , 0.  , 0.  , 0.25]])
     """
 
-    def __init__(self, levels: int = 3, weights: Weights = "match") -> None:
-        self.levels = levels
-        self.weights = weights
+    levels: int = 3
+    weights: Weights = "match"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn how many words there are. y is ignored."""
-        level_weights(self.levels, self.weights)
-        words = values(Words, X, "a codebook")
-        _same_size(words, words[0].size)
-        self.size_ = words[0].size
+        _level_weights(self.levels, self.weights)
+        self.size_ = values(Words, X, "codebook")[0].size
         return self
 
     def transform(self, X: Any) -> Array:
         """The weighted histograms of n pictures, (n, size (4^levels - 1) / 3)."""
-        if not self.__sklearn_is_fitted__():
+        if not hasattr(self, "size_"):
             raise Unfitted("This SpatialPyramid does not know its words yet. Call fit first.")
-        weights = level_weights(self.levels, self.weights)
-        words = values(Words, X, "a codebook")
-        _same_size(words, self.size_)
-        found = np.empty((len(words), self.size_ * (4**self.levels - 1) // 3))
-        for row, each in zip(found, words, strict=True):
-            row[:] = pyramid(_finest(each, 2 ** (self.levels - 1)), weights)
-        return found
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "size_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
+        weights = _level_weights(self.levels, self.weights)
+        words = values(Words, X, "codebook", self.size_)
+        return np.stack([_pyramid(_word_counts(each, self.levels), weights) for each in words])
 
 
-def pyramid(finest: Array, weights: Array) -> Array:
+@final
+@dataclass(eq=False, repr=False)
+class PHOG(Stateless):
+    """The directions of a picture's edges, over 1 x 1, 2 x 2, 4 x 4, ... cells.
+
+    These are the pyramid histograms of oriented gradients of Bosch, Zisserman and Munoz (2007).
+    Each pixel on an edge (Canny) votes for the direction of its gradient (Sobel, 3 x 3) with the
+    gradient's length, in its cell of every level.
+
+    Parameters
+    ----------
+    bins : how many directions
+    degrees : 180, where a gradient and its opposite are one direction, or 360
+    levels : how many; 4 goes to 8 x 8 cells
+    weights : of each level, coarse to fine: "equal", "match" as in `SpatialPyramid`, or a number
+        for each level
+    n_jobs : threads; None is one, -1 as many as there are cores
+
+    The histogram of each level sums to its weight, so that the levels and the whole are
+    normalised at once. A picture without edges gives zeros. The columns are ordered by level, then
+    by cell (row by row), then by direction: (n, bins (4^levels - 1) / 3) in all.
+
+    Examples
+    --------
+    >>> picture = np.zeros((32, 32))
+    >>> picture[:, 16:] = 1
+    >>> PHOG(bins=4, levels=1).transform([picture])
+    array([[1., 0., 0., 0.]])
+    """
+
+    bins: int = 20
+    _: KW_ONLY
+    degrees: Literal[180, 360] = 180
+    levels: int = 4
+    weights: Weights = "equal"
+    n_jobs: int | None = None
+
+    def transform(self, X: Any) -> Array:
+        """The histograms of n pictures, (n, bins (4^levels - 1) / 3)."""
+        self._check()
+        return np.stack(threaded(self._describe, named(X), self.n_jobs))
+
+    def _describe(self, picture: Any, name: str) -> Array:
+        image = pixels(picture, name, "L")
+        h, w = image.shape
+        cells = 2 ** (self.levels - 1)
+        if min(h, w) < cells:
+            raise InvalidInput(
+                f"{name} has {w} x {h} pixels, but {cells} x {cells} cells: ask for fewer levels."
+            )
+        gx, gy = _sobel(image)
+        y, x = np.nonzero(_edges(image))
+        gx, gy = gx[y, x].astype(float), gy[y, x].astype(float)
+        turn = np.arctan2(gy, gx) / np.deg2rad(self.degrees) % 1
+        # A tiny negative angle is rounded to a whole turn, which is none.
+        direction = (turn * self.bins).astype(np.intp) % self.bins
+        row, column = y * cells // h, x * cells // w
+        finest = _histogram(row, column, direction, (cells, self.bins), np.hypot(gx, gy))
+        return _pyramid(finest, _level_weights(self.levels, self.weights))
+
+    def _check(self) -> None:
+        whole_number("bins", self.bins, 1)
+        if self.degrees not in (180, 360):
+            raise InvalidInput(f"degrees={self.degrees!r} is not known. Give 180 or 360.")
+        _level_weights(self.levels, self.weights)
+
+
+def _level_weights(levels: int, weights: Weights) -> Array:
+    """The weight of each level, (levels,), coarse to fine.
+
+    >>> _level_weights(3, "match")
+    array([0.25, 0.25, 0.5 ])
+    """
+    whole_number("levels", levels, 1, _MOST_LEVELS)
+    if isinstance(weights, str):
+        match = 0.5 ** np.minimum(levels - np.arange(levels), levels - 1)
+        known = {"equal": np.full(levels, 1 / levels), "match": match}
+        return known[choice("weights", weights, known)]
+    numbers = list(weights)
+    if len(numbers) != levels or not all(is_real(w) and w >= 0 for w in numbers):
+        raise InvalidInput(
+            f'weights={weights!r} must be "match", "equal", or {levels} numbers, none negative.'
+        )
+    return np.array(numbers, dtype=float)
+
+
+def _pyramid(finest: Array, weights: Array) -> Array:
     """All levels of a histogram (c, c, b) over the finest cells, weighted, coarse to fine, flat.
 
     Every coarser cell is the sum of the four in it.
@@ -96,43 +174,36 @@ def pyramid(finest: Array, weights: Array) -> Array:
     return np.concatenate(parts)
 
 
-def level_weights(levels: int, weights: Weights) -> Array:
-    """The weight of each level, (levels,), coarse to fine, or an error.
-
-    >>> level_weights(3, "match")
-    array([0.25, 0.25, 0.5 ])
-    """
-    if not isinstance(levels, Integral) or not 1 <= levels <= _MOST_LEVELS:
-        raise InvalidInput(
-            f"levels={levels!r} must be a whole number from 1, the picture as a whole, to "
-            f"{_MOST_LEVELS}."
-        )
-    if isinstance(weights, str) and weights == "equal":
-        return np.full(levels, 1 / levels)
-    if isinstance(weights, str) and weights == "match":
-        return 0.5 ** np.minimum(levels - np.arange(levels), levels - 1)
-    numbers = [] if isinstance(weights, str) else list(weights)
-    if len(numbers) != levels or not all(isinstance(w, Real) and w >= 0 for w in numbers):
-        raise InvalidInput(
-            f'weights={weights!r} must be "match", "equal", or {levels} numbers, none negative: '
-            f"one for each level."
-        )
-    return np.array(numbers, dtype=float)
-
-
-def _finest(words: Words, cells: int) -> Array:
-    """How often each word occurs in each cell, as parts of one: (cells, cells, size)."""
+def _word_counts(words: Words, levels: int) -> Array:
+    """The histogram of the words over the finest cells."""
+    cells = 2 ** (levels - 1)
     # A position of one belongs to the last cell.
     column, row = np.minimum((words.positions * cells).astype(np.intp), cells - 1).T
-    bins = (row * cells + column) * words.size + words.indices
-    counts = np.bincount(bins, minlength=cells * cells * words.size)
-    return (counts / max(len(words), 1)).reshape(cells, cells, words.size)
+    return _histogram(row, column, words.indices, (cells, words.size))
 
 
-def _same_size(words: list[Words], size: int) -> None:
-    for i, each in enumerate(words):
-        if each.size != size:
-            raise InvalidInput(
-                f"Picture {i} has words of a codebook of {each.size}, but {size} are expected. "
-                f"Use one codebook for all pictures."
-            )
+def _histogram(
+    row: Array, column: Array, bins: Array, shape: tuple[int, int], votes: Array | None = None
+) -> Array:
+    """The part of the votes, or of the items, in each of b bins of c x c cells: (c, c, b).
+
+    row, column, bins : where each item belongs; shape : c and b; votes : one for each item
+    """
+    c, b = shape
+    counts = np.bincount((row * c + column) * b + bins, votes, minlength=c * c * b)
+    return (counts / (counts.sum() or 1)).reshape(c, c, b)
+
+
+def _sobel(image: Array) -> tuple[Array, Array]:
+    """The gradient along x and y, int16 (h, w) each."""
+    cv2 = optional("cv2", "images")
+    gradient = partial(cv2.Sobel, image, cv2.CV_16S, ksize=3, borderType=cv2.BORDER_REPLICATE)
+    return gradient(dx=1, dy=0), gradient(dx=0, dy=1)
+
+
+def _edges(image: Array) -> Array:
+    """Where Canny finds edges, (h, w): zero elsewhere."""
+    cv2 = optional("cv2", "images")
+    gx, gy = _sobel(cv2.GaussianBlur(image, (0, 0), _SMOOTHING, borderType=cv2.BORDER_REPLICATE))
+    strong = float(np.quantile(np.hypot(gx.astype(np.float32), gy.astype(np.float32)), _STRONG))
+    return np.asarray(cv2.Canny(gx, gy, _WEAK * strong, strong, L2gradient=True))

@@ -1,78 +1,152 @@
 """Pictures as arrays of bytes, whatever they come as.
 
-A picture is a path, the bytes of an encoded file, anything whose read() gives them, a PIL image,
-or an array: grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4), of uint8 or uint16, or of floats in
-[0, 1]. All go one way, through Pillow's conversions, so that the same picture gives the same
-numbers however it comes.
+A picture is a path, the bytes of an encoded file, anything whose read() returns such bytes, a PIL
+image, or an array: grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4), of uint8 or uint16, or of floats
+in [0, 1]. All take one way, through Pillow's conversions, so that the same picture gives the same
+numbers in every form.
 
-Files are read in the forms BMP, GIF, JPEG, PNG, PPM (with PBM, PGM and PNM), TIFF and WebP, by
-their content. Pillow knows forty more, some of which it hands to other programs: whatever a file is
-called, they are not tried.
+The formats that are read are BMP, GIF, JPEG, PNG, PPM (with PBM, PGM and PNM), TIFF and WebP, by
+content and not by name. Pillow knows forty more, some of which it passes to other programs: they
+are never tried.
 
-Pictures are turned upright as their EXIF orientation says, as every viewer shows them. What is
-transparent is laid on white. Of several frames the first is taken. Files of more pixels than
-Pillow deems safe (PIL.Image.MAX_IMAGE_PIXELS) are refused before they are unpacked.
+Pictures are turned upright by their EXIF orientation, as viewers show them. Transparent pictures
+are laid on white. Of several frames the first is taken. Files of more pixels than Pillow considers
+safe (PIL.Image.MAX_IMAGE_PIXELS) are refused before they are decoded.
 """
 
 from __future__ import annotations
 
 import io
-import re
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.extras import optional
-from knowmore.files import contents
-from knowmore.images.settings import no_mask
+from knowmore.images.sources import contents
 
-_T = TypeVar("_T")
+T = TypeVar("T")
 
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 _ENCODED = (bytes, bytearray, memoryview)
-# Modes of grey pictures, and modes whose pixels can be averaged as they are.
+# Modes of grey pictures, and modes whose pixels can be averaged without conversion.
 _GREY = ("1", "L", "I;16", "I;16B", "I;16L", "I;16N")
 _BLENDING = ("L", "RGB", "RGBA", "CMYK", "YCbCr")
-# Filters of warnings belong to the whole process.
+# The whole process shares the warning filters.
 _OPENING = Lock()
 _SHAPES = "grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4)"
 
 
 @runtime_checkable
-class Readable(Protocol):
-    """A handle on an encoded picture. Where it has a `name`, complaints tell it."""
-
-    def read(self) -> bytes:
-        """The bytes."""
+class _Readable(Protocol):
+    def read(self) -> bytes: ...
 
 
-def grey(picture: Any, name: str) -> Array:
-    """The picture in grey, uint8 (h, w), by the luma of ITU-R 601. `name` is for complaints."""
-    return _pixels(picture, name, "L")
+class Transformer(TransformerMixin, BaseEstimator, ABC):
+    """A transformer of pictures, or of what was found in them: X is no table of numbers."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
 
 
-def colour(picture: Any, name: str) -> Array:
-    """The picture in red, green and blue, uint8 (h, w, 3)."""
-    return _pixels(picture, name, "RGB")
+class Stateless(Transformer):
+    """A transformer with nothing to learn."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters. There is nothing to learn; X and y are ignored."""
+        self._check()
+        return self
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise InvalidInput for parameters that cannot be used."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+def threaded(
+    function: Callable[..., T], arguments: Iterable[tuple[Any, ...]], n_jobs: int | None
+) -> list[T]:
+    """function(*each) of all arguments, in order, on `n_jobs` threads.
+
+    Threads suffice: NumPy and OpenCV release the interpreter while they compute. They are joblib's
+    own: scikit-learn's wrapper swaps the warning filters, which all threads share.
+    """
+    tasks = (delayed(function)(*each) for each in arguments)
+    return list(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
+
+
+def named(pictures: Any) -> list[tuple[Any, str]]:
+    """Each picture with a name for errors; raises an error if `pictures` is a single one."""
+    image = optional("PIL.Image", "images").Image
+    one = isinstance(pictures, (str, PathLike, *_ENCODED, image, _Readable))
+    if isinstance(pictures, np.ndarray) and pictures.dtype != object:
+        # (h, w, 3) may be one picture in colour or h very narrow ones in grey. Nobody has those.
+        one = pictures.ndim < 3 or (pictures.ndim == 3 and pictures.shape[2] <= 4)
+    if one or not isinstance(pictures, Iterable):
+        raise InvalidType(
+            f"A list of pictures is needed, but a {type(pictures).__name__} was given. Give "
+            f"[picture], or an array (n, h, w) or (n, h, w, 3) of n pictures."
+        )
+    found = [(each, _name(each, i)) for i, each in enumerate(pictures)]
+    if not found:
+        raise InvalidInput("No picture was given: the list of pictures is empty.")
+    return found
+
+
+def _name(picture: Any, index: int) -> str:
+    is_path = isinstance(picture, (str, PathLike))
+    known = fspath(picture) if is_path else getattr(picture, "name", None)
+    return f"Picture {index}" + (f" ({known!r})" if isinstance(known, (str, bytes)) else "")
+
+
+def pixels(picture: Any, name: str, mode: Literal["L", "RGB"]) -> Array:
+    """The picture as uint8: grey (h, w) by the luma of ITU-R 601, or red, green and blue (h, w, 3).
+
+    name : of the picture, for errors
+    """
+    Image = optional("PIL.Image", "images")
+    if isinstance(picture, np.ndarray):
+        array = _eight_bits(picture, name)
+        if array.ndim == 2 and mode == "L":
+            return array
+        picture = Image.fromarray(array)
+    if isinstance(picture, Image.Image):
+        with _explained(name):
+            return np.asarray(_converted(picture, name, mode))
+    if isinstance(picture, (str, PathLike, _Readable, *_ENCODED)):
+        with _explained(name), _opened(encoded(picture, name), name) as image:
+            return np.asarray(_converted(image, name, mode))
+    raise InvalidType(
+        f"{name} is a {type(picture).__name__}. A picture is a path, encoded bytes, a PIL image "
+        f"or an array: {_SHAPES}."
+    )
 
 
 def encoded(picture: Any, name: str) -> bytes:
-    """The bytes of the file that a path, bytes or a handle stand for."""
-    if isinstance(picture, _ENCODED):
-        return bytes(picture)
-    with _told(name):
+    """The bytes of the file behind a path, bytes, or an object with read()."""
+    found = picture
+    with _explained(name):
         if isinstance(picture, (str, PathLike)):
-            return contents(Path(picture), name)
-        found = picture.read() if isinstance(picture, Readable) else picture
+            found = contents(Path(picture), name)
+        elif isinstance(picture, _Readable):
+            found = picture.read()
     if not isinstance(found, _ENCODED):
         raise InvalidType(
             f"{name} is a {type(picture).__name__}, but a file is needed: a path, encoded bytes, "
@@ -84,11 +158,9 @@ def encoded(picture: Any, name: str) -> bytes:
 def small(file: bytes, name: str, longest: int) -> Array:
     """An encoded picture, uint8 (h, w) if it is grey and else (h, w, 3), reduced to `longest`.
 
-    JPEG files are reduced while they are unpacked, so that even huge ones take little memory.
+    JPEG files are reduced while they are decoded, so that even huge ones take little memory.
     """
-    with _told(name), _opened(io.BytesIO(file)) as image:
-        image.draft(None, (2 * longest, 2 * longest))
-        _refuse_huge(image, name)
+    with _explained(name), _opened(file, name, longest) as image:
         mode = "L" if image.mode in _GREY else "RGB"
         # A colour that stands for transparency must be found before pixels are averaged.
         if image.mode in _BLENDING and "transparency" not in image.info:
@@ -98,122 +170,55 @@ def small(file: bytes, name: str, longest: int) -> Array:
         return np.asarray(image)
 
 
-def of_each(
-    function: Callable[[Any, str], _T], pictures: Iterable[Any], n_jobs: int | None = None
-) -> list[_T]:
-    """function(picture, name) of every picture, in order, on `n_jobs` threads.
-
-    Threads suffice: NumPy and OpenCV let go of the interpreter while they compute. They are
-    joblib's own: scikit-learn's wrapper exchanges the warning filters, which threads share.
-    """
-    tasks = (delayed(function)(picture, name) for picture, name in named(pictures))
-    return list(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
-
-
-def named(pictures: Any) -> list[tuple[Any, str]]:
-    """Each picture with a name for it, or an error if `pictures` is but one."""
-    image = optional("PIL.Image", "images").Image
-    one = isinstance(pictures, (str, PathLike, *_ENCODED, image, Readable))
-    if isinstance(pictures, np.ndarray) and pictures.dtype != object:
-        # (h, w, 3) may be one picture in colour or h very narrow ones in grey. Nobody has those.
-        one = pictures.ndim < 3 or (pictures.ndim == 3 and pictures.shape[2] <= 4)
-    if one:
-        raise InvalidType(
-            "One picture was given, but a list of them is needed. Give [picture], or an array "
-            "(n, h, w) or (n, h, w, 3) of n pictures."
-        )
-    if not isinstance(pictures, Iterable):
-        raise InvalidType(
-            f"A list of pictures is needed, but a {type(pictures).__name__} was given."
-        )
-    pictures = list(pictures)
-    if not pictures:
-        raise InvalidInput("No picture was given: the list of pictures is empty.")
-    return [(each, _name(each, i)) for i, each in enumerate(pictures)]
-
-
-def _name(picture: Any, index: int) -> str:
-    path = picture if isinstance(picture, (str, PathLike)) else None
-    known = fspath(path) if path is not None else getattr(picture, "name", None)
-    where = f" ({known!r})" if isinstance(known, (str, bytes)) else ""
-    return f"Picture {index}{where}"
-
-
-def _pixels(picture: Any, name: str, mode: str) -> Array:
-    Image = optional("PIL.Image", "images")
-    if isinstance(picture, (str, PathLike, Readable, *_ENCODED)):
-        with _told(name), _opened(io.BytesIO(encoded(picture, name))) as opened:
-            _refuse_huge(opened, name)
-            return np.asarray(_converted(opened, name, mode))
-    if isinstance(picture, Image.Image):
-        with _told(name):
-            return np.asarray(_converted(picture, name, mode))
-    if isinstance(picture, np.ndarray):
-        array = _eight_bits(picture, name)
-        if array.ndim == 2 and mode == "L":
-            return array
-        return np.asarray(_converted(Image.fromarray(array), name, mode))
-    raise InvalidType(
-        f"{name} is a {type(picture).__name__}. A picture is a path, encoded bytes, a PIL image "
-        f"or an array: {_SHAPES}."
-    )
-
-
 @contextmanager
-def _told(name: str) -> Iterator[None]:
-    """Whatever goes wrong with one file, in our words."""
-    pil, image = (optional(library, "images") for library in ("PIL", "PIL.Image"))
+def _explained(name: str) -> Iterator[None]:
+    """Turn whatever goes wrong with one picture into an error that names it."""
     try:
         yield
     except KnowmoreError:
         raise
-    except pil.UnidentifiedImageError as error:
-        raise InvalidInput(
-            f"{name} cannot be read: it is no picture in one of the forms that are read, "
-            f"{', '.join(FORMATS)}. Leave it out, or convert it."
-        ) from error
-    except image.DecompressionBombError as error:
-        # Pillow names the size only in its words.
-        (pixels, *_) = re.findall(r"\d+", str(error)) or [2 * image.MAX_IMAGE_PIXELS]
-        raise _too_large(name, f"{int(pixels):,}") from error
-    except FileNotFoundError as error:
-        raise InvalidInput(f"{name} does not exist. Check the path.") from error
-    except MemoryError as error:
-        raise InvalidInput(
-            f"{name} cannot be read: there is not enough memory to unpack it. Reduce it first."
-        ) from error
     # Damaged files make the decoders raise anything: KeyError, struct.error, ZeroDivisionError, ...
     except Exception as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidInput(
-            f"{name} cannot be read: {why}. The file may be empty, cut off, damaged, or no "
-            f"picture; leave it out or fetch it again."
-        ) from error
+        raise InvalidInput(f"{name} {_problem(error)}") from error
 
 
-def _opened(file: io.BytesIO) -> Any:
-    """The picture in the file, as yet packed. `_refuse_huge` says what Pillow only warns of."""
+def _problem(error: Exception) -> str:
+    pil, image = (optional(library, "images") for library in ("PIL", "PIL.Image"))
+    if isinstance(error, FileNotFoundError):
+        return "does not exist. Check the path."
+    if isinstance(error, MemoryError):
+        return "cannot be read: there is not enough memory to decode it. Reduce it first."
+    if isinstance(error, image.DecompressionBombError):
+        # Pillow itself refuses only pictures of twice as many pixels.
+        return _too_large(f"more than {2 * image.MAX_IMAGE_PIXELS:,}")
+    if isinstance(error, pil.UnidentifiedImageError):
+        formats = ", ".join(FORMATS)
+        return f"cannot be read: it is no picture in {formats}. Leave it out, or convert it."
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return f"cannot be read: {why}. It may be cut off or damaged: leave it out, or fetch it again."
+
+
+def _opened(file: bytes, name: str, longest: int | None = None) -> Any:
+    """The picture in the file, not yet decoded; one with too many pixels is refused."""
     Image = optional("PIL.Image", "images")
     with _OPENING, warnings.catch_warnings():
+        # Where Pillow only warns, we raise below.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        return Image.open(file, formats=FORMATS)
+        image = Image.open(io.BytesIO(file), formats=FORMATS)
+    if longest is not None:
+        image.draft(None, (2 * longest, 2 * longest))
+    if image.width * image.height > (Image.MAX_IMAGE_PIXELS or np.inf):
+        raise InvalidInput(f"{name} {_too_large(f'{image.width} x {image.height}')}")
+    return image
 
 
-def _refuse_huge(image: Any, name: str) -> None:
+def _too_large(size: str) -> str:
     most = optional("PIL.Image", "images").MAX_IMAGE_PIXELS
-    if most is not None and image.width * image.height > most:
-        raise _too_large(name, f"{image.width} x {image.height}")
-
-
-def _too_large(name: str, pixels: str) -> InvalidInput:
-    most = optional("PIL.Image", "images").MAX_IMAGE_PIXELS
-    return InvalidInput(
-        f"{name} has {pixels} pixels, but no more than {most:,} are unpacked. Reduce it first."
-    )
+    return f"has {size} pixels, but no more than {most:,} are decoded. Reduce it first."
 
 
 def _converted(image: Any, name: str, mode: str) -> Any:
-    """A PIL image upright, opaque, with eight bits, in `mode`."""
+    """A PIL image turned upright, opaque, with eight bits, in `mode`."""
     if 0 in image.size:
         raise InvalidInput(f"{name} is empty: it has {image.width} x {image.height} pixels.")
     image = optional("PIL.ImageOps", "images").exif_transpose(image)
@@ -233,7 +238,7 @@ def _converted(image: Any, name: str, mode: str) -> Any:
 
 def _eight_bits(array: Array, name: str) -> Array:
     """An array of pixels as uint8, grey or with three or four channels."""
-    no_mask(name, array)
+    refuse_masked(name, array)
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):
@@ -246,8 +251,7 @@ def _eight_bits(array: Array, name: str) -> Array:
         return np.asarray(np.rint(array / 257), dtype=np.uint8)
     if array.dtype.kind != "f":
         raise InvalidInput(
-            f"{name} is of {array.dtype}, whose range is not known. Give uint8, uint16, or floats "
-            f"in [0, 1]."
+            f"{name} is of {array.dtype}, of unknown range. Give uint8, uint16 or floats in [0, 1]."
         )
     if not (array.min() >= 0 and array.max() <= 1):
         raise InvalidInput(
@@ -255,3 +259,11 @@ def _eight_bits(array: Array, name: str) -> Array:
             f"in [0, 1]. Divide by the largest possible value, or give uint8."
         )
     return np.asarray(np.rint(array * 255), dtype=np.uint8)
+
+
+def refuse_masked(name: str, array: Any) -> None:
+    """Raise InvalidInput for a masked array: as an array, its masked values would count."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidInput(
+            f"{name} is a masked array. Say what lies under the mask: array.filled(value)."
+        )

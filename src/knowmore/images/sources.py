@@ -1,26 +1,111 @@
-"""Anybody's own pictures."""
+"""Where pictures are: in folders, in tar archives, or wherever a text file says.
+
+A file is listed as a picture by the end of its name; whether it is one shows when it is read. Its
+label is the name of its folder, its id the path from the source to it. Archives are read in place
+and never unpacked.
+"""
 
 from __future__ import annotations
 
 import os
 import tarfile
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NoReturn, final
+
+import numpy as np
 
 from knowmore.errors import InvalidInput, MissingData, RepeatedId
 from knowmore.examples import Examples
-from knowmore.images.archives import in_archive
-from knowmore.images.pictures import Listing, Picture, in_folder
+
+_ENDINGS = ".bmp, .gif, .jpeg, .jpg, .pbm, .pgm, .png, .pnm, .ppm, .tif, .tiff, .webp"
+# More than any camera writes; a larger file is not read into memory as one picture.
+MOST_BYTES = 2**28
+
+
+@final
+@dataclass(frozen=True)
+class Picture:
+    """The name of a picture, and where its bytes are: `size` of them from `offset` on in a file.
+
+    It can be read in any thread or process; no file is kept open.
+    """
+
+    name: str
+    path: Path
+    offset: int = 0
+    size: int | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of its folder; empty for a picture outside all folders."""
+        return PurePosixPath(self.name).parent.name
+
+    def read(self) -> bytes:
+        """The bytes of the encoded picture."""
+        found = contents(self.path, repr(self.name), self.offset, self.size)
+        if self.size not in (None, len(found)):
+            raise InvalidInput(
+                f"{self.name!r} is cut off: {str(self.path)!r} has changed. List it again."
+            )
+        return found
+
+
+def contents(path: Path, name: str, offset: int = 0, size: int | None = None) -> bytes:
+    """`size` bytes of a picture's file from `offset` on, or all of it. `name` is for errors."""
+    wanted = path.stat().st_size if size is None else size
+    if wanted > MOST_BYTES:
+        raise InvalidInput(
+            f"{name} has {wanted:,} bytes, but no more than {MOST_BYTES:,} are read. Reduce it."
+        )
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(wanted)
+
+
+@final
+@dataclass(frozen=True)
+class Listing:
+    """Pictures in the order of their names; and the names of those skipped, with the reasons."""
+
+    pictures: tuple[Picture, ...]
+    skipped: Mapping[str, str]
+
+    @classmethod
+    def of(cls, pictures: Iterable[Picture], skipped: Mapping[str, str], source: Path) -> Listing:
+        """A listing of at least one picture, or an error."""
+        found = tuple(sorted(pictures, key=lambda picture: picture.name))
+        if not found:
+            first = "".join(f" Skipped: {n!r} {why}." for n, why in list(skipped.items())[:1])
+            raise InvalidInput(
+                f"There is no picture in {str(source)!r}.{first} Pictures are files whose names "
+                f"end in {_ENDINGS}; hidden ones do not count."
+            )
+        return cls(found, dict(sorted(skipped.items())))
+
+    def examples(self, source: Path) -> Examples:
+        """X (n,) are the pictures, labels their folders, ids their names. None may be skipped."""
+        if self.skipped:
+            shown = "; ".join(f"{name!r} {why}" for name, why in list(self.skipped.items())[:5])
+            more = f"; and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
+            raise InvalidInput(
+                f"{str(source)!r} has files that are not read: {shown}{more}. Remove them, "
+                f"or put copies of the pictures there."
+            )
+        X = np.array(self.pictures, dtype=object)
+        labels = np.array([picture.label for picture in self.pictures])
+        return Examples.of(X, labels, tuple(picture.name for picture in self.pictures))
 
 
 def image_folder(path: str | os.PathLike[str]) -> Examples:
-    """Pictures in folders named by their classes, or in a tar archive of such folders.
+    """Pictures in folders named after their classes, or in a tar archive of such folders.
 
-    X (n,) are `Picture`s, read when they are needed, which the transformers of `knowmore.images`
-    take as they are. Labels are the names of the folders that hold them, ids such as
-    "bedroom/image_0001.jpg" the ways from `path` there, in whose order they come. Hidden files
-    and files of other kinds, by the ends of their names, are passed over. Links that lead outside
-    and the like are refused: `listing` tells them apart.
+    X (n,) are `Picture`s, which are read when needed; every transformer of `knowmore.images` takes
+    them. Labels are the names of their folders, ids the paths from `path` to them, such as
+    "bedroom/image_0001.jpg", in alphabetical order. Hidden files and files with other endings are
+    ignored. Links that lead outside and the like are refused; `listing` skips them and says why.
     """
     path = Path(path)
     return listing(path, lists=False).examples(path)
@@ -30,18 +115,96 @@ def listing(source: str | os.PathLike[str], *, lists: bool = True) -> Listing:
     """The pictures of a folder, of a tar archive or, if `lists`, of a text file that names them."""
     path = Path(source)
     if path.is_dir():
-        return in_folder(path)
-    if not path.is_file():
+        entries = _in_folder(path)
+    elif not path.is_file():
         raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.")
-    if path.suffix == ".tar" or _is_tar(path) or not lists:
-        return in_archive(path)
-    return in_list(path)
+    elif path.suffix == ".tar" or _is_tar(path) or not lists:
+        entries = _in_archive(path)
+    else:
+        entries = _in_list(path)
+    # Of several members of one name the last counts, as when an archive is unpacked.
+    found = {
+        name: one if _is_utf8(name) else "has a name that is not UTF-8" for name, one in entries
+    }
+    skipped = {name: why for name, why in found.items() if isinstance(why, str)}
+    return Listing.of((one for one in found.values() if isinstance(one, Picture)), skipped, path)
 
 
-def in_list(path: Path) -> Listing:
-    """The pictures that a text file names, one on each line, as seen from its folder.
+# Each source yields names, and for each name the picture, or why it is skipped.
+_Entries = Iterator[tuple[str, Picture | str]]
 
-    They may lie anywhere: whoever wrote the list asked for them.
+
+def _in_folder(root: Path) -> _Entries:
+    """The pictures in a folder and its subfolders. Nothing outside `root` is ever named."""
+    inside = root.resolve()
+    for folder, folders, files in os.walk(inside, onerror=_cannot_list):
+        for name in folders:
+            if Path(folder, name).is_symlink() and not name.startswith("."):
+                yield _relative(folder, name, inside), "is a link to a folder"
+        for name in files:
+            relative = _relative(folder, name, inside)
+            if not _is_picture(relative):
+                continue
+            # Path.resolve would raise at a link to itself.
+            target = Path(os.path.realpath(Path(folder, name)))
+            if not target.is_relative_to(inside):
+                yield relative, "is a link that leads outside"
+            else:
+                yield relative, Picture(relative, target) if target.is_file() else "is not a file"
+
+
+def _cannot_list(error: OSError) -> NoReturn:
+    raise InvalidInput(
+        f"The folder {error.filename!r} cannot be listed: {error.strerror}."
+    ) from error
+
+
+def _relative(folder: str, name: str, inside: Path) -> str:
+    """The path from `inside`, decoded as UTF-8 whatever the locale."""
+    path = Path(folder, name).relative_to(inside).as_posix()
+    return os.fsencode(path).decode(errors="surrogateescape")
+
+
+def _in_archive(path: Path) -> _Entries:
+    """The pictures in a tar archive: their names, and where their bytes are."""
+    try:
+        # "r:" and not "r": in a compressed archive the members have no offsets.
+        with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
+            members = archive.getmembers()
+            # tarfile takes damage for the end, which has a block of zeros.
+            file.seek(archive.offset)
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+                raise tarfile.ReadError(f"its members break off at byte {archive.offset:,}")
+    # Damaged headers make tarfile raise more than its own errors.
+    except Exception as error:
+        raise InvalidInput(
+            f"{str(path)!r} cannot be read as a tar archive: {error}. It may be compressed, cut "
+            f"off or damaged. Only plain archives are read in place: unpack .gz, .xz and the like "
+            f"to .tar first."
+        ) from error
+    for member in members:
+        # Without "./" and "//".
+        name = str(PurePosixPath(member.name))
+        if _is_picture(name) and not member.isdir():
+            fine = Picture(name, path, member.offset_data, member.size)
+            yield name, _unfit(member, name) or fine
+
+
+def _unfit(member: tarfile.TarInfo, name: str) -> str | None:
+    """Why a member is skipped, if it is."""
+    if name.startswith("/") or ".." in PurePosixPath(name).parts:
+        return "has a name that leads outside"
+    if member.issym() or member.islnk():
+        return "is a link"
+    if not member.isreg():
+        return "is not a file"
+    return "is stored with holes" if member.issparse() else None
+
+
+def _in_list(path: Path) -> _Entries:
+    """The pictures that a text file names, one on each line, relative to its folder.
+
+    They may be anywhere: whoever wrote the list asked for them.
     """
     try:
         # Not splitlines, which also breaks names at rarer characters.
@@ -51,14 +214,13 @@ def in_list(path: Path) -> Listing:
             f"{str(path)!r} is neither a folder, nor a tar archive, nor a text file in UTF-8 that "
             f"lists pictures."
         ) from error
-    names = [line.strip() for line in lines if line.strip()]
-    if repeated := [name for name, times in Counter(names).items() if times > 1]:
-        raise RepeatedId(
-            f"{str(path)!r} lists {repeated[0]!r} more than once. Name each picture once."
-        )
-    pictures = [Picture(name, path.parent / name) for name in names]
-    skipped = {one.name: "is no file" for one in pictures if not os.path.isfile(one.path)}
-    return Listing.of((one for one in pictures if one.name not in skipped), skipped, path)
+    for name, times in Counter(filter(None, map(str.strip, lines))).items():
+        if times > 1:
+            raise RepeatedId(
+                f"{str(path)!r} lists {name!r} more than once. Name each picture once."
+            )
+        file = path.parent / name
+        yield name, Picture(name, file) if os.path.isfile(file) else "is not a file"
 
 
 def _is_tar(path: Path) -> bool:
@@ -66,3 +228,15 @@ def _is_tar(path: Path) -> bool:
         return tarfile.is_tarfile(path)
     except OSError as error:
         raise InvalidInput(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+
+
+def _is_picture(name: str) -> bool:
+    """Whether the name is that of a picture that is neither hidden nor in a hidden folder."""
+    path = PurePosixPath(name)
+    hidden = any(part.startswith(".") and part != ".." for part in path.parts)
+    return path.suffix.lower() in _ENDINGS.split(", ") and not hidden
+
+
+def _is_utf8(name: str) -> bool:
+    """Whether the name can be an id. Bytes that are not UTF-8 were decoded to lone surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)

@@ -14,7 +14,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from knowmore import KnowmoreError
 from knowmore.images import Descriptors, ForestCodebook, KMeansCodebook, Words
-from knowmore.images.vocabulary import Leaves
+from knowmore.images.codebooks import Leaves
 
 rng = np.random.default_rng(0)
 LABELS = np.array(["left", "right"] * 5)
@@ -161,7 +161,7 @@ def test_saved_and_loaded_it_is_the_same(codebook, tmp_path):
 
 
 @of_both
-def test_a_damaged_file_is_told(codebook, tmp_path):
+def test_a_damaged_file_is_reported(codebook, tmp_path):
     path = tmp_path / "codebook.npz"
     codebook = clone(codebook).fit(PICTURES, LABELS)
     codebook.save(path)
@@ -185,7 +185,7 @@ def test_a_damaged_file_is_told(codebook, tmp_path):
 
 
 @of_both
-def test_any_damage_is_told_or_does_none(codebook, tmp_path):
+def test_any_damage_is_reported_or_harmless(codebook, tmp_path):
     path = tmp_path / "codebook.npz"
     codebook = clone(codebook).fit(PICTURES, LABELS)
     codebook.save(path)
@@ -247,7 +247,7 @@ def settings_of_another(arrays):
     "change",
     [endless, beyond, wrong_feature, missing, one_more, flat, fractions, settings_of_another],
 )
-def test_a_file_of_nonsense_is_told(change, tmp_path):
+def test_a_file_of_nonsense_is_reported(change, tmp_path):
     path = tmp_path / "codebook.npz"
     ForestCodebook(40, trees=4).fit(PICTURES, LABELS).save(path)
     rewritten(path, change)
@@ -273,7 +273,7 @@ def test_no_code_is_read_from_a_file(tmp_path):
         assert sorted(file.namelist()) == ["about.npy", "centres.npy"]
 
 
-def test_other_kinds_and_versions_are_told(tmp_path, monkeypatch):
+def test_other_kinds_and_versions_are_reported(tmp_path, monkeypatch):
     path = tmp_path / "codebook.npz"
     KMeansCodebook(12).fit(PICTURES).save(path)
     with pytest.raises(ValueError, match=r"a KMeansCodebook of version 1, but a ForestCodebook of"):
@@ -310,26 +310,31 @@ BAD = {
         ValueError,
         "size=5 words were asked for, but the sample has only 1 different descriptors. Give more",
     ),
-    "size": (KMeansCodebook(1), (PICTURES,), ValueError, "size=1 must be a whole number, at least"),
+    "size": (
+        KMeansCodebook(1),
+        (PICTURES,),
+        ValueError,
+        "size=1. Give a whole number of at least 2.",
+    ),
     "sample": (
         KMeansCodebook(sample=0),
         (PICTURES,),
         ValueError,
-        "sample=0 must be a whole number",
+        "sample=0. Give a whole number",
     ),
     "large seed": (
         KMeansCodebook(random_state=2**32),
         (PICTURES,),
         ValueError,
-        "random_state=4294967296 must be a whole number, at most 4294967295.",
+        "random_state=4294967296. Give a whole number from 0 to 4294967295.",
     ),
     "large numbers": (
         ForestCodebook(),
         ([Descriptors(np.zeros((2, 2)), np.full((2, 16), 1e30))] * 10, LABELS),
         ValueError,
-        "numbers whose squares go beyond single precision. Scale them down.",
+        "The descriptors, or their squares, go beyond single precision. Scale them down.",
     ),
-    "seed": (KMeansCodebook(random_state=0.5), (PICTURES,), ValueError, "random_state=0.5 must be"),
+    "seed": (KMeansCodebook(random_state=0.5), (PICTURES,), ValueError, "random_state=0.5. Give a"),
     "no classes": (ForestCodebook(), (PICTURES,), ValueError, "learns from classes, but y is None"),
     "one class": (
         ForestCodebook(),
@@ -341,33 +346,33 @@ BAD = {
         ForestCodebook(),
         (PICTURES, ["a", "b"]),
         ValueError,
-        "y has shape (2,), but 10 pictures were given: it must have one class for each.",
+        "but y has shape (2,). Give the class of each of the 10 pictures, or use KMeansCodebook.",
     ),
-    "trees": (ForestCodebook(trees=0), (PICTURES, LABELS), ValueError, "trees=0 must be a whole"),
+    "trees": (ForestCodebook(trees=0), (PICTURES, LABELS), ValueError, "trees=0. Give a whole nu"),
     "many trees": (
         ForestCodebook(9, trees=5),
         (PICTURES, LABELS),
         ValueError,
-        "size=9 words cannot be shared by 5 trees: each needs 2 leaves or more.",
+        "size=9 is too few: each of the 5 trees needs 2 words or more. Ask for more, or",
     ),
     "width": (
         KMeansCodebook(5),
         ([*PICTURES, Descriptors(np.zeros((2, 2)), np.zeros((2, 3)))],),
         ValueError,
-        "The descriptors of picture 10 have 3 numbers, but 16 are expected. Use the same settings",
+        "Picture 10 has Descriptors of size 3, not 16. Use one DenseSIFT.",
     ),
     "pictures": (
         KMeansCodebook(),
         ([np.zeros((20, 20))],),
         TypeError,
-        "Item 0 is a ndarray, but Descriptors are needed, one for each picture. They come from",
+        "Item 0 of X is a ndarray, but X must be a list of Descriptors, one for each picture. They",
     ),
     "empty": (KMeansCodebook(), ([],), ValueError, "The list of Descriptors is empty."),
 }
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_input_is_told_and_changes_nothing(bad):
+def test_bad_input_is_reported_and_changes_nothing(bad):
     codebook, arguments, kind, words = BAD[bad]
     codebook = clone(codebook)
     with pytest.raises(kind, match=re.escape(words)) as caught:
@@ -384,7 +389,7 @@ def test_nothing_is_known_before_fit(codebook, tmp_path):
     with pytest.raises(AttributeError, match=words):
         clone(codebook).save(tmp_path / "a")
     narrow = [Descriptors(np.zeros((2, 2)), np.zeros((2, 3)))]
-    with pytest.raises(ValueError, match=r"picture 0 have 3 numbers, but 16 are expected"):
+    with pytest.raises(ValueError, match=r"Picture 0 has Descriptors of size 3, not 16. Use one"):
         clone(codebook).fit(PICTURES, LABELS).transform(narrow)
 
 
@@ -403,12 +408,24 @@ def test_numbers_beyond_single_precision_have_no_word(codebook, huge):
     [
         (lambda: Descriptors(np.zeros((1, 2)), np.array([[1, np.nan]])), "have NaN or infinity"),
         (lambda: Descriptors(np.zeros((1, 2)), np.array([[1, np.inf]])), "have NaN or infinity"),
-        (lambda: Descriptors(np.zeros((1, 2)), np.array([["a"]])), "of <U1. Both must be real"),
-        (lambda: Descriptors(np.zeros((1, 2)), np.array([[1j]])), "of complex128. Both must be"),
+        (
+            lambda: Descriptors(np.zeros((1, 2)), np.array([["a"]])),
+            "of float64 and (1, 1) of <U1 were given",
+        ),
+        (
+            lambda: Descriptors(np.zeros((1, 2)), np.array([[1j]])),
+            "(1, 1) of complex128 were given",
+        ),
         (lambda: Descriptors(np.full((1, 2), np.nan), np.ones((1, 2))), "go from nan to nan"),
-        (lambda: Descriptors(np.zeros((1, 2)), np.ma.ones((1, 2))), "of what is found is a masked"),
-        (lambda: Descriptors(np.ma.zeros((1, 2)), np.ones((1, 2))), "of positions is a masked"),
-        (lambda: Words(np.zeros((1, 2)), np.ma.zeros(1, int), 3), "of what is found is a masked"),
+        (
+            lambda: Descriptors(np.zeros((1, 2)), np.ma.ones((1, 2))),
+            "of vectors (k, d) is a masked",
+        ),
+        (
+            lambda: Descriptors(np.ma.zeros((1, 2)), np.ones((1, 2))),
+            "of positions (k, 2) is a masked",
+        ),
+        (lambda: Words(np.zeros((1, 2)), np.ma.zeros(1, int), 3), "of indices (k,) is a masked"),
         (lambda: Words(np.zeros((1, 2)), np.ones(1), 3), "of float64, but must be whole numbers"),
     ],
 )

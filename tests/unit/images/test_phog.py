@@ -84,19 +84,19 @@ def test_threads_change_nothing():
 
 
 BAD = {
-    "bins": ({"bins": 0}, "bins=0 must be a whole number, at least 1."),
+    "bins": ({"bins": 0}, "bins=0. Give a whole number of at least 1."),
     "degrees": ({"degrees": 90}, "degrees=90 is not known. Give 180 or 360."),
-    "levels": ({"levels": 1.5}, "levels=1.5 must be a whole number from 1"),
+    "levels": ({"levels": 1.5}, "levels=1.5. Give a whole number from 1 to 12."),
     "weights": ({"weights": [1]}, 'weights=[1] must be "match", "equal", or 4 numbers'),
     "small": (
         {"levels": 7},
-        "Picture 0 has 52 x 45 pixels, too few for 64 x 64 cells. Enlarge it, or ask for fewer",
+        "Picture 0 has 52 x 45 pixels, but 64 x 64 cells: ask for fewer levels.",
     ),
 }
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_settings_are_told(bad):
+def test_bad_settings_are_reported(bad):
     settings, words = BAD[bad]
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         PHOG(**settings).fit([PICTURE]).transform([PICTURE])

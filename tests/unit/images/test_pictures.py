@@ -19,8 +19,8 @@ from damage import mutants
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, MissingData, RepeatedId
 from knowmore.examples import Examples
-from knowmore.files import MOST_BYTES
 from knowmore.images import Picture, image_folder, listing
+from knowmore.images.sources import MOST_BYTES
 
 NAMES = ["b c/zwölf é.JPG", "a/2.png", "a/10.png", "deep/er/1.jpeg"]
 ORDER = ["a/10.png", "a/2.png", "b c/zwölf é.JPG", "deep/er/1.jpeg"]
@@ -121,14 +121,14 @@ def test_the_last_of_one_name_counts_also_where_it_is_no_file(tmp_path, link_las
 
 def test_a_link_to_itself_is_no_file(folder):
     (folder / "a" / "loop.png").symlink_to("loop.png")
-    assert listing(folder).skipped["a/loop.png"] == "is no file"
+    assert listing(folder).skipped["a/loop.png"] == "is not a file"
 
 
 def test_a_list_may_begin_with_a_mark_and_hold_any_line(folder, tmp_path):
     (tmp_path / "list.txt").write_text("\ufeffroot/a/2.png\r\n" + "x" * 300, encoding="utf-8")
     found = listing(tmp_path / "list.txt")
     assert [one.name for one in found.pictures] == ["root/a/2.png"]
-    assert found.skipped == {"x" * 300: "is no file"}
+    assert found.skipped == {"x" * 300: "is not a file"}
 
 
 def test_a_list_names_pictures_anywhere(folder, tmp_path):
@@ -137,7 +137,7 @@ def test_a_list_names_pictures_anywhere(folder, tmp_path):
     found = listing(tmp_path / "list.txt")
     assert [one.read() for one in found.pictures] == [content("a/10.png"), content("a/2.png")]
     assert [one.label for one in found.pictures] == ["a", "a"]
-    assert found.skipped == {"root/nowhere.png": "is no file"}
+    assert found.skipped == {"root/nowhere.png": "is not a file"}
 
 
 # -- what is refused -----------------------------------------------------------------------------
@@ -155,15 +155,16 @@ def test_links_that_lead_outside_are_not_followed(folder, tmp_path):
     os.mkfifo(folder / "a" / "pipe.png")
     found = listing(folder)
     assert found.skipped == {
-        "a/broken.png": "is no file",
+        "a/broken.png": "is not a file",
         "a/out.png": "is a link that leads outside",
-        "a/pipe.png": "is no file",
+        "a/pipe.png": "is not a file",
         "a/up.png": "is a link that leads outside",
         "linked": "is a link to a folder",
     }
     read = {one.name: one.read() for one in found.pictures}
     assert read == {name: content(name) for name in ORDER} | {"a/in.png": content("a/2.png")}
-    words = f"{str(folder)!r} holds what is not read: 'a/broken.png' is no file; 'a/out.png' is a "
+    skipped = "'a/broken.png' is not a file; 'a/out.png' is a "
+    words = f"{str(folder)!r} has files that are not read: {skipped}"
     with pytest.raises(InvalidInput, match=re.escape(words)):
         image_folder(folder)
 
@@ -192,11 +193,13 @@ def test_an_archive_cannot_lead_outside_itself(tmp_path):
         "/etc/passwd.png": "has a name that leads outside",
         "a/soft.png": "is a link",
         "a/hard.png": "is a link",
-        "a/device.png": "is no file",
-        "a/pipe.png": "is no file",
+        "a/device.png": "is not a file",
+        "a/pipe.png": "is not a file",
         "a/sparse.png": "is stored with holes",
     }
-    with pytest.raises(InvalidInput, match=r"holds what is not read: .*; and 3 more\. Take it out"):
+    with pytest.raises(
+        InvalidInput, match=r"has files that are not read: .*; and 3 more\. Remove them"
+    ):
         image_folder(path)
 
 
@@ -242,7 +245,7 @@ def test_damaged_archives_are_refused(archive, tmp_path):
             image_folder(path)
 
 
-def test_any_damage_of_an_archive_is_told(archive):
+def test_any_damage_of_an_archive_is_reported(archive):
     whole = archive.read_bytes()
     for data in mutants(whole, np.random.default_rng(0), 300, keep=0):
         archive.write_bytes(data)
@@ -286,10 +289,12 @@ def test_no_source(tmp_path):
         listing(tmp_path / "twice.txt")
 
 
-def test_what_changed_since_is_told(archive):
+def test_what_changed_since_is_reported(archive):
     (one, *_) = image_folder(archive).X
     os.truncate(archive, one.offset + 3)
-    with pytest.raises(InvalidInput, match=r"^'a/10.png' is cut off: .* has changed since it was"):
+    with pytest.raises(
+        InvalidInput, match=r"^'a/10.png' is cut off: .* has changed. List it again"
+    ):
         one.read()
 
 

@@ -93,19 +93,22 @@ def test_a_picture_without_words_is_zero():
 WORDS = some_words(np.random.default_rng(0))
 
 BAD = {
-    "levels": (lambda: SpatialPyramid(0), "levels=0 must be a whole number from 1"),
-    "many levels": (lambda: SpatialPyramid(13), "levels=13 must be a whole number from 1"),
+    "levels": (lambda: SpatialPyramid(0), "levels=0. Give a whole number from 1 to 12."),
+    "many levels": (lambda: SpatialPyramid(13), "levels=13. Give a whole number from 1 to 12."),
     "weights": (
         lambda: SpatialPyramid(3, [1, 2]),
-        'weights=[1, 2] must be "match", "equal", or 3 numbers, none negative: one for each level.',
+        'weights=[1, 2] must be "match", "equal", or 3 numbers, none negative.',
     ),
     "negative weight": (lambda: SpatialPyramid(1, [-1]), "weights=[-1] must be"),
-    "unknown weights": (lambda: SpatialPyramid(1, "no"), "weights='no' must be"),
+    "unknown weights": (
+        lambda: SpatialPyramid(1, "no"),
+        "weights='no' is not known. Choose one of 'equal', 'match'.",
+    ),
 }
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_settings_are_told(bad):
+def test_bad_settings_are_reported(bad):
     make, words = BAD[bad]
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         make().fit([WORDS])
@@ -114,17 +117,21 @@ def test_bad_settings_are_told(bad):
 
 def test_words_of_two_codebooks_do_not_mix():
     other = Words(WORDS.positions.copy(), WORDS.indices.copy(), 7)
-    told = r"Picture 1 has words of a codebook of 7, but 5 are expected. Use one codebook"
-    with pytest.raises(ValueError, match=told):
+    words = r"Picture 1 has Words of size 7, not 5. Use one codebook."
+    with pytest.raises(ValueError, match=words):
         SpatialPyramid().fit([WORDS, other])
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=words):
         SpatialPyramid().fit([WORDS]).transform([WORDS, other])
 
 
 def test_other_things_are_refused():
-    with pytest.raises(TypeError, match=r"Item 0 is a int, but Words are needed, one for each"):
+    with pytest.raises(
+        TypeError, match=r"Item 0 of X is a int, but X must be a list of Words, one"
+    ):
         SpatialPyramid().fit([3])
-    with pytest.raises(TypeError, match=r"A list of Words is needed, .* but a Words was given"):
+    with pytest.raises(
+        TypeError, match=r"X is a Words, but X must be a list of Words, one for each"
+    ):
         SpatialPyramid().fit(WORDS)
     with pytest.raises(ValueError, match=r"The list of Words is empty"):
         SpatialPyramid().fit([])
@@ -134,13 +141,13 @@ def test_other_things_are_refused():
 
 def test_impossible_values_are_refused():
     one = np.zeros((1, 2))
-    with pytest.raises(ValueError, match=r"The words go from 3 to 3, but must lie in \[0, 3\)"):
+    with pytest.raises(ValueError, match=r"The words go from 3 to 3, not within \[0, 3\)"):
         Words(one.copy(), np.array([3]), 3)
-    with pytest.raises(
-        ValueError, match=r"shape \(1, 2\) and what is found there has shape \(2,\)"
-    ):
+    with pytest.raises(ValueError, match=r"but \(1, 2\) of float64 and \(2,\) of int64 were given"):
         Words(one.copy(), np.array([0, 1]), 3)
-    with pytest.raises(ValueError, match=r"They must be \(k, 2\) and vectors \(k, d\)"):
+    with pytest.raises(
+        ValueError, match=r"Real positions \(k, 2\) and vectors \(k, d\) are needed"
+    ):
         Descriptors(one.copy(), np.zeros(1))
     with pytest.raises(ValueError, match=r"The positions go from 2 to 2, but must lie in \[0, 1\]"):
         Descriptors(one + 2, np.zeros((1, 3)))

@@ -12,12 +12,20 @@ from damage import mutants
 from knowmore import KnowmoreError
 from knowmore.errors import InvalidInput
 from knowmore.images import PHOG, DenseSIFT, Embedding
-from knowmore.images.reading import FORMATS, colour, grey, of_each, small
+from knowmore.images.reading import FORMATS, named, pixels, small
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
 
 RGB = np.random.default_rng(0).integers(0, 256, (40, 56, 3), dtype=np.uint8)
 GREY = np.asarray(Image.fromarray(RGB).convert("L"))
+
+
+def grey(picture, name):
+    return pixels(picture, name, "L")
+
+
+def colour(picture, name):
+    return pixels(picture, name, "RGB")
 
 
 def encoded(array, form="PNG", **options):
@@ -108,15 +116,19 @@ def test_inputs_are_not_changed():
 
 def test_a_stack_is_a_list_of_pictures():
     stack = np.stack([RGB, RGB[::-1]])
-    names = of_each(lambda picture, name: (name, picture.shape), stack)
+    names = [(name, picture.shape) for picture, name in named(stack)]
     assert names == [("Picture 0", RGB.shape), ("Picture 1", RGB.shape)]
 
 
 JPEG = encoded(RGB, "JPEG")
 
 BAD = {
-    "no picture": (b"not a picture", ValueError, "Picture 1 cannot be read: it is no picture"),
-    "no bytes": (b"", ValueError, "Picture 1 cannot be read: it is no picture"),
+    "no picture": (
+        b"not a picture",
+        ValueError,
+        "Picture 1 cannot be read: it is no picture in BMP",
+    ),
+    "no bytes": (b"", ValueError, "Picture 1 cannot be read: it is no picture in BMP"),
     "cut off": (JPEG[: len(JPEG) // 2], ValueError, "Picture 1 cannot be read: image file is trun"),
     "a png cut off": (encoded(RGB)[:3000], ValueError, "Picture 1 cannot be read: "),
     "no file": ("/nowhere/a.jpg", ValueError, "Picture 1 ('/nowhere/a.jpg') does not exist."),
@@ -135,7 +147,7 @@ BAD = {
     "integers": (
         np.zeros((20, 20), int),
         ValueError,
-        "Picture 1 is of int64, whose range is not known. Give uint8, uint16, or floats in [0, 1].",
+        "Picture 1 is of int64, of unknown range. Give uint8, uint16 or floats in [0, 1].",
     ),
     "32 bits": (
         Image.new("F", (20, 20)),
@@ -146,7 +158,7 @@ BAD = {
     "too small": (
         np.zeros((20, 15)),
         ValueError,
-        "Picture 1 has 15 x 20 pixels: it is smaller than a patch of 16 x 16. Enlarge it, or",
+        "Picture 1 has 15 x 20 pixels at scale 1: it is smaller than a patch of 16 x 16. Enlarge",
     ),
 }
 
@@ -165,15 +177,16 @@ def test_a_bad_picture_is_named(bad, n_jobs):
     "one", ["a.jpg", b"bytes", GREY, RGB, with_alpha(RGB), Image.fromarray(RGB)], ids=type
 )
 def test_one_picture_is_no_list(one):
-    with pytest.raises(TypeError, match=r"One picture was given, but a list of them is needed"):
-        of_each(grey, one)
+    words = rf"A list of pictures is needed, but a {type(one).__name__} was given. Give \[picture\]"
+    with pytest.raises(TypeError, match=words):
+        named(one)
 
 
 def test_no_pictures():
     with pytest.raises(ValueError, match=r"No picture was given: the list of pictures is empty"):
-        of_each(grey, [])
+        named([])
     with pytest.raises(TypeError, match=r"A list of pictures is needed, but a int was given"):
-        of_each(grey, 3)
+        named(3)
 
 
 # -- which files are read ------------------------------------------------------------------------
@@ -197,8 +210,8 @@ def test_other_forms_are_not_even_tried(form, tmp_path):
     except (KeyError, OSError) as error:
         pytest.skip(f"this Pillow does not write {form}: {error}")
     words = (
-        "it cannot be read: it is no picture in one of the forms that are read, BMP, GIF, JPEG, "
-        "PNG, PPM, TIFF, WEBP. Leave it out, or convert it."
+        "it cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
+        "out, or convert it."
     )
     for ask in lambda: colour(path, "it"), lambda: small(path.read_bytes(), "it", 100):
         with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$"):
@@ -212,7 +225,9 @@ def test_no_other_program_is_asked(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     path = tmp_path / "picture.jpg"
     path.write_bytes(encoded(Image.new("RGB", (32, 32)), "EPS"))
-    with pytest.raises(InvalidInput, match="it is no picture in one of the forms"):
+    with pytest.raises(
+        InvalidInput, match="it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP"
+    ):
         DenseSIFT().transform([path])
     assert not (tmp_path / "was_run").exists()
 
@@ -268,20 +283,20 @@ class Unreadable:
     [
         (
             ZeroDivisionError("division by zero"),
-            "it cannot be read: division by zero. The file may",
+            "it cannot be read: division by zero. It may be cut",
         ),
-        (NotImplementedError(), "it cannot be read: NotImplementedError. The file may be empty"),
-        (MemoryError(), "it cannot be read: there is not enough memory to unpack it. Reduce it"),
+        (NotImplementedError(), "it cannot be read: NotImplementedError. It may be cut off or"),
+        (MemoryError(), "it cannot be read: there is not enough memory to decode it. Reduce it"),
         (RecursionError("too deep"), "it cannot be read: too deep. "),
     ],
 )
-def test_whatever_one_file_raises_is_told(error, words):
+def test_whatever_one_file_raises_is_reported(error, words):
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
         grey(Unreadable(error), "it")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_who_wants_to_stop_is_heard(error):
+def test_interrupts_pass_through(error):
     with pytest.raises(error):
         grey(Unreadable(error()), "it")
 
@@ -302,12 +317,12 @@ def test_files_too_large_for_a_picture_are_not_read(tmp_path):
 @pytest.mark.parametrize("pixels", [GREY, RGB, GREY / 255])
 def test_masked_pictures_are_refused(transformer, pixels):
     masked = np.ma.masked_array(pixels, mask=pixels > pixels.mean())
-    words = "Picture 1 is a masked array, and what lies under the mask is unknown. Say what it is:"
+    words = "Picture 1 is a masked array. Say what lies under the mask: array.filled(value)."
     for pictures in [pixels, masked], np.ma.stack([masked, masked]):
         with pytest.raises(InvalidInput, match=re.escape(words).replace("1", "[01]")):
             transformer.transform(pictures)
 
 
 def test_masked_vectors_are_refused():
-    with pytest.raises(InvalidInput, match=r"^X is a masked array, and what lies under the mask"):
+    with pytest.raises(InvalidInput, match=r"^X is a masked array. Say what lies under the mask"):
         Embedding("precomputed").transform(np.ma.masked_array(np.ones((2, 3)), mask=np.eye(2, 3)))

@@ -11,7 +11,7 @@ from sklearn.datasets import load_sample_images
 
 from knowmore import KnowmoreError
 from knowmore.images import DenseSIFT
-from knowmore.images.sift import _directions
+from knowmore.images.local import _directions
 
 cv2 = pytest.importorskip("cv2", reason="needs the extra images")
 
@@ -212,24 +212,24 @@ def test_descriptors_are_frozen_and_lie_in_the_picture():
 
 
 BAD = {
-    "patch": ({"patch": 10}, "patch=10 is not a multiple of 4: it is divided into 4 x 4 cells"),
-    "no patch": ({"patch": 0}, "patch=0 must be a whole number, at least 1."),
-    "step": ({"step": 1.5}, "step=1.5 must be a whole number, at least 1."),
-    "longest": ({"longest": -3}, "longest=-3 must be a whole number, at least 1."),
-    "scale": ({"scales": (1, 2)}, "scales=(1, 2) must be a list of numbers above 0 and up to 1."),
-    "scales": ({"scales": 1.0}, "scales=1.0 must be a list of numbers above 0 and up to 1."),
-    "no scales": ({"scales": ()}, "scales=() must be a list of numbers above 0 and up to 1."),
+    "patch": ({"patch": 10}, "patch=10 is not a multiple of 4: it has 4 x 4 cells."),
+    "no patch": ({"patch": 0}, "patch=0. Give a whole number of at least 1."),
+    "step": ({"step": 1.5}, "step=1.5. Give a whole number of at least 1."),
+    "longest": ({"longest": -3}, "longest=-3. Give a whole number of at least 1."),
+    "scale": ({"scales": (1, 2)}, "scales=(1, 2) must be a list of numbers in (0, 1]."),
+    "scales": ({"scales": 1.0}, "scales=1.0 must be a list of numbers in (0, 1]."),
+    "no scales": ({"scales": ()}, "scales=() must be a list of numbers in (0, 1]."),
     "colour": ({"colour": "hsv"}, "colour='hsv' is not known. Give None or \"opponent\"."),
-    "contrast": ({"contrast": 0}, "contrast=0 must be a positive number."),
+    "contrast": ({"contrast": 0}, "contrast=0 must be a number in (0, inf)."),
     "small scale": (
         {"scales": (1, 0.25)},
-        "Picture 0 has 44 x 37 pixels and 11 x 9 at scale 0.25: it is smaller than a patch of",
+        "Picture 0 has 11 x 9 pixels at scale 0.25: it is smaller than a patch of 16 x 16.",
     ),
 }
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_settings_are_told(bad):
+def test_bad_settings_are_reported(bad):
     settings, words = BAD[bad]
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         DenseSIFT(**settings).fit([NOISE]).transform([NOISE])
