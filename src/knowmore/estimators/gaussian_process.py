@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -58,6 +59,7 @@ class GaussianProcess(LivingEstimator[KernelModel]):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
     """A multi-class Gaussian-process classifier that keeps learning and forgets exactly.
 
@@ -93,22 +95,13 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
     array(['mild'], dtype='<U4')
     """
 
-    def __init__(
-        self,
-        kernel: AnyKernel | None = None,
-        noise: float | str = 0.1,
-        *,
-        class_weight: dict[Any, float] | str | None = None,
-        solver: str = "cholesky",
-        update: str = "auto",
-        dtype: str = "float64",
-    ) -> None:
-        self.kernel = kernel
-        self.noise = noise
-        self.class_weight = class_weight
-        self.solver = solver
-        self.update = update
-        self.dtype = dtype
+    kernel: AnyKernel | None = None
+    noise: float | str = 0.1
+    _: KW_ONLY
+    class_weight: dict[Any, float] | str | None = None
+    solver: str = "cholesky"
+    update: str = "auto"
+    dtype: str = "float64"
 
     def _coding(self) -> Coding:
         return one_vs_all
@@ -157,6 +150,7 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class GPRegressor(RegressorMixin, GaussianProcess):
     """Gaussian-process regression that keeps learning and forgets exactly.
 
@@ -185,22 +179,13 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     (array([100.99, 100.5 ]), array([0.07, 0.5 ]))
     """
 
-    def __init__(
-        self,
-        kernel: AnyKernel | None = None,
-        noise: float = 0.1,
-        *,
-        normalize_y: bool = True,
-        solver: str = "cholesky",
-        update: str = "auto",
-        dtype: str = "float64",
-    ) -> None:
-        self.kernel = kernel
-        self.noise = noise
-        self.normalize_y = normalize_y
-        self.solver = solver
-        self.update = update
-        self.dtype = dtype
+    kernel: AnyKernel | None = None
+    noise: float = 0.1
+    _: KW_ONLY
+    normalize_y: bool = True
+    solver: str = "cholesky"
+    update: str = "auto"
+    dtype: str = "float64"
 
     def _coding(self) -> Coding:
         if not isinstance(self.normalize_y, (bool, np.bool_)):

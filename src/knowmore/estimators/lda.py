@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -27,6 +28,7 @@ from knowmore.tables import in_step
 
 
 @final
+@dataclass(eq=False, repr=False)
 class EigenspaceLDA(
     ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
 ):
@@ -66,18 +68,11 @@ class EigenspaceLDA(
     array([1, 2])
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        rank: int | Truncation | None = None,
-        priors: str = "frequency",
-        shrinkage: float | str | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.rank = rank
-        self.priors = priors
-        self.shrinkage = shrinkage
+    n_components: int | None = None
+    _: KW_ONLY
+    rank: int | Truncation | None = None
+    priors: str = "frequency"
+    shrinkage: float | str | None = None
 
     # -- learning ----------------------------------------------------------------------------
 

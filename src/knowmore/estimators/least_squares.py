@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, final
 
 from knowmore.arguments import flag, number
@@ -42,6 +43,7 @@ def class_weight_of(weighting: Weighting) -> Any:
 
 
 @final
+@dataclass(eq=False, repr=False)
 class LSSVMClassifier(LivingClassifier[KernelModel]):
     """A multi-class least-squares SVM that keeps learning and forgets exactly.
 
@@ -74,24 +76,14 @@ class LSSVMClassifier(LivingClassifier[KernelModel]):
     array(['mild', 'cold', 'mild'], dtype='<U4')
     """
 
-    def __init__(
-        self,
-        kernel: AnyKernel | None = None,
-        C: float | str = 1.0,
-        bias: bool = True,
-        *,
-        class_weight: dict[Any, float] | str | None = None,
-        solver: str = "cholesky",
-        update: str = "auto",
-        dtype: str = "float64",
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.bias = bias
-        self.class_weight = class_weight
-        self.solver = solver
-        self.update = update
-        self.dtype = dtype
+    kernel: AnyKernel | None = None
+    C: float | str = 1.0
+    bias: bool = True
+    _: KW_ONLY
+    class_weight: dict[Any, float] | str | None = None
+    solver: str = "cholesky"
+    update: str = "auto"
+    dtype: str = "float64"
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
         weighting = class_weights(self.class_weight, examples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, final
 
 from sklearn.base import BaseEstimator
@@ -16,6 +17,7 @@ _Model = tuple[Reference, Window]
 
 
 @final
+@dataclass(eq=False, repr=False)
 class SubspaceMonitor(BaseEstimator):
     """Watch a stream of rows for anomalies and changes, by merging and splitting eigenspaces.
 
@@ -58,12 +60,10 @@ class SubspaceMonitor(BaseEstimator):
     (10, 12)
     """
 
-    def __init__(
-        self, n_components: int = 2, window: int = 50, *, false_alarms: float = 0.01
-    ) -> None:
-        self.n_components = n_components
-        self.window = window
-        self.false_alarms = false_alarms
+    n_components: int = 2
+    window: int = 50
+    _: KW_ONLY
+    false_alarms: float = 0.01
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the normal state from X (n, D), rows in order; the window holds the last of them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy, deepcopy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -61,6 +62,7 @@ class Scores:
 
 
 @final
+@dataclass(eq=False, repr=False)
 class NPlusOneClassifier(LivingClassifier[KernelModel]):
     """Learns one class more than a known classifier, from few examples of all of them.
 
@@ -92,28 +94,16 @@ class NPlusOneClassifier(LivingClassifier[KernelModel]):
     {'cold': 0.0, 'mild': 0.7}
     """
 
-    def __init__(
-        self,
-        source: Any,
-        kernel: AnyKernel | None = None,
-        C: float | str = 1.0,
-        bias: bool = True,
-        *,
-        positive: bool = True,
-        optimiser: str = "interior",
-        solver: str = "cholesky",
-        update: str = "auto",
-        dtype: str = "float64",
-    ) -> None:
-        self.source = source
-        self.kernel = kernel
-        self.C = C
-        self.bias = bias
-        self.positive = positive
-        self.optimiser = optimiser
-        self.solver = solver
-        self.update = update
-        self.dtype = dtype
+    source: Any
+    kernel: AnyKernel | None = None
+    C: float | str = 1.0
+    bias: bool = True
+    _: KW_ONLY
+    positive: bool = True
+    optimiser: str = "interior"
+    solver: str = "cholesky"
+    update: str = "auto"
+    dtype: str = "float64"
 
     def fit(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Self:
         """Learn X (n, d), y from scratch: examples of all N known classes and of one more.

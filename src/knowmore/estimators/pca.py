@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Self, final
 
@@ -18,6 +19,7 @@ from knowmore.linalg import Eigenspace, Truncation
 
 
 @final
+@dataclass(eq=False, repr=False)
 class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal component analysis that adds, forgets and merges, with scikit-learn's names.
 
@@ -40,11 +42,9 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     True
     """
 
-    def __init__(
-        self, n_components: int | float | Truncation | None = None, *, whiten: bool = False
-    ) -> None:
-        self.n_components = n_components
-        self.whiten = whiten
+    n_components: int | float | Truncation | None = None
+    _: KW_ONLY
+    whiten: bool = False
 
     # -- learning ----------------------------------------------------------------------------
 
