@@ -27,7 +27,9 @@ from knowmore.estimators.checks import dense, group_names, sample_weights
 from knowmore.estimators.shell import learnt, same_features, same_kind
 from knowmore.estimators.state import State, enough_memory
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, difference, enough, median_rbf
+from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels.distances import rows_to_settle_width
+from knowmore.kernels.rules import describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut, Model
 from knowmore.models.weightless import left_out
@@ -97,7 +99,9 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             )
         self._admit(counted)
         model = self._batch(self._own_kernel(counted.X), counted, self._empty_factor())
-        decided = self.kernel is not None or enough(self._features(counted.X)) is not None
+        decided = (
+            self.kernel is not None or rows_to_settle_width(self._features(counted.X)) is not None
+        )
         self._state = State.of(model, examples, decided=decided)
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
@@ -362,7 +366,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         the other.
         """
         X = state.examples.counted.X
-        first = enough(self._features(X))
+        first = rows_to_settle_width(self._features(X))
         kernel = self._seeing(median_rbf(self._features(X[:first])), X)
         state = state._replace(decided=first is not None)
         return state if kernel == state.kernel else state._replace(kernel=kernel)
@@ -458,7 +462,7 @@ def _for_all(y: Any, k: int) -> Any:
 def _disagreement(here: Any, there: Any) -> str | None:
     """How two settings differ, in words; None if they do not."""
     if isinstance(here, Kernel):
-        return difference(here, there)
+        return describe_difference(here, there)
     return None if here == there else f"{here!r} here, {there!r} there"
 
 

@@ -21,7 +21,7 @@ class State(NamedTuple):
         held here and nowhere else.
     peak : the largest kappa(x, x) seen among them
     kernel : the kernel that the model of these examples has
-    decided : whether it stays, or goes on following the examples; see `kernels.enough`
+    decided : whether it stays, or goes on following the examples; see `rows_to_settle_width`
     room : memory for that step, so that it will not be missing then
 
     One attribute of the estimator holds all of it, so that an edit is one assignment.

@@ -11,10 +11,10 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-from knowmore.insight.gradients import Gram, prepared
 from knowmore.insight.loss import left_out_loss
 from knowmore.insight.objectives import Objective, Solved
 from knowmore.kernels import AnyKernel
+from knowmore.kernels.rules import Gram, prepared
 from knowmore.linalg import Border
 from knowmore.linalg.threads import threads_for
 

@@ -1,4 +1,7 @@
-"""A kernel on some of the columns, so that one table can hold several descriptors."""
+"""Kernels that read columns by position: `On` a block of them, `Task` the one that names the task.
+
+So one table can hold several descriptors, or the examples of several tasks.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from typing import Any, final
 
 import numpy as np
 from scipy import sparse
-from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
+from knowmore.arguments import number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
+from knowmore.kernels import rules
+from knowmore.kernels.rules import RULES, Rule
 
 
 def column_weights(bins: int, levels: int) -> Array:
@@ -45,14 +51,14 @@ class On(Kernel):
         self.weights = weights
 
     def of(self, X: Any) -> Any:
-        """The weighted columns of X (n, d) that the kernel is given."""
+        """The weighted columns of X (n, d), on which the inner kernel is evaluated."""
         if not isinstance(self.columns, slice):
             raise InvalidInput(
-                f"columns={self.columns!r} is no slice. Name a block as slice(begin, end)."
+                f"columns={self.columns!r} is not a slice. Give a block as slice(begin, end)."
             )
         if not isinstance(self.kernel, Kernel):
             raise InvalidInput(
-                f"kernel={self.kernel!r} is no scikit-learn kernel. Give one, such as RBF()."
+                f"kernel={self.kernel!r} is not a scikit-learn kernel. Give one, such as RBF()."
             )
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2:
@@ -60,11 +66,11 @@ class On(Kernel):
         if max(abs(self.columns.start or 0), abs(self.columns.stop or 0)) > X.shape[1]:
             raise InvalidInput(
                 f"The kernel {self!r} was given a table of {X.shape[1]} columns. "
-                f"Give it the one that its columns are counted in."
+                f"Give it the table that its columns refer to."
             )
         part = X[:, self.columns]
         if part.shape[1] == 0:
-            raise InvalidInput(f"The kernel {self!r} has no column: all rows would be alike.")
+            raise InvalidInput(f"The kernel {self!r} has no columns: all rows would be alike.")
         if self.weights is None:
             return part
         if np.shape(self.weights) != part.shape[1:]:
@@ -87,7 +93,7 @@ class On(Kernel):
         """As the inner kernel is."""
         return bool(self.kernel.is_stationary())
 
-    # -- the parameters of the inner kernel are its own ------------------------------------------
+    # -- its parameters are those of the inner kernel --------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; those of the inner kernel as kernel__name."""
@@ -103,25 +109,6 @@ class On(Kernel):
             for h in self.kernel.hyperparameters
         ]
 
-    @property
-    def theta(self) -> Array:
-        """The logarithms of the free parameters."""
-        return np.asarray(self.kernel.theta)
-
-    @theta.setter
-    def theta(self, theta: Array) -> None:
-        self.kernel.theta = theta
-
-    @property
-    def bounds(self) -> Array:
-        """The bounds on theta."""
-        return np.asarray(self.kernel.bounds)
-
-    @property
-    def requires_vector_input(self) -> bool:
-        """Columns are those of a table of numbers."""
-        return True
-
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, On)
@@ -134,6 +121,80 @@ class On(Kernel):
         block = ":".join("" if end is None else str(end) for end in (at.start, at.stop))
         block += "" if at.step is None else f":{at.step}"
         return f"On({block}, {self.kernel!r}{'' if self.weights is None else ', weighted'})"
+
+
+@final
+class Task(StationaryKernelMixin, Kernel):
+    """1 for rows of the same task, rho for rows of two tasks; one column of X names the task.
+
+    The product with a kernel of the other columns is the dependent Gaussian process of eq. (3),
+    Rodner and Denzler: rho = 0 learns the tasks independently, rho = 1 pools their examples.
+    Any number that names a task will do: only equality counts. rho = 0 is held fixed, since
+    scikit-learn optimises the logarithms of parameters.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> kernel = On(slice(0, -1), RBF()) * Task(0.5)
+    >>> kernel(np.array([[2.0, 0], [2.0, 0], [2.0, 1]]))
+    array([[1. , 1. , 0.5],
+           [1. , 1. , 0.5],
+           [0.5, 0.5, 1. ]])
+    """
+
+    def __init__(
+        self,
+        rho: float = 0.5,
+        column: int = -1,
+        rho_bounds: tuple[float, float] | str = (1e-5, 1.0),
+    ) -> None:
+        self.rho = rho
+        self.column = column
+        self.rho_bounds = rho_bounds
+
+    @property
+    def hyperparameter_rho(self) -> Hyperparameter:
+        """rho, which scikit-learn optimises by its logarithm; so it is fixed if zero."""
+        return Hyperparameter("rho", "numeric", self.rho_bounds if self.rho else "fixed")
+
+    def of(self, X: Any) -> Array:
+        """The task of each row, (n,)."""
+        number("rho", self.rho, "[0, 1]", "Tasks have from nothing (0) to all (1) in common.")
+        if not -X.shape[1] <= self.column < X.shape[1]:
+            raise InvalidInput(
+                f"The kernel {self!r} reads the task in column {self.column}, but was given a "
+                f"table of {X.shape[1]} columns. Add the column that names the task of each row."
+            )
+        if sparse.issparse(X):
+            return np.asarray(X.tocsr()[:, [self.column]].toarray()[:, 0])
+        return np.asarray(X)[:, self.column]
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """K(X, Y), (n, m), and on request dK / d log(rho), (n, n, 1): rho between two tasks."""
+        tasks = self.of(X)
+        same = tasks[:, None] == (tasks if Y is None else self.of(Y))
+        K = np.where(same, 1.0, self.rho)
+        if not eval_gradient:
+            return K
+        return rules.with_gradient(self, K, Y, {"rho": np.where(same, 0.0, self.rho)})
+
+    def diag(self, X: Any) -> Array:
+        """One for each row, (n,)."""
+        return np.ones(len(self.of(X)))
+
+    def __repr__(self) -> str:
+        return f"Task(rho={self.rho:.3g}{'' if self.column == -1 else f', column={self.column}'})"
+
+
+RULES[On] = Rule(
+    cross=lambda kernel, X, Y: rules.cross(kernel.kernel, kernel.of(X), kernel.of(Y)),
+    corner=lambda kernel, X: rules.corner(kernel.kernel, kernel.of(X)),
+    diagonal=lambda kernel, X: rules.diagonal(kernel.kernel, kernel.of(X)),
+    prepare=lambda kernel, X: rules.prepared(kernel.kernel, kernel.of(X)),
+    gradient=lambda kernel, inner: inner(kernel.kernel),
+    is_positive=lambda kernel: rules.is_positive(kernel.kernel),
+)
+
+# rho 11' + (1 - rho) for pairs of the same task: a sum of positive kernels.
+RULES[Task] = Rule(corner=rules.own_corner, is_positive=lambda kernel: 0 <= kernel.rho <= 1)
 
 
 @final

@@ -1,4 +1,4 @@
-"""Kernels of histograms, as scikit-learn has kernels: intersection, chi-squared, exponentials.
+"""Histogram kernels with scikit-learn's interface: intersection, chi-squared, exponentials.
 
 All are positive semidefinite for values that are not negative, and refuse others. They take dense
 or sparse rows, and compute in float32 where all rows are float32; else in float64.
@@ -14,15 +14,37 @@ from abc import ABC
 from typing import Any, ClassVar, final
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput
+from knowmore.kernels.rules import RULES, Rule, always, by_pairs, own_corner, with_gradient
 from knowmore.kernels.sums import Term, pair_sums, row_sums
 
 
+class _Overlap(Kernel, ABC):
+    """The sum over bins of a term that is zero unless both bins hold something."""
+
+    _term: ClassVar[Term]
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """K(X, Y), (n, m), and on request its empty gradient."""
+        K = pair_sums(self._term, X, Y)
+        return with_gradient(self, K, Y, {}) if eval_gradient else K
+
+    def diag(self, X: Any) -> Array:
+        """sum_i x_i for each row, (n,)."""
+        return row_sums(X)
+
+    def is_stationary(self) -> bool:
+        """No: it grows with the counts."""
+        return False
+
+
 @final
-class HistogramIntersection(Kernel):
+class HistogramIntersection(_Overlap):
     """sum_i min(x_i, y_i). With the pyramid's weights: Lazebnik, Schmid, Ponce (2006).
 
     >>> HistogramIntersection()(np.array([[1.0, 2.0], [3.0, 1.0]]))
@@ -30,26 +52,11 @@ class HistogramIntersection(Kernel):
            [2., 4.]])
     """
 
-    def __init__(self) -> None:
-        pass
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """K(X, Y), (n, m), and on request its empty gradient."""
-        _may_differentiate(Y, eval_gradient)
-        K = pair_sums(Term.SMALLER, X, Y)
-        return (K, np.empty((*K.shape, 0))) if eval_gradient else K
-
-    def diag(self, X: Any) -> Array:
-        """sum_i x_i for each row, (n,)."""
-        return row_sums(X)
-
-    def is_stationary(self) -> bool:
-        """No: it grows with the counts."""
-        return False
+    _term = Term.MINIMUM
 
 
 @final
-class AdditiveChiSquared(Kernel):
+class AdditiveChiSquared(_Overlap):
     """sum_i 2 x_i y_i / (x_i + y_i), where bins that are empty in both add nothing.
 
     >>> AdditiveChiSquared()(np.array([[1.0, 0.0], [1.0, 1.0]]))
@@ -57,26 +64,11 @@ class AdditiveChiSquared(Kernel):
            [1., 2.]])
     """
 
-    def __init__(self) -> None:
-        pass
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """K(X, Y), (n, m), and on request its empty gradient."""
-        _may_differentiate(Y, eval_gradient)
-        K = pair_sums(Term.HARMONIC, X, Y)
-        return (K, np.empty((*K.shape, 0))) if eval_gradient else K
-
-    def diag(self, X: Any) -> Array:
-        """sum_i x_i for each row, (n,)."""
-        return row_sums(X)
-
-    def is_stationary(self) -> bool:
-        """No: it grows with the counts."""
-        return False
+    _term = Term.HARMONIC
 
 
 class _Decay(Kernel, ABC):
-    """exp(-gamma D), D the distance of two histograms."""
+    """exp(-gamma D), D the distance between two histograms."""
 
     _distance: ClassVar[Term]
 
@@ -88,24 +80,20 @@ class _Decay(Kernel, ABC):
 
     @property
     def hyperparameter_gamma(self) -> Hyperparameter:
-        """How scikit-learn's optimisers see gamma: by its logarithm."""
+        """gamma, which scikit-learn optimises by its logarithm."""
         return Hyperparameter("gamma", "numeric", self.gamma_bounds)
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """K(X, Y), (n, m), and on request dK / d log(gamma) = -gamma D K, (n, n, 1)."""
-        _may_differentiate(Y, eval_gradient)
-        exponent = pair_sums(self._distance, X, Y)
-        # A Python float: one of NumPy's would make a float32 array float64.
-        exponent *= -float(self.gamma)
+        D = pair_sums(self._distance, X, Y)
         if not eval_gradient:
-            return np.exp(exponent, out=exponent)
-        K = np.exp(exponent)
-        gradient = (exponent * K)[:, :, None]
-        return K, gradient[:, :, :0] if self.hyperparameter_gamma.fixed else gradient
+            return _decay(self, D, out=D)
+        K = _decay(self, D)
+        return with_gradient(self, K, Y, _decay_slopes(self, D, K))
 
     def diag(self, X: Any) -> Array:
         """One for each row, (n,)."""
-        # Summed only to be looked at: who asks for no more than this must hear of a bad row too.
+        # The sums are not used, but computing them checks the rows.
         return np.ones_like(row_sums(X))
 
     def __repr__(self) -> str:
@@ -123,15 +111,15 @@ class ChiSquared(_Decay):
            [0.36787944, 1.        ]])
     """
 
-    _distance = Term.DISTANCE
+    _distance = Term.CHI_SQUARED
 
     def is_stationary(self) -> bool:
-        """No: a difference counts less where there is more."""
+        """No: a difference counts less where the counts are larger."""
         return False
 
 
 @final
-class ExponentialIntersection(_Decay):
+class ExponentialIntersection(StationaryKernelMixin, _Decay):
     """exp(-gamma D), D = sum_i |x_i - y_i| = k(x, x) + k(y, y) - 2 k(x, y), k the intersection.
 
     So it is to the intersection what an RBF kernel is to the dot product. Positive definite, since
@@ -142,15 +130,30 @@ class ExponentialIntersection(_Decay):
            [0.36787944, 1.        ]])
     """
 
-    _distance = Term.DIFFERENCE
-
-    def is_stationary(self) -> bool:
-        """Yes: only differences count."""
-        return True
+    _distance = Term.CITY_BLOCK
 
 
-def _may_differentiate(Y: Any, eval_gradient: bool) -> None:
-    if eval_gradient and Y is not None:
-        raise InvalidInput(
-            "The gradient was asked for with Y given, but it is that of K(X, X): leave Y out."
-        )
+def _decay(kernel: _Decay, D: Array, out: Array | None = None) -> Array:
+    # A Python float: one of NumPy's would make a float32 array float64.
+    exponent = np.multiply(D, -float(kernel.gamma), out=out)
+    return np.asarray(np.exp(exponent, out=exponent))
+
+
+def _decay_slopes(kernel: _Decay, D: Array, K: Array) -> dict[str, Array]:
+    return {"gamma": -float(kernel.gamma) * D * K}
+
+
+def _decay_rule(distance: Term) -> Rule:
+    """D is conditionally negative definite, so exp(-gamma D) is positive."""
+    return Rule(
+        corner=own_corner,
+        prepare=lambda kernel, X: pair_sums(distance, X),
+        gradient=by_pairs(_decay, _decay_slopes),
+        is_positive=lambda kernel: kernel.gamma >= 0,
+    )
+
+
+RULES[HistogramIntersection] = Rule(corner=own_corner, is_positive=always)
+RULES[AdditiveChiSquared] = Rule(corner=own_corner, is_positive=always)
+RULES[ChiSquared] = _decay_rule(Term.CHI_SQUARED)
+RULES[ExponentialIntersection] = _decay_rule(Term.CITY_BLOCK)

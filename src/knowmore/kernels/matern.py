@@ -1,13 +1,13 @@
-"""The Matern family at any order nu.
+"""The Matern family at any finite order nu.
 
 With z = sqrt(2 nu) r and K_nu the modified Bessel function,
 
     k(r) = 2^(1 - nu) / Gamma(nu) z^nu K_nu(z),    k(0) = 1.
 
-Up to an order of twenty that is evaluated as it stands: the Bessel function overflows only where
+Up to an order of twenty this is evaluated as written: the Bessel function overflows only where
 k(r) is one to the last digit. Beyond, Gamma and K_nu leave the range of a double for ordinary
 r, and Debye's expansion of K_nu for large orders (DLMF 10.41.4) takes over. Stirling's series is
-its value at r = 0, so that all large factors cancel: with s = sqrt(1 + (z / nu)^2)
+its value at r = 0, so all large factors cancel: with s = sqrt(1 + (z / nu)^2)
 
     k(r) = ((1 + s) / 2)^nu exp(-nu (s - 1)) / sqrt(s) S(1 / s) / S(1),
     S(p) = sum_k (-1)^k U_k(p) / nu^k.
@@ -24,8 +24,8 @@ from scipy.special import gamma, kve
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 
-# Orders from here on are large; as many terms of the expansion then leave an error of about
-# ten roundings.
+# Orders from here on are large; this many terms of the expansion leave an error of about ten
+# roundings.
 _LARGE, _TERMS = 20.0, 14
 # exp(-z) is zero from here on, whatever power of z stands before it.
 _VANISHED = 1e4
@@ -42,11 +42,30 @@ def matern(r: Array, nu: float) -> Array:
             f"A Matern kernel has the order nu={nu}, but it must be above zero. "
             f"Usual orders are 0.5, 1.5 and 2.5."
         )
-    if nu == np.inf:
-        return np.asarray(np.exp(-0.5 * np.minimum(r, _VANISHED) ** 2))
     if nu < _LARGE:
         return _bessel(np.minimum(np.sqrt(2 * nu) * r, _VANISHED), nu)
     return _debye(r, nu)
+
+
+def matern_slope(r: Array, nu: float) -> Array:
+    """-2 dk / d(r^2), which times r^2 is dk / d log l; for nu <= 1 its pole at r = 0 is left out.
+
+    (z^nu K_nu)' = -z^nu K_(nu - 1) (DLMF 10.29.4): above nu = 1 the slope is a Matern kernel of
+    order nu - 1 at the same z, times nu / (nu - 1).
+
+    >>> matern_slope(np.array([0.0, 1.0]), 1.5), 3 * matern(np.sqrt([0.0, 3.0]), 0.5)
+    (array([3.        , 0.53076362]), array([3.        , 0.53076362]))
+    """
+    if nu > 1:
+        ratio = nu / (nu - 1)
+        return ratio * matern(np.sqrt(ratio) * r, nu - 1)
+    z = np.minimum(np.sqrt(2 * nu) * r, _VANISHED)
+    with np.errstate(all="ignore"):
+        if nu == 0.5:
+            S = np.exp(-z) / z
+        else:
+            S = 2 ** (2 - nu) * nu / gamma(nu) * z ** (nu - 1) * kve(1 - nu, z) * np.exp(-z)
+    return np.where(np.isfinite(S), S, 0.0)
 
 
 def _bessel(z: Array, nu: float) -> Array:

@@ -1,13 +1,12 @@
 """Sums over bins for all pairs of histograms, in strips of rows on all cores.
 
-The threads are Python's, made for one call and gone after it, and the compiled loops leave the
-lock to others: nothing is left running that a forked process would miss, or that would take a core
+The threads are Python's, started for one call and gone after it, and the compiled loops release
+the interpreter lock: no thread is left that a forked process would miss, or that would take a core
 from BLAS. Their number is numba's NUMBA_NUM_THREADS, which joblib sets in its workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from functools import cache
@@ -21,7 +20,7 @@ from knowmore.compiling import Function
 from knowmore.concurrency import uninterrupted
 from knowmore.errors import InvalidInput
 
-# Rows of a strip: with a few hundred bins of each they stay in the second-level cache.
+# Rows of a strip: with a few hundred bins each they stay in the second-level cache.
 _ROWS = 64
 # Fewer terms than this take less time than cutting strips and starting a second thread.
 _FEW = 2_000_000
@@ -30,53 +29,62 @@ _FEW = 2_000_000
 class Term(IntEnum):
     """What is summed over the bins x, y of two histograms."""
 
-    SMALLER = 0  # min(x, y)
-    DISTANCE = 1  # (x - y)^2 / (x + y), 0 where both are
+    MINIMUM = 0  # min(x, y)
+    CHI_SQUARED = 1  # (x - y)^2 / (x + y), 0 where both are
     HARMONIC = 2  # 2 x y / (x + y), 0 where both are
-    DIFFERENCE = 3  # |x - y|
+    CITY_BLOCK = 3  # |x - y|
 
 
 # A distance is |x| + |y| less twice this, which is zero unless both bins hold something.
-_SHARED = {Term.DISTANCE: Term.HARMONIC, Term.DIFFERENCE: Term.SMALLER}
+_OVERLAP = {Term.CHI_SQUARED: Term.HARMONIC, Term.CITY_BLOCK: Term.MINIMUM}
 
 
 def pair_sums(term: Term, X: Any, Y: Any = None) -> Array:
     """The sum over bins for each row of X (n, d) with each of Y (m, d), or of X if None: (n, m).
 
     Dense or sparse, and float32 where both are; else float64. Each value is within d + 4 roundings
-    of itself. Only DIFFERENCE, which is |x| + |y| less twice SMALLER, and DISTANCE of sparse rows,
-    which is taken from the bins that both hold, are that near relative to |x| + |y|.
+    of itself. Only CITY_BLOCK, and CHI_SQUARED of sparse rows, which are computed from the overlap,
+    are that near relative to |x| + |y|.
 
-    >>> pair_sums(Term.SMALLER, np.array([[1.0, 2.0, 0.0]]), np.array([[3.0, 1.0, 1.0]]))
+    >>> pair_sums(Term.MINIMUM, np.array([[1.0, 2.0, 0.0]]), np.array([[3.0, 1.0, 1.0]]))
     array([[2.]])
     """
-    A, B = _table("X", X), _table("X", X) if Y is None else _table("Y", Y)
+    within = Y is None
+    A = _table("X", X)
+    B = A if within else _table("Y", Y)
     if A.shape[1] != B.shape[1]:
         raise InvalidInput(
             f"X has {A.shape[1]} columns, but Y has {B.shape[1]}. "
             f"Histograms are compared bin by bin: give both the same bins."
         )
-    dtype, within = _precision(A, B), Y is None
-    # Strips run down the longer side; the terms do not care which is which.
+    dtype, is_sparse = _precision(A, B), sparse.issparse(A) or sparse.issparse(B)
+    by_overlap = term == Term.CITY_BLOCK or (is_sparse and term == Term.CHI_SQUARED)
+    # Strips run down the longer side; all terms are symmetric.
     flipped = A.shape[0] < B.shape[0]
-    sums = _sparse if sparse.issparse(A) or sparse.issparse(B) else _dense
-    K = sums(term, *((B, A) if flipped else (A, B)), within, dtype)
+    long, short = (B, A) if flipped else (A, B)
+    sums = _sparse if is_sparse else _dense
+    K = sums(_OVERLAP[term] if by_overlap else term, long, short, within, dtype)
     if K is None:
-        raise _complaint(("X", A), ("Y", B))
-    K = K.T if flipped else K
+        raise _bad_value(("X", A), ("Y", B))
+    if by_overlap:
+        K = np.maximum(np.add.outer(_sizes(long, dtype), _sizes(short, dtype)) - 2 * K, 0)
     if within:
-        np.fill_diagonal(K, 0 if term in _SHARED else row_sums(A))
-    return K
+        np.fill_diagonal(K, 0 if term in _OVERLAP else _sizes(A, dtype))
+    return K.T if flipped else K
 
 
 def row_sums(X: Any) -> Array:
-    """|x|, the sum over the bins of each row, (n,): SMALLER and HARMONIC of a row with itself."""
+    """|x|, the sum over the bins of each row, (n,): MINIMUM and HARMONIC of a row with itself."""
     A = _table("X", X)
-    if not _sound(A.data if sparse.issparse(A) else A):
-        raise _complaint(("X", A))
+    if not _is_sound(A.data if sparse.issparse(A) else A):
+        raise _bad_value(("X", A))
+    return _sizes(A, _precision(A))
+
+
+def _sizes(A: Any, dtype: np.dtype[Any]) -> Array:
     # NumPy adds in the order of the memory; the sums must not depend on it.
     A = A if sparse.issparse(A) else np.ascontiguousarray(A)
-    return np.asarray(A.sum(axis=1, dtype=_precision(A))).ravel()
+    return np.asarray(A.sum(axis=1, dtype=dtype)).ravel()
 
 
 @cache
@@ -93,62 +101,44 @@ def _loop(name: str, dtype: np.dtype[Any]) -> Function:
 
 
 def _dense(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Array | None:
-    """The sums, rows of A down; None where a value is negative or not finite."""
-    add_dense = _loop("dense", dtype)
-    B = _plain(B, dtype)
-    K = np.zeros((len(A), len(B)), dtype)
-    summed = Term.SMALLER if term == Term.DIFFERENCE else term
-
-    def strip(rows: slice) -> bool:
-        others = B[: rows.stop] if within else B
-        sound: bool = add_dense(summed.value, _plain(A[rows], dtype), others, K, rows.start)
-        if within:
-            _mirror(K, rows)
-        return sound
-
-    good = (within or _sound(B)) and _all_strips(strip, len(A), len(A) * B.size)
-    if not good:
+    """The sums, rows of A down; None where a value is negative, too large or not finite."""
+    A, B = plain(A, dtype), plain(B, dtype)
+    # The loop itself checks A.
+    if not (within or _is_sound(B)):
         return None
-    return _from_shared(K, A, B) if term == Term.DIFFERENCE else K
-
-
-def _from_shared(K: Array, A: Any, B: Any) -> Array:
-    """The distances |x| + |y| - 2 K, none below zero."""
-    return np.asarray(np.maximum(np.add.outer(row_sums(A), row_sums(B)) - 2 * K, 0))
+    K = np.zeros((len(A), len(B)), dtype)
+    return _strips(_loop("dense", dtype), term, A, B, K, within, A.size * len(B))
 
 
 def _sparse(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Array | None:
     """As `_dense`, over the bins that both have: posting lists, one for each bin."""
-    add_sparse = _loop("sparse", dtype)
     A, B = (sparse.csr_array(table, dtype=dtype) for table in (A, B))
-    if not (_sound(A.data) and _sound(B.data)):
+    if not (_is_sound(A.data) and _is_sound(B.data)):
         return None
-    K = np.zeros((A.shape[0], B.shape[0]), dtype)
-    shared = _SHARED.get(term, term)
-    rows_of_A, columns_of_B = _compressed(A), _compressed(B.tocsc())
-
-    def strip(rows: slice) -> bool:
-        add_sparse(shared.value, rows_of_A, columns_of_B, K, rows.start, rows.stop, within)
-        if within:
-            _mirror(K, rows)
-        return True
-
-    _all_strips(strip, A.shape[0], A.nnz * B.nnz // max(A.shape[1], 1))
-    return _from_shared(K, A, B) if term in _SHARED else K
+    K, terms = np.zeros((A.shape[0], B.shape[0]), dtype), A.nnz * B.nnz // max(A.shape[1], 1)
+    lists = compressed(A), compressed(B.tocsc())
+    return _strips(_loop("sparse", dtype), term, *lists, K, within, terms)
 
 
-def _all_strips(strip: Callable[[slice], bool], n: int, terms: int) -> bool:
-    """Did every strip of n rows succeed? Last ones first: within one set they are the longest."""
+def _strips(
+    add: Function, term: Term, A: Any, B: Any, K: Array, within: bool, terms: int
+) -> Array | None:
+    """K with all sums added, strip by strip; None if a strip is not sound."""
     from numba.core import config
 
+    def strip(rows: slice) -> bool:
+        sound: bool = add(term.value, A, B, K, rows.start, rows.stop, within)
+        if within:
+            _mirror(K, rows)
+        return sound
+
     if terms < _FEW:
-        return strip(slice(0, n))
-    strips = [slice(begin, min(begin + _ROWS, n)) for begin in range(0, n, _ROWS)][::-1]
+        return K if strip(slice(0, len(K))) else None
+    # The last first: within one set they are the longest.
+    strips = [slice(begin, min(begin + _ROWS, len(K))) for begin in range(0, len(K), _ROWS)][::-1]
     threads = min(config.NUMBA_NUM_THREADS, len(strips))  # type: ignore[attr-defined]
-    if threads == 1:
-        return all(map(strip, strips))
     with ThreadPoolExecutor(threads) as pool:
-        return all(pool.map(strip, strips))
+        return K if all(pool.map(strip, strips)) else None
 
 
 def _mirror(K: Array, rows: slice) -> None:
@@ -162,13 +152,19 @@ def _mirror(K: Array, rows: slice) -> None:
 
 
 def _table(name: str, X: Any) -> Any:
+    """X as an array, or as sparse rows in which each bin occurs once."""
     table = X if sparse.issparse(X) else np.asarray(X)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise InvalidInput(
             f"{name} has shape {table.shape} and type {table.dtype}, but histograms are rows of "
             f"numbers. Give a table (n, d), dense or sparse."
         )
-    return _csr(table) if sparse.issparse(table) else table
+    if sparse.issparse(table):
+        table = sparse.csr_array(table)
+        if not table.has_canonical_format:
+            table = table.copy()
+            table.sum_duplicates()
+    return table
 
 
 def _precision(*tables: Any) -> np.dtype[Any]:
@@ -176,43 +172,32 @@ def _precision(*tables: Any) -> np.dtype[Any]:
     return np.dtype(np.float32 if single else np.float64)
 
 
-def _plain(A: Array, dtype: np.dtype[Any]) -> Array:
-    """Contiguous and read-only, which is one type for the compiler, whatever came in."""
+def plain(A: Array, dtype: np.dtype[Any]) -> Array:
+    """Contiguous and read-only: one type for the compiler, whatever the input was."""
     plain = np.ascontiguousarray(A, dtype).view()
     plain.flags.writeable = False
     return plain
 
 
-def _csr(A: Any) -> Any:
-    """Rows in which each bin occurs once."""
-    rows = sparse.csr_array(A)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows
-
-
-def _compressed(S: Any) -> tuple[Array, Array, Array]:
+def compressed(S: Any) -> tuple[Array, Array, Array]:
+    """A compressed sparse matrix: where each list starts, the indices, the values."""
     integer = np.dtype(np.int64)
-    return _plain(S.indptr, integer), _plain(S.indices, integer), _plain(S.data, S.dtype)
+    return plain(S.indptr, integer), plain(S.indices, integer), plain(S.data, S.dtype)
 
 
-def _sound(values: Array) -> bool:
+def _is_sound(values: Array) -> bool:
     """From zero to half the largest number, so that two have a sum; a NaN is its own minimum."""
-    return bool(values.min(initial=0) >= 0 and float(values.max(initial=0)) <= _most(values))
+    largest = np.finfo(_precision(values)).max / 2
+    return bool(values.min(initial=0) >= 0 and float(values.max(initial=0)) <= largest)
 
 
-def _most(*tables: Any) -> float:
-    return float(np.finfo(_precision(*tables)).max) / 2
-
-
-def _complaint(*tables: tuple[str, Any]) -> InvalidInput:
-    """What to say of the first bad value in these tables."""
-    cells = {name: sparse.coo_array(A) for name, A in tables}
-    most = _most(*(A for _, A in tables))
-    bad = {name: np.flatnonzero(~((c.data >= 0) & (c.data <= most))) for name, c in cells.items()}
-    name = next(name for name in bad if len(bad[name]))
-    row, column, value = (part[bad[name][0]] for part in (*cells[name].coords, cells[name].data))
+def _bad_value(*tables: tuple[str, Any]) -> InvalidInput:
+    """The error for the first bad value in these tables."""
+    largest = np.finfo(_precision(*(A for _, A in tables))).max / 2
+    cells = [(name, sparse.coo_array(A)) for name, A in tables]
+    bad = [(name, A, ~((A.data >= 0) & (A.data <= largest))) for name, A in cells]
+    name, A, where = next(each for each in bad if each[2].any())
+    row, column, value = (part[where.argmax()] for part in (*A.coords, A.data))
     problem = "negative" if value < 0 else "too large" if np.isfinite(value) else "not finite"
     return InvalidInput(
         f"A histogram kernel was given a value that is {problem}:"
