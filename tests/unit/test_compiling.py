@@ -92,7 +92,7 @@ def test_histogram_kernels_compile_nothing_that_was_not_tried(dtype):
     from scipy.sparse import csr_array
 
     from knowmore.kernels import ChiSquared, HistogramIntersection
-    from knowmore.kernels.sums import _loop
+    from knowmore.kernels.histograms import _loop
 
     X = np.random.default_rng(0).uniform(size=(70, 3)).astype(dtype)
     for kernel in (HistogramIntersection(), ChiSquared()):

@@ -97,17 +97,13 @@ class On(Kernel):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; those of the inner kernel as kernel__name."""
-        inner = self.kernel.get_params().items() if deep else ()
-        own = {"columns": self.columns, "kernel": self.kernel, "weights": self.weights}
-        return own | {f"kernel__{name}": value for name, value in inner}
+        inner = self.kernel.get_params() if deep else {}
+        return {**super().get_params(), **{f"kernel__{name}": inner[name] for name in inner}}
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
         """Those of the inner kernel, as kernel__name."""
-        return [
-            Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements, h.fixed)
-            for h in self.kernel.hyperparameters
-        ]
+        return [h._replace(name=f"kernel__{h.name}") for h in self.kernel.hyperparameters]
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -184,13 +180,11 @@ class Task(StationaryKernelMixin, Kernel):
         return f"Task(rho={self.rho:.3g}{'' if self.column == -1 else f', column={self.column}'})"
 
 
-RULES[On] = Rule(
-    cross=lambda kernel, X, Y: rules.cross(kernel.kernel, kernel.of(X), kernel.of(Y)),
-    corner=lambda kernel, X: rules.corner(kernel.kernel, kernel.of(X)),
-    diagonal=lambda kernel, X: rules.diagonal(kernel.kernel, kernel.of(X)),
-    prepare=lambda kernel, X: rules.prepared(kernel.kernel, kernel.of(X)),
-    gradient=lambda kernel, inner: inner(kernel.kernel),
-    is_positive=lambda kernel: rules.is_positive(kernel.kernel),
+RULES[On] = rules.composite(
+    parts=lambda kernel: (kernel.kernel,),
+    operate=lambda kernel, K: K,
+    weights=lambda kernel, W, K: (W,),
+    inputs=lambda kernel, X: kernel.of(X),
 )
 
 # rho 11' + (1 - rho) for pairs of the same task: a sum of positive kernels.

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from knowmore.arrays import Array
 from knowmore.compiling import Function, compiled
-from knowmore.kernels.sums import Term, compressed, plain
+from knowmore.kernels.histograms import Term, compressed, plain
 
 # A sparse matrix: where each list starts, the indices, the values.
 Lists = tuple[Array, Array, Array]

@@ -18,8 +18,9 @@ logarithms of the parameters that are not fixed, in its order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -35,6 +36,7 @@ Pullback = Callable[[Array], Array]
 # From a kernel, the prepared one with other parameters, to K, (n, n) or one number for all pairs,
 # which must not be written to.
 Gram = Callable[[Any], tuple[Array, Pullback]]
+Function = Callable[..., Any]
 
 # Rows that a callable is evaluated on at once when only its diagonal is wanted.
 _DIAGONAL_ROWS = 32
@@ -167,35 +169,74 @@ def own_corner(kernel: Any, X: Array) -> Array:
     return np.asarray(kernel(X))
 
 
-def by_pairs(
-    value: Callable[[Any, Array], Array],
-    slopes: Callable[[Any, Array, Array], Mapping[str, Any]],
-) -> Callable[[Any, Array], tuple[Array, Pullback]]:
+def by_pairs(value: Function, slopes: Function) -> Function:
     """The gradient of a kernel that is a function of one prepared number D for each pair of rows.
 
     value(kernel, D) : K, (n, n) or one number
     slopes(kernel, D, K) : dK / d log p, (n, n) or one number, by the name of each parameter p
     """
 
-    def gradient(kernel: Any, D: Array) -> tuple[Array, Pullback]:
+    def gradient(kernel: Any, D: Any) -> tuple[Array, Pullback]:
         K = value(kernel, D)
 
         def pull(W: Array) -> Array:
-            return np.array([(W * dK).sum() for dK in free(kernel, slopes(kernel, D, K))])
+            parts = free(kernel, slopes(kernel, D, K))
+            return np.array([np.vdot(W, dK) if np.ndim(dK) else W.sum() * dK for dK in parts])
 
         return K, pull
 
     return gradient
 
 
-def free(kernel: Any, by_name: Mapping[str, Any]) -> list[Any]:
+def composite(
+    parts: Function,
+    operate: Function,
+    weights: Function,
+    keeps_positive: Callable[[Any], bool] = always,
+    inputs: Function = lambda kernel, X: X,
+) -> Rule:
+    """The rule of a kernel of kernels.
+
+    parts(kernel) : the kernels it is made of
+    operate(kernel, K1, ...) : its values from theirs
+    weights(kernel, W, K1, ...) : W1, ..., such that <W, dK> is the sum of all <W1, dK1>
+    keeps_positive(kernel) : whether it is positive if its parts are
+    inputs(kernel, X) : the inputs of its parts
+    """
+
+    def values(function: Function, kernel: Any, *tables: Array) -> Any:
+        tables = tuple(inputs(kernel, X) for X in tables)
+        return operate(kernel, *(function(part, *tables) for part in parts(kernel)))
+
+    def prepare(kernel: Any, X: Array) -> list[Gram]:
+        return [prepared(part, inputs(kernel, X)) for part in parts(kernel)]
+
+    def gradient(kernel: Any, grams: list[Gram]) -> tuple[Array, Pullback]:
+        made = [gram(part) for gram, part in zip(grams, parts(kernel), strict=True)]
+        values = [K for K, _ in made]
+
+        def pull(W: Array) -> Array:
+            passed = zip(made, weights(kernel, W, *values), strict=True)
+            return np.concatenate([pull(V) for (_, pull), V in passed])
+
+        return operate(kernel, *values), pull
+
+    return Rule(
+        cross=partial(values, cross),
+        corner=partial(values, corner),
+        diagonal=partial(values, diagonal),
+        prepare=prepare,
+        gradient=gradient,
+        is_positive=lambda kernel: keeps_positive(kernel) and all(map(is_positive, parts(kernel))),
+    )
+
+
+def free(kernel: Any, by_name: dict[str, Any]) -> list[Any]:
     """What belongs to each parameter that is not fixed, in the order of theta."""
     return [by_name[h.name] for h in kernel.hyperparameters if not h.fixed]
 
 
-def with_gradient(
-    kernel: Any, K: Array, Y: Any, slopes: Mapping[str, Array]
-) -> tuple[Array, Array]:
+def with_gradient(kernel: Any, K: Array, Y: Any, slopes: dict[str, Array]) -> tuple[Array, Array]:
     """What our kernels return with eval_gradient=True: K and dK / d theta, (n, n, p)."""
     if Y is not None:
         raise InvalidInput(

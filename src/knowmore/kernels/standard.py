@@ -2,23 +2,45 @@
 
 Each formula is scikit-learn's, so values are equal to rounding. A formula is written once and
 serves both the blocks and the gradient.
+
+The Matern family at any finite order nu: with z = sqrt(2 nu) r and K_nu the modified Bessel
+function,
+
+    k(r) = 2^(1 - nu) / Gamma(nu) z^nu K_nu(z),    k(0) = 1.
+
+Up to an order of twenty this is evaluated as written: the Bessel function overflows only where
+k(r) is one to the last digit. Beyond, Gamma and K_nu leave the range of a double for ordinary
+r, and Debye's expansion of K_nu for large orders (DLMF 10.41.4) takes over. Stirling's series is
+its value at r = 0, so all large factors cancel: with s = sqrt(1 + (z / nu)^2)
+
+    k(r) = ((1 + s) / 2)^nu exp(-nu (s - 1)) / sqrt(s) S(1 / s) / S(1),
+    S(p) = sum_k (-1)^k U_k(p) / nu^k.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from scipy.spatial.distance import cdist
+from scipy.special import gamma, kve
 from sklearn.gaussian_process import kernels as sk
 
 from knowmore.arrays import Array
+from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
 from knowmore.kernels.distances import distances, products, squared_distances
-from knowmore.kernels.matern import matern, matern_slope
-from knowmore.kernels.rules import RULES, Pullback, Rule
+from knowmore.kernels.rules import RULES, Function, Pullback, Rule
 from knowmore.linalg.threads import threads_for
+
+# Orders from here on are large; this many terms of the expansion leave an error of about ten
+# roundings.
+_LARGE, _TERMS = 20.0, 14
+# exp(-z) is zero from here on, whatever power of z stands before it.
+_VANISHED = 1e4
 
 # K = f(D2), S = -2 f'(D2), and dK / d log p by the name of each parameter p but the length scale.
 # D2 are squared distances in units of the length scale. A profile may overwrite them.
@@ -28,9 +50,7 @@ Profile = tuple[Array, Array, dict[str, Array]]
 
 
 def _scaled(
-    cross: Callable[[Any, Array, Array], Array],
-    profile: Callable[[Any, Array], Profile],
-    is_positive: Callable[[Any], bool],
+    cross: Function, profile: Callable[[Any, Array], Profile], is_positive: Function
 ) -> Rule:
     """The rule of f(D2), D2 in units of one length scale or of one for each feature.
 
@@ -80,53 +100,118 @@ def _gaussian(D2: Array) -> Array:
     return np.asarray(np.exp(D2, out=D2))
 
 
-def _rbf_cross(kernel: Any, X: Array, Y: Array) -> Array:
-    return _gaussian(squared_distances(X, Y, kernel.length_scale))
+def _order(kernel: sk.RBF) -> float:
+    """nu; RBF is the Matern kernel of infinite order."""
+    return float(kernel.nu) if type(kernel) is sk.Matern else np.inf
 
 
-def _rbf_profile(kernel: Any, D2: Array) -> Profile:
-    K = _gaussian(D2)
-    return K, K, {}
-
-
-RULES[sk.RBF] = _scaled(_rbf_cross, _rbf_profile, rules.always)
-
-
-def _matern_cross(kernel: sk.Matern, X: Array, Y: Array) -> Array:
-    if kernel.nu == np.inf:
-        return _rbf_cross(kernel, X, Y)
+def _matern_cross(kernel: sk.RBF, X: Array, Y: Array) -> Array:
+    nu, scale = _order(kernel), kernel.length_scale
     # Below 1/2 the slope at zero is so steep that distances count whose squares underflow.
-    if kernel.nu < 0.5:
-        return matern(distances(X, Y, kernel.length_scale), kernel.nu)
-    return matern(np.sqrt(squared_distances(X, Y, kernel.length_scale)), kernel.nu)
+    if nu < 0.5:
+        return matern(np.sqrt(2 * nu) * distances(X, Y, scale), nu)
+    D2 = squared_distances(X, Y, scale)
+    return _gaussian(D2) if nu == np.inf else matern(np.sqrt(2 * nu * D2), nu)
 
 
-def _matern_profile(kernel: sk.Matern, D2: Array) -> Profile:
-    if kernel.nu == np.inf:
-        return _rbf_profile(kernel, D2)
-    r = np.sqrt(D2)
-    return matern(r, kernel.nu), matern_slope(r, kernel.nu), {}
+def _matern_profile(kernel: sk.RBF, D2: Array) -> Profile:
+    nu = _order(kernel)
+    if nu == np.inf:
+        K = _gaussian(D2)
+        return K, K, {}
+    z = np.sqrt(2 * nu * D2)
+    return matern(z, nu), matern_slope(z, nu), {}
 
 
-RULES[sk.Matern] = _scaled(_matern_cross, _matern_profile, lambda kernel: kernel.nu > 0)
+RULES[sk.RBF] = RULES[sk.Matern] = _scaled(
+    _matern_cross, _matern_profile, lambda kernel: _order(kernel) > 0
+)
 
 
-def _rational_quadratic(kernel: sk.RationalQuadratic, r: Array) -> Array:
-    """(1 + r^2 / (2 a))^-a, also where the square of the distance overflows."""
-    a = kernel.alpha
+def matern(z: Array, nu: float) -> Array:
+    """k for z = sqrt(2 nu) r of any shape.
+
+    >>> matern(np.array([0.0, 1.0, np.inf]), 0.5)
+    array([1.        , 0.36787944, 0.        ])
+    """
+    if not nu > 0:
+        raise InvalidInput(
+            f"A Matern kernel has the order nu={nu}, but it must be above zero. "
+            f"Usual orders are 0.5, 1.5 and 2.5."
+        )
+    if nu >= _LARGE:
+        return _debye(z, nu)
+    z = np.minimum(z, _VANISHED)
+    E = np.exp(-z)
+    if nu == 0.5:
+        return np.asarray(E)
+    if nu == 1.5:
+        return np.asarray((1 + z) * E)
+    if nu == 2.5:
+        return np.asarray((1 + z + z**2 / 3) * E)
+    # Where the Bessel function overflows (at zero, and next to it) k is one to the last digit.
+    with np.errstate(over="ignore", invalid="ignore"):
+        k = 2 ** (1 - nu) / gamma(nu) * z**nu * kve(nu, z) * E
+    return np.where(np.isfinite(k), np.minimum(k, 1), 1.0)
+
+
+def matern_slope(z: Array, nu: float) -> Array:
+    """S = -2 dk / d(r^2), so that dk / d log l = S r^2; its pole at zero, for nu <= 1, is left out.
+
+    (z^nu K_nu)' = -z^nu K_(nu - 1) (DLMF 10.29.4): above nu = 1 it is the kernel of order nu - 1
+    at the same z, times nu / (nu - 1).
+
+    >>> matern_slope(np.array([0.0, 1.0]), 1.5), 3 * matern(np.array([0.0, 1.0]), 0.5)
+    (array([3.        , 1.10363832]), array([3.        , 1.10363832]))
+    """
+    if nu > 1:
+        return nu / (nu - 1) * matern(z, nu - 1)
+    z = np.minimum(z, _VANISHED)
+    with np.errstate(all="ignore"):
+        if nu == 0.5:
+            S = np.exp(-z) / z
+        else:
+            S = 2 ** (2 - nu) * nu / gamma(nu) * z ** (nu - 1) * kve(1 - nu, z) * np.exp(-z)
+    return np.where(np.isfinite(S), S, 0.0)
+
+
+def _debye(z: Array, nu: float) -> Array:
+    x2 = np.minimum(z / nu, _VANISHED / np.sqrt(nu)) ** 2
+    s = np.sqrt(1 + x2)
+    more = x2 / (1 + s)  # s - 1
+    terms = [(-1 / nu) ** k * U for k, U in enumerate(_debye_polynomials())]
+    S = sum(terms, start=Polynomial([0]))
+    log_k = nu * (np.log1p(more / 2) - more)
+    return np.asarray(np.exp(log_k) / np.sqrt(s) * (S(1 / s) / S(1.0)))
+
+
+@cache
+def _debye_polynomials() -> tuple[Polynomial, ...]:
+    """U_0 ... U_k (DLMF 10.41.9): U' = p^2 (1 - p^2) U' / 2 + 1/8 int_0^p (1 - 5 t^2) U(t) dt."""
+    p2 = Polynomial([0, 0, 1])
+    U = [Polynomial([1])]
+    for _ in range(_TERMS - 1):
+        last = U[-1]
+        U.append(p2 * (1 - p2) * last.deriv() / 2 + ((1 - 5 * p2) * last).integ() / 8)
+    return tuple(U)
+
+
+def _rational_quadratic_cross(kernel: sk.RationalQuadratic, X: Array, Y: Array) -> Array:
+    """(1 + D2 / (2 a))^-a, also where the square of the distance overflows."""
+    a, r = kernel.alpha, distances(X, Y, kernel.length_scale)
     return np.asarray(np.hypot(1, r / np.sqrt(2 * a)) ** (-2 * a))
 
 
 def _rational_quadratic_profile(kernel: sk.RationalQuadratic, D2: Array) -> Profile:
-    """With u = D2 / (2 a): S = K / (1 + u) and dK / d log a = a K (u / (1 + u) - log(1 + u))."""
-    a = kernel.alpha
-    K, u = _rational_quadratic(kernel, np.sqrt(D2)), D2 / (2 * a)
-    return K, K / (1 + u), {"alpha": a * K * (u / (1 + u) - np.log1p(u))}
+    """With L = log(1 + D2 / (2 a)): K = exp(-a L), S = K exp(-L), slope a K (1 - exp(-L) - L)."""
+    a, L = kernel.alpha, np.log1p(D2 / (2 * kernel.alpha))
+    K, E = np.exp(-a * L), np.exp(-L)
+    return K, K * E, {"alpha": a * K * (1 - E - L)}
 
 
 # Positive as a mixture of Gaussian kernels of many widths.
 RULES[sk.RationalQuadratic] = _scaled(
-    lambda kernel, X, Y: _rational_quadratic(kernel, distances(X, Y, kernel.length_scale)),
+    _rational_quadratic_cross,
     _rational_quadratic_profile,
     lambda kernel: kernel.alpha > 0,
 )
@@ -191,56 +276,28 @@ RULES[sk.WhiteKernel] = Rule(
 
 # -- kernels of kernels --------------------------------------------------------------------------
 
-
-def _combined(
-    operate: Callable[[Array, Array], Array],
-    weights: Callable[[Array, Array, Array], tuple[Array, Array]],
-) -> Rule:
-    """A sum or a product; the weights are what W becomes for each of the two kernels.
-
-    Schur: sums and products of positive kernels are positive.
-    """
-
-    def both(function: Any, kernel: Any, *inputs: Array) -> tuple[Any, Any]:
-        return function(kernel.k1, *inputs), function(kernel.k2, *inputs)
-
-    def gradient(kernel: Any, grams: Any) -> tuple[Array, Pullback]:
-        (K1, pull1), (K2, pull2) = grams[0](kernel.k1), grams[1](kernel.k2)
-
-        def pull(W: Array) -> Array:
-            W1, W2 = weights(W, K1, K2)
-            return np.concatenate([pull1(W1), pull2(W2)])
-
-        return operate(K1, K2), pull
-
-    return Rule(
-        cross=lambda kernel, X, Y: operate(*both(rules.cross, kernel, X, Y)),
-        corner=lambda kernel, X: operate(*both(rules.corner, kernel, X)),
-        diagonal=lambda kernel, X: operate(*both(rules.diagonal, kernel, X)),
-        prepare=lambda kernel, X: both(rules.prepared, kernel, X),
-        gradient=gradient,
-        is_positive=lambda kernel: all(both(rules.is_positive, kernel)),
-    )
+# Schur: sums and products of positive kernels are positive.
+RULES[sk.Sum] = rules.composite(
+    parts=lambda kernel: (kernel.k1, kernel.k2),
+    operate=lambda kernel, K1, K2: K1 + K2,
+    weights=lambda kernel, W, K1, K2: (W, W),
+)
+RULES[sk.Product] = rules.composite(
+    parts=lambda kernel: (kernel.k1, kernel.k2),
+    operate=lambda kernel, K1, K2: K1 * K2,
+    weights=lambda kernel, W, K1, K2: (W * K2, W * K1),
+)
 
 
-RULES[sk.Sum] = _combined(np.add, lambda W, K1, K2: (W, W))
-RULES[sk.Product] = _combined(np.multiply, lambda W, K1, K2: (W * K2, W * K1))
+def _power_weights(kernel: sk.Exponentiation, W: Array, K: Array) -> tuple[Array]:
+    """Where K is zero so is its slope; that of a root has a pole there, and is left out."""
+    e = kernel.exponent
+    return (e * W * np.power(K, e - 1, out=np.zeros_like(K), where=(K != 0) | (e >= 1)),)
 
 
-def _power_gradient(kernel: sk.Exponentiation, base: rules.Gram) -> tuple[Array, Pullback]:
-    (K, pull), e = base(kernel.kernel), kernel.exponent
-    # Where the base is zero so is its slope; that of a root has a pole there, and is left out.
-    S = np.power(K, e - 1, out=np.zeros_like(K), where=(K != 0) | (e >= 1))
-    return K**e, lambda W: pull(e * W * S)
-
-
-RULES[sk.Exponentiation] = Rule(
-    cross=lambda kernel, X, Y: rules.cross(kernel.kernel, X, Y) ** kernel.exponent,
-    corner=lambda kernel, X: rules.corner(kernel.kernel, X) ** kernel.exponent,
-    diagonal=lambda kernel, X: rules.diagonal(kernel.kernel, X) ** kernel.exponent,
-    prepare=lambda kernel, X: rules.prepared(kernel.kernel, X),
-    gradient=_power_gradient,
-    is_positive=lambda kernel: (
-        rules.is_positive(kernel.kernel) and kernel.exponent >= 0 and kernel.exponent % 1 == 0
-    ),
+RULES[sk.Exponentiation] = rules.composite(
+    parts=lambda kernel: (kernel.kernel,),
+    operate=lambda kernel, K: K**kernel.exponent,
+    weights=_power_weights,
+    keeps_positive=lambda kernel: kernel.exponent >= 0 and kernel.exponent % 1 == 0,
 )
