@@ -98,5 +98,5 @@ def test_histogram_kernels_compile_nothing_that_was_not_tried(dtype):
     for kernel in (HistogramIntersection(), ChiSquared()):
         for table in (X, X[:, :1], csr_array(X), np.asfortranarray(X)):
             kernel(table), kernel(table, table[:2]), kernel(table[:2], table)
-    for name in ("dense", "sparse"):
-        assert len(_loop(name, np.dtype(dtype)).signatures) == 1
+    for is_sparse in (False, True):
+        assert len(_loop(is_sparse, np.dtype(dtype)).signatures) == 1

@@ -1,4 +1,4 @@
-"""Distances and products of rows: one matrix product, with the digits that it loses put back.
+"""Distances between rows: one matrix product, with the digits that it loses put back.
 
 Each value depends on its own two rows alone: where others are so large that a product overflows,
 those are computed one by one. Finite rows have distances from zero to infinity, and never a NaN.
@@ -6,7 +6,6 @@ those are computed one by one. Finite rows have distances from zero to infinity,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,8 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
         D2 = _squares(X, Y, scale, direct=min(len(X), len(Y)) < _FEW)
         if not np.isfinite(D2.sum()):
             D2 = _squares(X, Y, scale, direct=True)
-            _mend(D2, ~np.isfinite(D2), lambda i, j: _lengths(X[i], Y[j], scale) ** 2, X.shape[1])
+            lost = ~np.isfinite(D2)
+            D2[lost] = _lengths(X, Y, scale, lost) ** 2
     return D2
 
 
@@ -60,23 +60,9 @@ def distances(X: Array, Y: Array, scale: float | Array) -> Array:
     array([[5.e+200]])
     """
     D2 = squared_distances(X, Y, scale)
-    r, scale = np.sqrt(D2), _units(X, scale)
-    lost = ~((D2 > _LEAST) & (D2 < _MOST))
-    _mend(r, lost, lambda i, j: _lengths(X[i], Y[j], scale), X.shape[1])
+    r, lost = np.sqrt(D2), ~((D2 > _LEAST) & (D2 < _MOST))
+    r[lost] = _lengths(X, Y, _units(X, scale), lost)
     return np.asarray(r)
-
-
-def products(X: Array, Y: Array) -> Array:
-    """x . y, (n, m), which is not finite only where it is beyond the range of a double itself.
-
-    >>> products(np.array([[1e200, 1e200, 1.0]]), np.array([[1e200, -1e200, 2.0]]))
-    array([[0.]])
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        K = X @ Y.T
-        if not np.isfinite(K.sum()):
-            _mend(K, ~np.isfinite(K), lambda i, j: _scaled_products(X[i], Y[j]), X.shape[1])
-    return np.asarray(K)
 
 
 def rows_to_settle_width(X: Array) -> int | None:
@@ -168,29 +154,18 @@ def _by_product(X: Array, Y: Array) -> Array:
     return np.asarray(D2)
 
 
-def _lengths(X: Array, Y: Array, scale: Any) -> Array:
-    """|x - y| of pairs of rows, (k,), which overflows only where the length itself does."""
+def _lengths(X: Array, Y: Array, scale: Any, lost: Array) -> Array:
+    """|x - y| of the lost pairs, (k,), which overflows only where the length itself does."""
+    i, j = np.unravel_index(np.flatnonzero(lost), lost.shape)
     wide, narrow = np.maximum(abs(scale), 1), np.minimum(abs(scale), 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        difference = abs(X / wide - Y / wide) / narrow
-        longest = difference.max(axis=1, initial=0, keepdims=True)
-        part = difference / np.where((longest > 0) & (longest < np.inf), longest, 1)
-        length = longest[:, 0] * np.sqrt(np.einsum("ij,ij->i", part, part))
-    return np.where(longest[:, 0] < np.inf, length, np.inf)
-
-
-def _scaled_products(X: Array, Y: Array) -> Array:
-    """x . y of pairs of rows, (k,), which overflows only where the product itself does."""
-    x, y = (abs(rows).max(axis=1, keepdims=True) for rows in (X, Y))
-    parts = np.einsum("ij,ij->i", X / x, Y / y)
-    # The larger of the two last: else an intermediate product might overflow.
-    return np.asarray(parts * np.minimum(x, y)[:, 0] * np.maximum(x, y)[:, 0])
-
-
-def _mend(K: Array, lost: Array, value: Callable[[Array, Array], Array], d: int) -> None:
-    """Set the lost ones of K (n, m) to value(i, j), for as many pairs at a time as stay cached."""
-    i, j = np.unravel_index(np.flatnonzero(lost), K.shape)
-    step = max(_CACHED // max(d, 1), 1)
+    lengths = np.empty(len(i))
+    step = max(_CACHED // max(X.shape[1], 1), 1)
     for begin in range(0, len(i), step):
-        part = slice(begin, begin + step)
-        K[i[part], j[part]] = value(i[part], j[part])
+        pairs = slice(begin, begin + step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = abs(X[i[pairs]] / wide - Y[j[pairs]] / wide) / narrow
+            longest = difference.max(axis=1, initial=0, keepdims=True)
+            part = difference / np.where((longest > 0) & (longest < np.inf), longest, 1)
+            length = longest[:, 0] * np.sqrt(np.einsum("ij,ij->i", part, part))
+        lengths[pairs] = np.where(longest[:, 0] < np.inf, length, np.inf)
+    return lengths

@@ -209,64 +209,62 @@ def pair_sums(term: Term, X: Any, Y: Any = None) -> Array:
             f"X has {A.shape[1]} columns, but Y has {B.shape[1]}. "
             f"Histograms are compared bin by bin: give both the same bins."
         )
-    dtype, is_sparse = _precision(A, B), sparse.issparse(A) or sparse.issparse(B)
+    if A.dtype != B.dtype:
+        A, B = A.astype(float), B.astype(float)
+    is_sparse = sparse.issparse(A) or sparse.issparse(B)
     by_overlap = term == Term.CITY_BLOCK or (is_sparse and term == Term.CHI_SQUARED)
     # Strips run down the longer side; all terms are symmetric.
     flipped = A.shape[0] < B.shape[0]
     long, short = (B, A) if flipped else (A, B)
-    K = _sums(_OVERLAP[term] if by_overlap else term, long, short, within, dtype)
+    K = _sums(_OVERLAP[term] if by_overlap else term, long, short, within)
     if K is None:
-        raise _bad_value(("X", A), ("Y", B))
+        raise _bad_value(X=A, Y=B)
     if by_overlap:
-        K = np.maximum(np.add.outer(_sizes(long, dtype), _sizes(short, dtype)) - 2 * K, 0)
+        K = np.maximum(np.add.outer(_sizes(long), _sizes(short)) - 2 * K, 0)
     if within:
-        np.fill_diagonal(K, 0 if term in _OVERLAP else _sizes(A, dtype))
+        np.fill_diagonal(K, 0 if term in _OVERLAP else _sizes(A))
     return K.T if flipped else K
 
 
 def row_sums(X: Any) -> Array:
     """|x|, the sum over the bins of each row, (n,): MINIMUM and HARMONIC of a row with itself."""
     A = _table("X", X)
-    if not _is_sound(A.data if sparse.issparse(A) else A):
-        raise _bad_value(("X", A))
-    return _sizes(A, _precision(A))
+    if not _is_sound(A):
+        raise _bad_value(X=A)
+    return _sizes(A)
 
 
-def _sizes(A: Any, dtype: np.dtype[Any]) -> Array:
-    # NumPy adds in the order of the memory; the sums must not depend on it.
-    A = A if sparse.issparse(A) else np.ascontiguousarray(A)
-    return np.asarray(A.sum(axis=1, dtype=dtype)).ravel()
+def _sizes(A: Any) -> Array:
+    return np.asarray(A.sum(axis=1)).ravel()
 
 
 @cache
-def _loop(name: str, dtype: np.dtype[Any]) -> Function:
-    """The loop over "dense" or "sparse" rows, compiled; the first call takes a second or more."""
+def _loop(is_sparse: bool, dtype: np.dtype[Any]) -> Function:
+    """The loop over sparse or dense rows, compiled; the first call takes a second or more."""
 
     def load() -> Function:
-        from knowmore.kernels import pairs
+        from knowmore.kernels.pairs import loop
 
-        made: Function = getattr(pairs, name)(dtype)
-        return made
+        return loop(is_sparse, dtype)
 
     return uninterrupted(load)
 
 
-def _sums(term: Term, A: Any, B: Any, within: bool, dtype: np.dtype[Any]) -> Array | None:
+def _sums(term: Term, A: Any, B: Any, within: bool) -> Array | None:
     """The sums, rows of A down; None where a value is negative, too large or not finite."""
     from numba.core import config
 
-    K = np.zeros((A.shape[0], B.shape[0]), dtype)
-    if sparse.issparse(A) or sparse.issparse(B):
+    is_sparse = sparse.issparse(A) or sparse.issparse(B)
+    # The loop over dense rows checks A itself.
+    sound = (within or _is_sound(B)) and (not is_sparse or _is_sound(A))
+    add, K = _loop(is_sparse, A.dtype), np.zeros((A.shape[0], B.shape[0]), A.dtype)
+    if is_sparse:
         # Over the bins that both have: posting lists, one for each bin.
-        A, B = (sparse.csr_array(table, dtype=dtype) for table in (A, B))
-        add, terms = _loop("sparse", dtype), A.nnz * B.nnz // max(A.shape[1], 1)
-        sound = _is_sound(A.data) and _is_sound(B.data)
+        A, B = sparse.csr_array(A), sparse.csr_array(B)
+        terms = A.nnz * B.nnz // max(A.shape[1], 1)
         A, B = compressed(A), compressed(B.tocsc())
     else:
-        A, B = plain(A, dtype), plain(B, dtype)
-        add, terms = _loop("dense", dtype), A.size * len(B)
-        # The loop itself checks A.
-        sound = within or _is_sound(B)
+        A, B, terms = plain(A), plain(B), A.size * len(B)
 
     def strip(rows: slice) -> bool:
         sound: bool = add(term.value, A, B, K, rows.start, rows.stop, within)
@@ -297,52 +295,50 @@ def _mirror(K: Array, rows: slice) -> None:
 
 
 def _table(name: str, X: Any) -> Any:
-    """X as an array, or as sparse rows in which each bin occurs once."""
+    """X in float32 or float64, as rows in memory or as sparse rows in which each bin occurs once.
+
+    NumPy adds in the order of the memory; sums must not depend on that of X.
+    """
     table = X if sparse.issparse(X) else np.asarray(X)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise InvalidInput(
             f"{name} has shape {table.shape} and type {table.dtype}, but histograms are rows of "
             f"numbers. Give a table (n, d), dense or sparse."
         )
-    if sparse.issparse(table):
-        table = sparse.csr_array(table)
-        if not table.has_canonical_format:
-            table = table.copy()
-            table.sum_duplicates()
+    dtype = np.float32 if table.dtype == np.float32 else np.float64
+    if not sparse.issparse(table):
+        return np.ascontiguousarray(table, dtype)
+    table = sparse.csr_array(table, dtype=dtype)
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
     return table
 
 
-def _precision(*tables: Any) -> np.dtype[Any]:
-    single = all(A.dtype == np.float32 for A in tables)
-    return np.dtype(np.float32 if single else np.float64)
-
-
-def plain(A: Array, dtype: np.dtype[Any]) -> Array:
+def plain(A: Array) -> Array:
     """Contiguous and read-only: one type for the compiler, whatever the input was."""
-    plain = np.ascontiguousarray(A, dtype).view()
+    plain = np.ascontiguousarray(A).view()
     plain.flags.writeable = False
     return plain
 
 
 def compressed(S: Any) -> tuple[Array, Array, Array]:
     """A compressed sparse matrix: where each list starts, the indices, the values."""
-    integer = np.dtype(np.int64)
-    return plain(S.indptr, integer), plain(S.indices, integer), plain(S.data, S.dtype)
+    return plain(S.indptr.astype(np.int64)), plain(S.indices.astype(np.int64)), plain(S.data)
 
 
-def _is_sound(values: Array) -> bool:
+def _is_sound(A: Any) -> bool:
     """From zero to half the largest number, so that two have a sum; a NaN is its own minimum."""
-    largest = np.finfo(_precision(values)).max / 2
-    return bool(values.min(initial=0) >= 0 and float(values.max(initial=0)) <= largest)
+    values = A.data if sparse.issparse(A) else A
+    return bool(values.min(initial=0) >= 0 and values.max(initial=0) <= np.finfo(A.dtype).max / 2)
 
 
-def _bad_value(*tables: tuple[str, Any]) -> InvalidInput:
+def _bad_value(**tables: Any) -> InvalidInput:
     """The error for the first bad value in these tables."""
-    largest = np.finfo(_precision(*(A for _, A in tables))).max / 2
-    cells = [(name, sparse.coo_array(A)) for name, A in tables]
-    bad = [(name, A, ~((A.data >= 0) & (A.data <= largest))) for name, A in cells]
-    name, A, where = next(each for each in bad if each[2].any())
-    row, column, value = (part[where.argmax()] for part in (*A.coords, A.data))
+    name = next(name for name, A in tables.items() if not _is_sound(A))
+    A = sparse.coo_array(tables[name])
+    at = (~((A.data >= 0) & (A.data <= np.finfo(A.dtype).max / 2))).argmax()
+    row, column, value = (part[at] for part in (*A.coords, A.data))
     problem = "negative" if value < 0 else "too large" if np.isfinite(value) else "not finite"
     return InvalidInput(
         f"A histogram kernel was given a value that is {problem}:"

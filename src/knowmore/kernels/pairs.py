@@ -22,18 +22,17 @@ from knowmore.kernels.histograms import Term, compressed, plain
 Lists = tuple[Array, Array, Array]
 
 _MINIMUM, _CHI_SQUARED = Term.MINIMUM.value, Term.CHI_SQUARED.value
-_ANY_ORDER = {"reassoc", "nsz"}
-# Bins that are worked on at a time: 64 rows of them stay in the second-level cache.
+# Bins that are processed at a time: 64 rows of them stay in the second-level cache.
 _BINS = 512
-# So few rows on the other side stay in the cache whole, and the strip is best read straight on.
+# This few rows on the other side fit into the cache whole, and the strip is best read in one go.
 _FEW = 12
 
 
-@njit(fastmath=False, nogil=True, error_model="numpy")  # or it takes that of its caller
+@njit(fastmath=False, nogil=True, error_model="numpy")  # else it inherits its caller's
 def _term(term: int, x: float, y: float) -> float:
     """One bin. The choice does not depend on the bin: the compiler takes it out of the loop.
 
-    It does so for three. With a fourth, smaller took three times as long.
+    It does so for three terms. With a fourth, the minimum took three times as long.
     """
     if term == _MINIMUM:
         return x if x < y else y
@@ -57,25 +56,16 @@ def _is_sound(values: Array) -> bool:
     return bool(bad == zero)
 
 
-def dense(dtype: np.dtype[Any]) -> Function:
-    """`add_dense` compiled for this precision."""
-    X = plain(np.ones((1, 1)), dtype)
+def loop(is_sparse: bool, dtype: np.dtype[Any]) -> Function:
+    """`add_sparse` or `add_dense`, compiled for this precision."""
+    one = np.ones((1, 1), dtype)
+    table = compressed(csr_array(one)) if is_sparse else plain(one)
 
-    return _compiled(add_dense, X, dtype, fastmath=_ANY_ORDER)
-
-
-def sparse(dtype: np.dtype[Any]) -> Function:
-    """`add_sparse` compiled for this precision."""
-    lists = compressed(csr_array(np.ones((1, 1), dtype)))
-
-    return _compiled(add_sparse, lists, dtype)
-
-
-def _compiled(loop: Function, table: Any, dtype: np.dtype[Any], **options: Any) -> Function:
     def trial(add: Function) -> None:
         add(_MINIMUM, table, table, np.zeros((1, 1), dtype), 0, 1, False)
 
-    (add,) = compiled(trial, loop, nogil=True, error_model="numpy", **options)
+    function, order = (add_sparse, False) if is_sparse else (add_dense, {"reassoc", "nsz"})
+    (add,) = compiled(trial, function, nogil=True, error_model="numpy", fastmath=order)
     return add
 
 
@@ -91,7 +81,7 @@ def add_dense(term: int, A: Array, B: Array, K: Array, first: int, last: int, lo
     step = _BINS if m > _FEW else d
     for begin in range(0, d, max(step, 1)):
         end = min(begin + step, d)
-        # Looked at while they come into the cache: a second read of a large X would show.
+        # Checked while they come into the cache: reading a large X twice would take longer.
         for i in range(r):
             sound &= _is_sound(A[i, begin:end])
         for j in range(0, m, 3):

@@ -102,7 +102,15 @@ def _asked_cross(kernel: Any, X: Array, Y: Array) -> Array:
 
 def _asked_corner(kernel: Any, X: Array) -> Array:
     K = kernel(X) if isinstance(kernel, Kernel) else kernel(X, X)
-    return _symmetric(kernel, _checked(kernel, K, (len(X), len(X))))
+    K = _checked(kernel, K, (len(X), len(X)))
+    uneven = abs(K - K.T).max(initial=0)
+    # A hundred roundings: a sum over features in another order, not another value.
+    if uneven > 100 * np.finfo(float).eps * abs(K).max(initial=0):
+        raise InvalidInput(
+            f"The kernel {kernel!r} is not symmetric: k(x, y) and k(y, x) differ by {uneven:.1e}. "
+            f"A covariance function must not depend on the order of its arguments."
+        )
+    return np.asarray((K + K.T) / 2)
 
 
 def _asked_diagonal(kernel: Any, X: Array) -> Array:
@@ -251,23 +259,19 @@ def with_gradient(kernel: Any, K: Array, Y: Any, slopes: dict[str, Array]) -> tu
 
 def _checked(kernel: Any, values: Any, shape: tuple[int, ...]) -> Array:
     """The values as an array of floats of this shape; sparse ones are filled up with zeros."""
-    if sparse.issparse(values):
-        values = values.toarray()
-    if np.ma.is_masked(values):
-        raise InvalidInput(
-            f"The kernel {kernel!r} gave a masked array, in which values are missing. "
-            f"A kernel has a value for each pair of rows: fill them in."
-        )
+    values = values.toarray() if sparse.issparse(values) else values
     try:
         K = np.asarray(values)
         K = K.astype(float) if K.dtype.kind == "O" else K
     except (TypeError, ValueError):
         K = np.empty(0, dtype=object)
-    if K.dtype.kind not in "fiub":
+    is_masked = np.ma.is_masked(values)
+    if is_masked or K.dtype.kind not in "fiub":
+        got = "masked values" if is_masked else f"values of type {K.dtype}"
         raise InvalidInput(
-            f"The kernel {kernel!r} gave values of type {K.dtype}, but covariances are real "
-            f"numbers. Return an array of floats (of complex numbers, their real part if that is "
-            f"meant)."
+            f"The kernel {kernel!r} gave {got}, but covariances are real numbers, one for each "
+            f"pair of rows. Return an array of floats (of complex numbers, their real part if that "
+            f"is meant)."
         )
     if K.shape != shape:
         raise InvalidInput(
@@ -275,19 +279,6 @@ def _checked(kernel: Any, values: Any, shape: tuple[int, ...]) -> Array:
             f"A callable kernel takes X (n, d) and Y (m, d) and returns all n x m values at once."
         )
     return np.asarray(K, dtype=float)
-
-
-def _symmetric(kernel: Any, K: Array) -> Array:
-    """K (n, n), symmetric to the last bit, if it is symmetric up to rounding."""
-    scale = abs(K).max(initial=0)
-    uneven = abs(K - K.T).max(initial=0)
-    # A hundred roundings: a sum over features in another order, not another value.
-    if uneven > 100 * np.finfo(float).eps * scale:
-        raise InvalidInput(
-            f"The kernel {kernel!r} is not symmetric: k(x, y) and k(y, x) differ by {uneven:.1e}. "
-            f"A covariance function must not depend on the order of its arguments."
-        )
-    return np.asarray((K + K.T) / 2)
 
 
 # -- comparison ----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from sklearn.gaussian_process import kernels as sk
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
-from knowmore.kernels.distances import distances, products, squared_distances
+from knowmore.kernels.distances import distances, squared_distances
 from knowmore.kernels.rules import RULES, Function, Pullback, Rule
 from knowmore.linalg.threads import threads_for
 
@@ -249,10 +249,12 @@ def _dot_product(kernel: sk.DotProduct, G: Array) -> Array:
     return np.asarray(G + kernel.sigma_0**2)
 
 
+# A sum may overflow on its way to a finite product, but by Cauchy-Schwarz only if the variance of
+# one of the two rows does.
 RULES[sk.DotProduct] = Rule(
-    cross=lambda kernel, X, Y: _dot_product(kernel, products(X, Y)),
+    cross=lambda kernel, X, Y: _dot_product(kernel, X @ Y.T),
     corner=rules.mean_corner,
-    prepare=lambda kernel, X: products(X, X),
+    prepare=lambda kernel, X: X @ X.T,
     gradient=rules.by_pairs(_dot_product, lambda kernel, G, K: {"sigma_0": 2 * kernel.sigma_0**2}),
     is_positive=rules.always,
 )

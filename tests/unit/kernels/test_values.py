@@ -58,7 +58,10 @@ def test_sparse_values_are_values():
     [
         (lambda K: K + 1j, "gave values of type complex128, but covariances are real numbers"),
         (lambda K: K + 0j, "gave values of type complex128, but covariances are real numbers"),
-        (lambda K: np.ma.masked_greater(K, 0.5), "gave a masked array, in which values are miss"),
+        (
+            lambda K: np.ma.masked_greater(K, 0.5),
+            "gave masked values, but covariances are real numbers",
+        ),
         (lambda K: K.astype(str), "gave values of type <U32, but covariances are real numbers"),
         (lambda K: None, r"was asked for a block of shape \(30, 30\) and gave \(\)"),
         (lambda K: [["a"]], "gave values of type <U1, but covariances are real numbers"),
