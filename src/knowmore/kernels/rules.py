@@ -165,7 +165,7 @@ def always(kernel: Any) -> bool:
 
 
 def mean_corner(kernel: Any, X: Array) -> Array:
-    """The corner from a cross block that is symmetric but for rounding."""
+    """The corner from a cross block that is symmetric up to rounding."""
     if len(X) == 1:
         return diagonal(kernel, X)[:, None]
     K = cross(kernel, X, X)
@@ -173,8 +173,8 @@ def mean_corner(kernel: Any, X: Array) -> Array:
 
 
 def own_corner(kernel: Any, X: Array) -> Array:
-    """The corner of a kernel whose matrices are symmetric to the last bit."""
-    return np.asarray(kernel(X))
+    """The corner of a scikit-learn kernel whose matrices are symmetric to the last bit."""
+    return np.asarray(kernel(X), dtype=float)
 
 
 def by_pairs(value: Function, slopes: Function) -> Function:
@@ -221,13 +221,13 @@ def composite(
 
     def gradient(kernel: Any, grams: list[Gram]) -> tuple[Array, Pullback]:
         made = [gram(part) for gram, part in zip(grams, parts(kernel), strict=True)]
-        values = [K for K, _ in made]
+        blocks, pulls = zip(*made, strict=True)
 
         def pull(W: Array) -> Array:
-            passed = zip(made, weights(kernel, W, *values), strict=True)
-            return np.concatenate([pull(V) for (_, pull), V in passed])
+            passed = zip(pulls, weights(kernel, W, *blocks), strict=True)
+            return np.concatenate([pull(V) for pull, V in passed])
 
-        return operate(kernel, *values), pull
+        return operate(kernel, *blocks), pull
 
     return Rule(
         cross=partial(values, cross),

@@ -1,7 +1,7 @@
 """The rules of scikit-learn's kernels: matrix products instead of its loops over pairs.
 
-Each formula is scikit-learn's, so values are equal to rounding. A formula is written once and
-serves both the blocks and the gradient.
+Each formula is scikit-learn's, so values are equal to rounding. A formula serves both the blocks
+and the gradient.
 
 The Matern family at any finite order nu: with z = sqrt(2 nu) r and K_nu the modified Bessel
 function,
@@ -203,17 +203,16 @@ def _rational_quadratic_cross(kernel: sk.RationalQuadratic, X: Array, Y: Array) 
 
 
 def _rational_quadratic_profile(kernel: sk.RationalQuadratic, D2: Array) -> Profile:
-    """With L = log(1 + D2 / (2 a)): K = exp(-a L), S = K exp(-L), slope a K (1 - exp(-L) - L)."""
-    a, L = kernel.alpha, np.log1p(D2 / (2 * kernel.alpha))
+    """With L = log(1 + D2 / (2 a)): K = exp(-a L) and dK / d log a = a K (1 - exp(-L) - L)."""
+    a = kernel.alpha
+    L = np.log1p(D2 / (2 * a))
     K, E = np.exp(-a * L), np.exp(-L)
     return K, K * E, {"alpha": a * K * (1 - E - L)}
 
 
 # Positive as a mixture of Gaussian kernels of many widths.
 RULES[sk.RationalQuadratic] = _scaled(
-    _rational_quadratic_cross,
-    _rational_quadratic_profile,
-    lambda kernel: kernel.alpha > 0,
+    _rational_quadratic_cross, _rational_quadratic_profile, lambda kernel: kernel.alpha > 0
 )
 
 # -- other functions of a pair of rows -----------------------------------------------------------
@@ -244,36 +243,28 @@ RULES[sk.ExpSineSquared] = Rule(
 )
 
 
-def _dot_product(kernel: sk.DotProduct, G: Array) -> Array:
-    """x . y + sigma_0^2."""
-    return np.asarray(G + kernel.sigma_0**2)
-
-
-# A sum may overflow on its way to a finite product, but by Cauchy-Schwarz only if the variance of
-# one of the two rows does.
+# scikit-learn evaluates these three as fast as possible, and symmetric to the last bit. A dot
+# product may overflow on its way to a finite value, but by Cauchy-Schwarz only if the variance of
+# one of the two rows overflows as well.
 RULES[sk.DotProduct] = Rule(
-    cross=lambda kernel, X, Y: _dot_product(kernel, X @ Y.T),
-    corner=rules.mean_corner,
+    corner=rules.own_corner,
     prepare=lambda kernel, X: X @ X.T,
-    gradient=rules.by_pairs(_dot_product, lambda kernel, G, K: {"sigma_0": 2 * kernel.sigma_0**2}),
+    gradient=rules.by_pairs(
+        lambda kernel, G: G + kernel.sigma_0**2,
+        lambda kernel, G, K: {"sigma_0": 2 * kernel.sigma_0**2},
+    ),
     is_positive=rules.always,
 )
-
 RULES[sk.ConstantKernel] = Rule(
-    cross=lambda kernel, X, Y: np.full((len(X), len(Y)), kernel.constant_value, dtype=float),
-    corner=rules.mean_corner,
+    corner=rules.own_corner,
     gradient=rules.by_pairs(
         lambda kernel, X: np.array(kernel.constant_value, dtype=float),
         lambda kernel, X, K: {"constant_value": K},
     ),
     is_positive=lambda kernel: kernel.constant_value >= 0,
 )
-
-# Different examples have independent noise.
 RULES[sk.WhiteKernel] = Rule(
-    cross=lambda kernel, X, Y: np.zeros((len(X), len(Y))),
-    corner=lambda kernel, X: kernel.noise_level * np.eye(len(X)),
-    is_positive=lambda kernel: kernel.noise_level >= 0,
+    corner=rules.own_corner, is_positive=lambda kernel: kernel.noise_level >= 0
 )
 
 # -- kernels of kernels --------------------------------------------------------------------------
