@@ -19,7 +19,6 @@ its value at r = 0, so all large factors cancel: with s = sqrt(1 + (z / nu)^2)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -49,10 +48,10 @@ Profile = tuple[Array, Array, dict[str, Array]]
 # -- functions of the distance in units of a length scale ----------------------------------------
 
 
-def _scaled(
-    cross: Function, profile: Callable[[Any, Array], Profile], is_positive: Function
-) -> Rule:
+def _scaled(cross: Function, profile: Function, is_positive: Function) -> Rule:
     """The rule of f(D2), D2 in units of one length scale or of one for each feature.
+
+    profile(kernel, D2) : a `Profile`
 
     dK / d log l = S o D2, and dK / d log l_j = S o (x_j - y_j)^2 / l_j^2.
     """
