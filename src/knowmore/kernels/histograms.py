@@ -172,20 +172,16 @@ def _decay_slopes(kernel: _Decay, D: Array, K: Array) -> dict[str, Array]:
     return {"gamma": -float(kernel.gamma) * D * K}
 
 
-def _decay_rule(distance: Term) -> Rule:
-    """D is conditionally negative definite, so exp(-gamma D) is positive."""
-    return Rule(
-        corner=own_corner,
-        prepare=lambda kernel, X: pair_sums(distance, X),
-        gradient=by_pairs(_decay, _decay_slopes),
-        is_positive=lambda kernel: kernel.gamma >= 0,
-    )
-
-
-RULES[HistogramIntersection] = Rule(corner=own_corner, is_positive=always)
-RULES[AdditiveChiSquared] = Rule(corner=own_corner, is_positive=always)
-RULES[ChiSquared] = _decay_rule(Term.CHI_SQUARED)
-RULES[ExponentialIntersection] = _decay_rule(Term.CITY_BLOCK)
+RULES[HistogramIntersection] = RULES[AdditiveChiSquared] = Rule(
+    corner=own_corner, is_positive=always
+)
+# D is conditionally negative definite, so exp(-gamma D) is positive.
+RULES[ChiSquared] = RULES[ExponentialIntersection] = Rule(
+    corner=own_corner,
+    prepare=lambda kernel, X: pair_sums(kernel._distance, X),
+    gradient=by_pairs(_decay, _decay_slopes),
+    is_positive=lambda kernel: kernel.gamma >= 0,
+)
 
 
 # -- sums over bins for all pairs of rows -------------------------------------------------------
@@ -216,7 +212,7 @@ def pair_sums(term: Term, X: Any, Y: Any = None) -> Array:
     # Strips run down the longer side; all terms are symmetric.
     flipped = A.shape[0] < B.shape[0]
     long, short = (B, A) if flipped else (A, B)
-    K = _sums(_OVERLAP[term] if by_overlap else term, long, short, within)
+    K = _sums(_OVERLAP[term] if by_overlap else term, long, short, within, is_sparse)
     if K is None:
         raise _bad_value(X=A, Y=B)
     if by_overlap:
@@ -250,11 +246,10 @@ def _loop(is_sparse: bool, dtype: np.dtype[Any]) -> Function:
     return uninterrupted(load)
 
 
-def _sums(term: Term, A: Any, B: Any, within: bool) -> Array | None:
+def _sums(term: Term, A: Any, B: Any, within: bool, is_sparse: bool) -> Array | None:
     """The sums, rows of A down; None where a value is negative, too large or not finite."""
     from numba.core import config
 
-    is_sparse = sparse.issparse(A) or sparse.issparse(B)
     # The loop over dense rows checks A itself.
     sound = (within or _is_sound(B)) and (not is_sparse or _is_sound(A))
     add, K = _loop(is_sparse, A.dtype), np.zeros((A.shape[0], B.shape[0]), A.dtype)

@@ -1,4 +1,4 @@
-"""Two kernels are alike if they compute the same; else it is said where they differ."""
+"""Two kernels are alike if they compute the same; otherwise words say where they differ."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_bounds_do_not_count():
         (len, sum, "<built-in function len> here, <built-in function sum> there"),
     ],
 )
-def test_what_counts_is_told(one, other, words):
+def test_differences_are_named(one, other, words):
     assert describe_difference(one, other) == words
 
 
