@@ -216,9 +216,9 @@ def pair_sums(term: Term, X: Any, Y: Any = None) -> Array:
     if K is None:
         raise _bad_value(X=A, Y=B)
     if by_overlap:
-        K = np.maximum(np.add.outer(_sizes(long), _sizes(short)) - 2 * K, 0)
+        K = np.maximum(np.add.outer(long.sum(axis=1), short.sum(axis=1)) - 2 * K, 0)
     if within:
-        np.fill_diagonal(K, 0 if term in _OVERLAP else _sizes(A))
+        np.fill_diagonal(K, 0 if term in _OVERLAP else A.sum(axis=1))
     return K.T if flipped else K
 
 
@@ -227,11 +227,7 @@ def row_sums(X: Any) -> Array:
     A = _table("X", X)
     if not _is_sound(A):
         raise _bad_value(X=A)
-    return _sizes(A)
-
-
-def _sizes(A: Any) -> Array:
-    return np.asarray(A.sum(axis=1)).ravel()
+    return np.asarray(A.sum(axis=1))
 
 
 @cache

@@ -202,11 +202,12 @@ def _rational_quadratic_cross(kernel: sk.RationalQuadratic, X: Array, Y: Array) 
 
 
 def _rational_quadratic_profile(kernel: sk.RationalQuadratic, D2: Array) -> Profile:
-    """With L = log(1 + D2 / (2 a)): K = exp(-a L) and dK / d log a = a K (1 - exp(-L) - L)."""
+    """With B = 1 + D2 / (2 a): K = B^-a, S = K / B and dK / d log a = a K (1 - 1 / B - log B)."""
     a = kernel.alpha
-    L = np.log1p(D2 / (2 * a))
-    K, E = np.exp(-a * L), np.exp(-L)
-    return K, K * E, {"alpha": a * K * (1 - E - L)}
+    B = 1 + D2 / (2 * a)
+    L = np.log(B)
+    K = np.exp(-a * L)
+    return K, K / B, {"alpha": a * K * (1 - 1 / B - L)}
 
 
 # Positive as a mixture of Gaussian kernels of many widths.
