@@ -18,7 +18,8 @@ import numpy as np
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, enough, median_rbf
+from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.models import Model
 
 M = TypeVar("M", bound=Model)
@@ -67,7 +68,8 @@ class Living(Generic[M]):
     examples : all that are held. The model knows only those that count: an example of weight zero
         is held here and nowhere else.
     kernel : that of the model of these examples
-    settled : whether the kernel stays; otherwise its width follows the examples, see `enough`
+    settled : whether the kernel stays; otherwise its width follows the examples, see
+        `rows_to_settle_width`
     peak : the largest kappa(x, x) among the examples, now or before
     reserve : memory to follow with
 
@@ -177,7 +179,7 @@ class Living(Generic[M]):
         one after the other.
         """
         X = self.examples.counted.X
-        first = enough(X)
+        first = rows_to_settle_width(X)
         kernel = median_rbf(X[:first])
         after = replace(self, settled=first is not None)
         return after if kernel == self.kernel else replace(after, kernel=kernel)

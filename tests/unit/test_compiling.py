@@ -92,11 +92,11 @@ def test_histogram_kernels_compile_nothing_beyond_the_trial(dtype):
     from scipy.sparse import csr_array
 
     from knowmore.kernels import ChiSquared, HistogramIntersection
-    from knowmore.kernels.sums import _loop
+    from knowmore.kernels.histograms import _loop
 
     X = np.random.default_rng(0).uniform(size=(70, 3)).astype(dtype)
     for kernel in (HistogramIntersection(), ChiSquared()):
         for table in (X, X[:, :1], csr_array(X), np.asfortranarray(X)):
             kernel(table), kernel(table, table[:2]), kernel(table[:2], table)
-    for name in ("dense", "sparse"):
-        assert len(_loop(name, np.dtype(dtype)).signatures) == 1
+    for is_sparse in (False, True):
+        assert len(_loop(is_sparse, np.dtype(dtype)).signatures) == 1

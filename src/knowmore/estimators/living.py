@@ -18,7 +18,9 @@ from knowmore.errors import InvalidInput, RepeatedId
 from knowmore.estimators.checks import among, class_labels, dense, group_names, sample_weights
 from knowmore.estimators.shell import exchange, learnt, same_features, same_kind
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, difference, enough, median_rbf
+from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels.distances import rows_to_settle_width
+from knowmore.kernels.rules import describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut
 from knowmore.models.kernel_model import left_out
@@ -102,7 +104,9 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> Living[M]:
         """The batch fit of examples, with this kernel or the one that the parameters ask for."""
         X = examples.counted.X
-        settled = kernel is not None or self.kernel is not None or enough(X) is not None
+        settled = (
+            kernel is not None or self.kernel is not None or rows_to_settle_width(X) is not None
+        )
         if kernel is None:
             kernel = median_rbf(X) if self.kernel is None else _own(self.kernel)
         model = self._batch(kernel, examples.counted, self._empty_factor())
@@ -385,7 +389,7 @@ def _for_all(y: Any, k: int) -> Any:
 def _disagreement(here: Any, there: Any) -> str | None:
     """How two settings differ, in words; None if they do not."""
     if isinstance(here, Kernel):
-        return difference(here, there)
+        return describe_difference(here, there)
     return None if here == there else f"{here!r} here, {there!r} there"
 
 

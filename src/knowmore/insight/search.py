@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.insight.gradients import Gram, prepared
 from knowmore.insight.objectives import Objective, Solved, left_out_loss
 from knowmore.insight.space import Space, has_offset
+from knowmore.kernels.rules import Gram, prepared
 from knowmore.linalg import Border
 from knowmore.linalg.threads import threads_for
 

@@ -1,18 +1,16 @@
-"""Inputs to Gram blocks; knows neither factor nor label."""
+"""From inputs to Gram blocks; knows neither factors nor labels."""
 
-from knowmore.kernels.alike import difference
-from knowmore.kernels.blocks import AnyKernel, corner, cross, diagonal
-from knowmore.kernels.columns import On, beneath, column_weights, on
-from knowmore.kernels.distances import squared_distances
+# `standard` holds the rules of scikit-learn's kernels; it is imported for them.
+from knowmore.kernels import standard as standard
+from knowmore.kernels.columns import On, Task, column_weights
+from knowmore.kernels.distances import median_rbf, squared_distances
 from knowmore.kernels.histograms import (
     AdditiveChiSquared,
     ChiSquared,
     ExponentialIntersection,
     HistogramIntersection,
 )
-from knowmore.kernels.median import enough, median_rbf
-from knowmore.kernels.positivity import is_positive
-from knowmore.kernels.task import Task
+from knowmore.kernels.rules import AnyKernel, corner, cross, diagonal, is_positive
 
 __all__ = [
     "AdditiveChiSquared",
@@ -22,15 +20,11 @@ __all__ = [
     "HistogramIntersection",
     "On",
     "Task",
-    "beneath",
     "column_weights",
     "corner",
     "cross",
     "diagonal",
-    "difference",
-    "enough",
     "is_positive",
     "median_rbf",
-    "on",
     "squared_distances",
 ]

@@ -1,17 +1,21 @@
-"""A kernel on some of the columns, so that one table can hold several descriptors."""
+"""Kernels that read columns by position: `On` a block of them, `Task` the one that names the task.
+
+So one table can hold several descriptors, or the examples of several tasks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from scipy import sparse
-from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
+from knowmore.arguments import number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
+from knowmore.kernels import rules
+from knowmore.kernels.rules import RULES, Rule
 
 
 def column_weights(bins: int, levels: int) -> Array:
@@ -45,14 +49,14 @@ class On(Kernel):
         self.weights = weights
 
     def of(self, X: Any) -> Any:
-        """The weighted columns of X (n, d) that the kernel is given."""
+        """The weighted columns of X (n, d), on which the inner kernel is evaluated."""
         if not isinstance(self.columns, slice):
             raise InvalidInput(
-                f"columns={self.columns!r} is no slice. Name a block as slice(begin, end)."
+                f"columns={self.columns!r} is not a slice. Give a block as slice(begin, end)."
             )
         if not isinstance(self.kernel, Kernel):
             raise InvalidInput(
-                f"kernel={self.kernel!r} is no scikit-learn kernel. Give one, such as RBF()."
+                f"kernel={self.kernel!r} is not a scikit-learn kernel. Give one, such as RBF()."
             )
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2:
@@ -60,11 +64,11 @@ class On(Kernel):
         if max(abs(self.columns.start or 0), abs(self.columns.stop or 0)) > X.shape[1]:
             raise InvalidInput(
                 f"The kernel {self!r} was given a table of {X.shape[1]} columns. "
-                f"Give it the one that its columns are counted in."
+                f"Give it the table that its columns refer to."
             )
         part = X[:, self.columns]
         if part.shape[1] == 0:
-            raise InvalidInput(f"The kernel {self!r} has no column: all rows would be alike.")
+            raise InvalidInput(f"The kernel {self!r} has no columns: all rows would be alike.")
         if self.weights is None:
             return part
         if np.shape(self.weights) != part.shape[1:]:
@@ -87,40 +91,17 @@ class On(Kernel):
         """As the inner kernel is."""
         return bool(self.kernel.is_stationary())
 
-    # -- the parameters of the inner kernel are its own ------------------------------------------
+    # -- its parameters are those of the inner kernel --------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; those of the inner kernel as kernel__name."""
-        inner = self.kernel.get_params().items() if deep else ()
-        own = {"columns": self.columns, "kernel": self.kernel, "weights": self.weights}
-        return own | {f"kernel__{name}": value for name, value in inner}
+        inner = self.kernel.get_params() if deep else {}
+        return {**super().get_params(), **{f"kernel__{name}": inner[name] for name in inner}}
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
         """Those of the inner kernel, as kernel__name."""
-        return [
-            Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements, h.fixed)
-            for h in self.kernel.hyperparameters
-        ]
-
-    @property
-    def theta(self) -> Array:
-        """The logarithms of the free parameters."""
-        return np.asarray(self.kernel.theta)
-
-    @theta.setter
-    def theta(self, theta: Array) -> None:
-        self.kernel.theta = theta
-
-    @property
-    def bounds(self) -> Array:
-        """The bounds on theta."""
-        return np.asarray(self.kernel.bounds)
-
-    @property
-    def requires_vector_input(self) -> bool:
-        """Columns are those of a table of numbers."""
-        return True
+        return [h._replace(name=f"kernel__{h.name}") for h in self.kernel.hyperparameters]
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -137,23 +118,72 @@ class On(Kernel):
 
 
 @final
-@dataclass(frozen=True)
-class _FunctionOn:
-    """A kernel that is a plain function, on some of the columns."""
+class Task(StationaryKernelMixin, Kernel):
+    """1 for rows of the same task, rho for rows of two tasks; one column of X names the task.
 
-    columns: slice
-    kernel: Callable[[Array, Array], Array]
+    The product with a kernel of the other columns is the dependent Gaussian process of eq. (3),
+    Rodner and Denzler: rho = 0 learns the tasks independently, rho = 1 pools their examples.
+    Any number that names a task will do: only equality counts. rho = 0 is held fixed, since
+    scikit-learn optimises the logarithms of parameters.
 
-    def __call__(self, X: Array, Y: Array) -> Array:
-        return self.kernel(X[:, self.columns], Y[:, self.columns])
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> kernel = On(slice(0, -1), RBF()) * Task(0.5)
+    >>> kernel(np.array([[2.0, 0], [2.0, 0], [2.0, 1]]))
+    array([[1. , 1. , 0.5],
+           [1. , 1. , 0.5],
+           [0.5, 0.5, 1. ]])
+    """
+
+    def __init__(
+        self,
+        rho: float = 0.5,
+        column: int = -1,
+        rho_bounds: tuple[float, float] | str = (1e-5, 1.0),
+    ) -> None:
+        self.rho = rho
+        self.column = column
+        self.rho_bounds = rho_bounds
+
+    @property
+    def hyperparameter_rho(self) -> Hyperparameter:
+        """rho, which scikit-learn optimises by its logarithm; so it is fixed if zero."""
+        return Hyperparameter("rho", "numeric", self.rho_bounds if self.rho else "fixed")
+
+    def of(self, X: Any) -> Array:
+        """The task of each row, (n,)."""
+        number("rho", self.rho, "[0, 1]", "Tasks have from nothing (0) to all (1) in common.")
+        if not -X.shape[1] <= self.column < X.shape[1]:
+            raise InvalidInput(
+                f"The kernel {self!r} reads the task in column {self.column}, but was given a "
+                f"table of {X.shape[1]} columns. Add the column that names the task of each row."
+            )
+        if sparse.issparse(X):
+            return np.asarray(X.tocsr()[:, [self.column]].toarray()[:, 0])
+        return np.asarray(X)[:, self.column]
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """K(X, Y), (n, m), and on request dK / d log(rho), (n, n, 1): rho between two tasks."""
+        tasks = self.of(X)
+        same = tasks[:, None] == (tasks if Y is None else self.of(Y))
+        K = np.where(same, 1.0, self.rho)
+        if not eval_gradient:
+            return K
+        return rules.with_gradient(self, K, Y, {"rho": np.where(same, 0.0, self.rho)})
+
+    def diag(self, X: Any) -> Array:
+        """One for each row, (n,)."""
+        return np.ones(len(self.of(X)))
+
+    def __repr__(self) -> str:
+        return f"Task(rho={self.rho:.3g}{'' if self.column == -1 else f', column={self.column}'})"
 
 
-def on(columns: slice, kernel: Any) -> Any:
-    """`On` for any kind of kernel: scikit-learn's, or a function of X (n, d) and Y (m, d)."""
-    kind = On if isinstance(kernel, Kernel) else _FunctionOn
-    return kind(columns, kernel)
+RULES[On] = rules.composite(
+    parts=lambda kernel: (kernel.kernel,),
+    operate=lambda kernel, K: K,
+    weights=lambda kernel, W, K: (W,),
+    inputs=lambda kernel, X: kernel.of(X),
+)
 
-
-def beneath(kernel: Any) -> Any:
-    """The kernel that `on` was given."""
-    return kernel.kernel
+# rho 11' + (1 - rho) for pairs of the same task: a sum of positive kernels.
+RULES[Task] = Rule(corner=rules.own_corner, is_positive=lambda kernel: 0 <= kernel.rho <= 1)

@@ -1,16 +1,16 @@
-"""Distances and products of rows: one matrix product, with the digits that it loses put back.
+"""Distances between rows: one matrix product, with the digits that it loses put back.
 
-Each value is a matter of its own two rows: where others are so large that a product overflows,
-those are taken one by one. Finite rows have distances from zero to infinity, and never a NaN.
+Each value depends on its own two rows alone: where others are so large that a product overflows,
+those are computed one by one. Finite rows have distances from zero to infinity, and never a NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
+from sklearn.gaussian_process.kernels import RBF
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
@@ -20,16 +20,19 @@ _FEW = 16
 # A difference of this many numbers stays in the cache, and is made faster than cdist is called.
 _CACHED = 100_000
 # |x|^2 + |y|^2 - 2 x.y loses digits where the distance is short against the norms. Pairs nearer
-# than this fraction are taken directly, so that every squared distance keeps a relative error of
+# than this fraction are computed directly, so that every squared distance keeps a relative error of
 # about a hundred roundings.
 _NEAR = 0.01
-# If more than this share of the pairs is near, all are taken directly.
+# If more than this share of the pairs is near, all are computed directly.
 _CROWDED = 0.05
-# Rows up to this many length scales, of scales from one over _WIDE to _WIDE, have squares that
-# are far from the ends of the range of a double.
-_TAME, _WIDE = 1e100, 1e50
+# Squares of length scales from one over this to this are far from the ends of the range.
+_WIDE = 1e50
 # Squared distances between these have lost nothing to the ends of the range.
 _LEAST, _MOST = 1e-280, 1e280
+# Rows that the median distance is taken over: more would hardly move it.
+_MEDIAN_ROWS = 1000
+# With this many rows, which have about five hundred distances, the median is settled.
+SETTLED = 32
 
 
 def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
@@ -40,10 +43,14 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), 5.0)
     array([[1.]])
     """
-    scale = units(X, scale)
+    scale = _units(X, scale)
     with np.errstate(over="ignore", invalid="ignore"):
-        D2 = _quick(X, Y, scale)
-        return D2 if np.isfinite(D2.sum()) else _row_by_row(X, Y, scale)
+        D2 = _squares(X, Y, scale, direct=min(len(X), len(Y)) < _FEW)
+        if not np.isfinite(D2.sum()):
+            D2 = _squares(X, Y, scale, direct=True)
+            lost = ~np.isfinite(D2)
+            D2[lost] = _lengths(X, Y, scale, lost) ** 2
+    return D2
 
 
 def distances(X: Array, Y: Array, scale: float | Array) -> Array:
@@ -53,35 +60,52 @@ def distances(X: Array, Y: Array, scale: float | Array) -> Array:
     array([[5.e+200]])
     """
     D2 = squared_distances(X, Y, scale)
-    r = np.sqrt(D2)
-    lost = np.flatnonzero(~((D2 > _LEAST) & (D2 < _MOST)))
-    for pairs in _portions(lost, X.shape[1]):
-        i, j = np.unravel_index(pairs, D2.shape)
-        r[i, j] = _lengths(X[i], Y[j], units(X, scale))
+    r, lost = np.sqrt(D2), ~((D2 > _LEAST) & (D2 < _MOST))
+    r[lost] = _lengths(X, Y, _units(X, scale), lost)
     return np.asarray(r)
 
 
-def products(X: Array, Y: Array) -> Array:
-    """x . y, (n, m), which is not finite only where it is beyond the range of a double itself.
+def rows_to_settle_width(X: Array) -> int | None:
+    """How many of the first rows of X (n, d) settle the width of `median_rbf`; None: not yet.
 
-    >>> products(np.array([[1e200, 1e200, 1.0]]), np.array([[1e200, -1e200, 2.0]]))
-    array([[0.]])
+    At least 32, of which two differ. A kernel chosen from the data follows them up to this row and
+    stays the same from there on.
+
+    >>> rows_to_settle_width(np.zeros((50, 1))), rows_to_settle_width(np.arange(50.0)[:, None])
+    (None, 32)
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        K = X @ Y.T
-        if np.isfinite(K.sum()):
-            return np.asarray(K)
-        for pairs in _portions(np.flatnonzero(~np.isfinite(K)), X.shape[1]):
-            i, j = np.unravel_index(pairs, K.shape)
-            x, y = (abs(rows).max(axis=1, keepdims=True) for rows in (X[i], Y[j]))
-            parts = np.einsum("ij,ij->i", X[i] / x, Y[j] / y)
-            # The larger of the two last: else an intermediate product might overflow.
-            K[i, j] = parts * np.minimum(x, y)[:, 0] * np.maximum(x, y)[:, 0]
-    return np.asarray(K)
+    differs = np.not_equal(X, X[:1]).any(axis=1)
+    first = max(SETTLED, int(differs.argmax()) + 1) if differs.any() else len(X) + 1
+    return first if first <= len(X) else None
 
 
-def units(X: Array, scale: float | Array) -> Any:
-    """The length scale, a number or one for each feature of X (n, d), if it is one."""
+def median_rbf(X: Array) -> RBF:
+    """An RBF kernel whose length scale is the median distance between different rows of X (n, d).
+
+    This median heuristic is the default kernel of all estimators. It looks at no more than a
+    thousand rows, evenly spaced. Where no two rows differ the length scale is one: to a model of
+    one point, any width is as good as another.
+
+    >>> median_rbf(np.array([[0.0], [0.0], [3.0]]))
+    RBF(length_scale=3)
+    """
+    rows = np.linspace(0, len(X) - 1, num=min(len(X), _MEDIAN_ROWS), dtype=int)
+    # In units of the largest feature, so that no square is beyond the range of numbers.
+    unit = float(abs(X[rows]).max(initial=0)) or 1.0
+    r = pdist(X[rows] / unit)
+    r = r[r > 0]
+    with np.errstate(over="ignore"):
+        width = unit * float(np.median(r)) if len(r) else 1.0
+    if not 0 < width < np.inf:
+        raise InvalidInput(
+            f"The median distance between the examples is {width:g}, which cannot be the width of "
+            f"a kernel. Scale the features, or give a kernel. Nothing was changed."
+        )
+    return RBF(width)
+
+
+def _units(X: Array, scale: float | Array) -> Any:
+    """The length scale, checked: a number, or one for each feature of X (n, d)."""
     scale = np.squeeze(np.asarray(scale, dtype=float))
     if scale.ndim and scale.shape != X.shape[1:]:
         raise InvalidInput(
@@ -96,11 +120,11 @@ def units(X: Array, scale: float | Array) -> Any:
     return scale if scale.ndim else float(scale)
 
 
-def _quick(X: Array, Y: Array, scale: Any) -> Array:
-    """The squares, not finite wherever something overflowed."""
+def _squares(X: Array, Y: Array, scale: Any, direct: bool) -> Array:
+    """The squares, by themselves for each pair or by a matrix product; not finite on overflow."""
     if np.ndim(scale) or not 1 / _WIDE < abs(scale) < _WIDE:
         X, Y, scale = X / scale, Y / scale, 1.0
-    D2 = _direct(X, Y) if min(len(X), len(Y)) < _FEW else _by_product(X, Y)
+    D2 = _direct(X, Y) if direct else _by_product(X, Y)
     if scale != 1.0:
         D2 /= scale**2
     return D2
@@ -130,31 +154,18 @@ def _by_product(X: Array, Y: Array) -> Array:
     return np.asarray(D2)
 
 
-def _row_by_row(X: Array, Y: Array, scale: Any) -> Array:
-    """The squares where some rows are wild: those alone are taken by their lengths."""
-    x_tame, y_tame = (abs(rows / scale).max(axis=1, initial=0) <= _TAME for rows in (X, Y))
-    D2 = np.empty((len(X), len(Y)))
-    D2[np.ix_(x_tame, y_tame)] = _quick(X[x_tame], Y[y_tame], scale)
-    for i in np.flatnonzero(~x_tame):
-        D2[i] = _lengths(X[i], Y, scale) ** 2
-    for j in np.flatnonzero(~y_tame):
-        D2[:, j] = _lengths(X, Y[j], scale) ** 2
-    return D2
-
-
-def _lengths(X: Array, Y: Array, scale: Any) -> Array:
-    """|x - y| of pairs of rows, (k,), which overflows only where the length itself does."""
+def _lengths(X: Array, Y: Array, scale: Any, lost: Array) -> Array:
+    """|x - y| of the lost pairs, (k,), which overflows only where the length itself does."""
+    i, j = np.unravel_index(np.flatnonzero(lost), lost.shape)
     wide, narrow = np.maximum(abs(scale), 1), np.minimum(abs(scale), 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        difference = abs(X / wide - Y / wide) / narrow
-        longest = difference.max(axis=1, initial=0, keepdims=True)
-        part = difference / np.where((longest > 0) & (longest < np.inf), longest, 1)
-        length = longest[:, 0] * np.sqrt(np.einsum("ij,ij->i", part, part))
-    return np.where(longest[:, 0] < np.inf, length, np.inf)
-
-
-def _portions(pairs: Array, d: int) -> Iterator[Array]:
-    """The pairs, as many at a time as have rows that stay in the cache."""
-    step = max(_CACHED // max(d, 1), 1)
-    for begin in range(0, len(pairs), step):
-        yield pairs[begin : begin + step]
+    lengths = np.empty(len(i))
+    step = max(_CACHED // max(X.shape[1], 1), 1)
+    for begin in range(0, len(i), step):
+        pairs = slice(begin, begin + step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = abs(X[i[pairs]] / wide - Y[j[pairs]] / wide) / narrow
+            longest = difference.max(axis=1, initial=0, keepdims=True)
+            part = difference / np.where((longest > 0) & (longest < np.inf), longest, 1)
+            length = longest[:, 0] * np.sqrt(np.einsum("ij,ij->i", part, part))
+        lengths[pairs] = np.where(longest[:, 0] < np.inf, length, np.inf)
+    return lengths

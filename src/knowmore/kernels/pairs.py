@@ -12,42 +12,42 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from scipy.sparse import csr_array
 
 from knowmore.arrays import Array
 from knowmore.compiling import Function, compiled
-from knowmore.kernels.sums import Term
+from knowmore.kernels.histograms import Term, compressed, plain
 
 # A sparse matrix: where each list starts, the indices, the values.
 Lists = tuple[Array, Array, Array]
 
-_SMALLER, _DISTANCE = Term.SMALLER.value, Term.DISTANCE.value
-_ANY_ORDER = {"reassoc", "nsz"}
-# Bins that are worked on at a time: 64 rows of them stay in the second-level cache.
+_MINIMUM, _CHI_SQUARED = Term.MINIMUM.value, Term.CHI_SQUARED.value
+# Bins that are processed at a time: 64 rows of them stay in the second-level cache.
 _BINS = 512
-# So few rows on the other side stay in the cache whole, and the strip is best read straight on.
+# This few rows on the other side fit into the cache whole, and the strip is best read in one go.
 _FEW = 12
 
 
-@njit(fastmath=False, nogil=True, error_model="numpy")  # or it takes that of its caller
+@njit(fastmath=False, nogil=True, error_model="numpy")  # else it inherits its caller's
 def _term(term: int, x: float, y: float) -> float:
     """One bin. The choice does not depend on the bin: the compiler takes it out of the loop.
 
-    It does so for three. With a fourth, smaller took three times as long.
+    It does so for three terms. With a fourth, the minimum took three times as long.
     """
-    if term == _SMALLER:
+    if term == _MINIMUM:
         return x if x < y else y
     both = x + y
     # In a bin that is empty in both the numerator is zero. Divided first: a square of small or of
     # large counts may leave the range of the type.
     both = both if both > 0 else type(x)(1)
-    if term == _DISTANCE:
+    if term == _CHI_SQUARED:
         return (x - y) * ((x - y) / both)
     return (x + x) * (y / both)
 
 
 @njit(inline="always")
 def _is_sound(values: Array) -> bool:
-    """Is each from zero to half the largest number? Counted to the end: so several go abreast."""
+    """Whether each is from zero to half the largest number; without a branch, so vectorised."""
     zero, one, most = values.dtype.type(0), values.dtype.type(1), np.finfo(values.dtype).max / 2
     bad = zero
     for i in range(len(values)):
@@ -56,46 +56,32 @@ def _is_sound(values: Array) -> bool:
     return bool(bad == zero)
 
 
-def dense(dtype: np.dtype[Any]) -> Function:
-    """`add_dense` compiled for this precision."""
-    X = _constant(np.ones((1, 1), dtype))
+def loop(is_sparse: bool, dtype: np.dtype[Any]) -> Function:
+    """`add_sparse` or `add_dense`, compiled for this precision."""
+    one = np.ones((1, 1), dtype)
+    table = compressed(csr_array(one)) if is_sparse else plain(one)
 
     def trial(add: Function) -> None:
-        add(_SMALLER, X, X, np.zeros((1, 1), dtype), 0)
+        add(_MINIMUM, table, table, np.zeros((1, 1), dtype), 0, 1, False)
 
-    (add,) = compiled(trial, add_dense, nogil=True, fastmath=_ANY_ORDER, error_model="numpy")
+    function, order = (add_sparse, False) if is_sparse else (add_dense, {"reassoc", "nsz"})
+    (add,) = compiled(trial, function, nogil=True, error_model="numpy", fastmath=order)
     return add
 
 
-def sparse(dtype: np.dtype[Any]) -> Function:
-    """`add_sparse` compiled for this precision."""
-    lists = *map(_constant, (np.array([0, 1]), np.array([0]))), _constant(np.ones(1, dtype))
+def add_dense(term: int, A: Array, B: Array, K: Array, first: int, last: int, lower: bool) -> bool:
+    """Add the sums of rows A[first:last] with the rows of B to K, or to its lower triangle.
 
-    def trial(add: Function) -> None:
-        add(_SMALLER, lists, lists, np.zeros((1, 1), dtype), 0, 1, False)
-
-    (add,) = compiled(trial, add_sparse, nogil=True, error_model="numpy")
-    return add
-
-
-def _constant(array: Array) -> Array:
-    """The array, read-only: that is another type to the compiler."""
-    array.flags.writeable = False
-    return array
-
-
-def add_dense(term: int, A: Array, B: Array, K: Array, top: int) -> bool:
-    """Add the sums of rows A (r, d) with rows B (m, d) to K[top : top + r, :m]. Is A sound?
-
-    Two rows by three are held in registers. At the edges the last row stands in for those that
-    are missing: it is computed again, with the same result.
+    Returns whether these rows of A are sound. Two rows by three are held in registers. At the edges
+    the last row stands in for those that are missing: it is computed again, with the same result.
     """
-    r, m, d = len(A), len(B), A.shape[1]
+    A, K = A[first:last], K[first:last]
+    r, m, d = len(A), last if lower else len(B), A.shape[1]
     sound = True
     step = _BINS if m > _FEW else d
     for begin in range(0, d, max(step, 1)):
         end = min(begin + step, d)
-        # Looked at while they come into the cache: a second read of a large X would show.
+        # Checked while they come into the cache: reading a large X twice would take longer.
         for i in range(r):
             sound &= _is_sound(A[i, begin:end])
         for j in range(0, m, 3):
@@ -104,7 +90,7 @@ def add_dense(term: int, A: Array, B: Array, K: Array, top: int) -> bool:
             for i in range(0, r, 2):
                 i1 = min(i + 1, r - 1)
                 a, a1 = A[i, begin:end], A[i1, begin:end]
-                k, k1 = K[top + i], K[top + i1]
+                k, k1 = K[i], K[i1]
                 s, s1, s2 = k[j], k[j1], k[j2]
                 t, t1, t2 = k1[j], k1[j1], k1[j2]
                 for f in range(end - begin):
@@ -119,18 +105,19 @@ def add_dense(term: int, A: Array, B: Array, K: Array, top: int) -> bool:
     return sound
 
 
-def add_sparse(term: int, A: Lists, B: Lists, K: Array, begin: int, end: int, lower: bool) -> None:
-    """Add the sums over shared bins to K[begin:end], or to its lower triangle.
+def add_sparse(term: int, A: Lists, B: Lists, K: Array, first: int, last: int, lower: bool) -> bool:
+    """Add the sums over shared bins to K[first:last], or to its lower triangle.
 
     A lists the bins of each row, B the rows of each bin; all lists are sorted. Where one of two
-    bins is empty the term must be zero.
+    bins is empty the term must be zero. Returns True: the values were checked before.
     """
     starts, bins, values = A
     columns, rows, others = B
-    for i in range(begin, end):
+    for i in range(first, last):
         for p in range(starts[i], starts[i + 1]):
             for q in range(columns[bins[p]], columns[bins[p] + 1]):
                 j = rows[q]
                 if lower and j > i:
                     break
                 K[i, j] += _term(term, values[p], others[q])
+    return True

@@ -27,7 +27,7 @@ from knowmore import (
 )
 from knowmore.edits import Add
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.kernels.median import ENOUGH
+from knowmore.kernels.distances import SETTLED
 
 RNG = np.random.default_rng(7)
 X = 50 * RNG.normal(size=(90, 3)) + 1000
@@ -82,7 +82,7 @@ def test_the_width_follows_the_examples_until_there_are_enough(make, y):
     # Now it is decided, by the first that are enough, and stays.
     clf.add(X[40:80], y[40:80])
     decided = clf.kernel_
-    assert_rounded(decided.length_scale, median_of(laws.features(clf)[:ENOUGH]))
+    assert_rounded(decided.length_scale, median_of(laws.features(clf)[:SETTLED]))
     clf.remove(clf.ids_[-50:])
     assert clf.kernel_ == decided
     clf.add(X[80:] * 9, y[80:])
@@ -144,11 +144,11 @@ def test_an_undecided_model_merges_with_any(kind, mine, theirs):
     one = kind().fit(X[:mine], Y[:mine])
     rows = slice(90 - theirs, 90)
     other = kind().fit(X[rows], Y[rows], np.arange(200, 200 + theirs))
-    decided = one if mine >= ENOUGH else other if theirs >= ENOUGH else None
+    decided = one if mine >= SETTLED else other if theirs >= SETTLED else None
     expected = decided and decided.kernel_
     one.merge(other)
     if expected is None:
-        held = laws.features(one)[:ENOUGH]
+        held = laws.features(one)[:SETTLED]
         assert_rounded(one.kernel_.length_scale, median_of(held))
     else:
         assert one.kernel_ == expected

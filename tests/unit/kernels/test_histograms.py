@@ -315,7 +315,7 @@ def test_sparse_tables_of_any_kind(kind):
 
 
 def test_columns_that_are_not_there_are_refused():
-    with pytest.raises(InvalidInput, match=r"On\(4:2, .* has no column"):
+    with pytest.raises(InvalidInput, match=r"On\(4:2, .* has no columns"):
         On(slice(4, 2), RBF())(histograms(3, 5))
     with pytest.raises(InvalidInput, match=r"On\(0:2, .* needs a table"):
         On(slice(0, 2), RBF())(np.ones(5))
@@ -326,7 +326,7 @@ def test_columns_that_are_not_there_are_refused():
         On(slice(-9, None), RBF()).diag(X)
     with pytest.raises(InvalidInput, match=r"weights of shape \(2,\) for 3 columns"):
         On(slice(0, 3), RBF(), np.ones(2))(X)
-    with pytest.raises(InvalidInput, match=r"columns=\[1, 2\] is no slice"):
+    with pytest.raises(InvalidInput, match=r"columns=\[1, 2\] is not a slice"):
         On([1, 2], RBF())(X)
 
 

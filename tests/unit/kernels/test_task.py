@@ -127,7 +127,7 @@ def test_it_goes_on_living():
 
 @pytest.mark.parametrize("rho", [-0.1, 1.01, np.nan])
 def test_a_rho_that_is_none(rho):
-    with pytest.raises(InvalidInput, match=r"tasks are related by 0 \(nothing in common\) to 1"):
+    with pytest.raises(InvalidInput, match=r"rho=.* must be a number in \[0, 1\]. Tasks have"):
         Task(rho)(table(3, 2))
 
 

@@ -1,4 +1,4 @@
-"""What a kernel of the user's own gives is looked at before it is believed."""
+"""The values of a user's own kernel are checked before they are used."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def test_sparse_values_are_values():
     [
         (lambda K: K + 1j, "gave values of type complex128, but covariances are real numbers"),
         (lambda K: K + 0j, "gave values of type complex128, but covariances are real numbers"),
-        (lambda K: np.ma.masked_greater(K, 0.5), "gave a masked array, in which values are miss"),
+        (
+            lambda K: np.ma.masked_greater(K, 0.5),
+            "gave masked values, but covariances are real numbers",
+        ),
         (lambda K: K.astype(str), "gave values of type <U32, but covariances are real numbers"),
         (lambda K: None, r"was asked for a block of shape \(30, 30\) and gave \(\)"),
         (lambda K: [["a"]], "gave values of type <U1, but covariances are real numbers"),
@@ -74,7 +77,7 @@ def test_what_is_no_block_of_real_numbers_is_refused(spoil, words):
         GPClassifier(kernel).fit(X, Y)
 
 
-def test_values_that_turn_bad_later_are_told_at_the_call():
+def test_values_that_turn_bad_later_raise_at_the_call():
     def kernel(A, B):
         K = rbf(A, B)
         return K + 0j if (B > 9).any() else K
@@ -159,7 +162,7 @@ def test_block_corner_and_diagonal_have_the_same_values(kernel):
 
 
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if isinstance(k, Kernel)], ids=str)
-def test_who_is_said_to_be_positive_is(kernel):
+def test_kernels_known_to_be_positive_are(kernel):
     if is_positive(kernel):
         for scale in (1e-6, 1.0, 30.0):
             K = corner(kernel, X * scale)

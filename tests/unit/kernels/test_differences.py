@@ -1,4 +1,4 @@
-"""Two kernels are alike if they compute the same; else it is said where they differ."""
+"""Two kernels are alike if they compute the same; otherwise words say where they differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tolerance import assert_rounded
 
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
 from knowmore.errors import KnowmoreError
-from knowmore.kernels import On, difference
+from knowmore.kernels import On
+from knowmore.kernels.rules import describe_difference
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.arange(12) % 3
@@ -17,12 +18,15 @@ Y = np.arange(12) % 3
 
 def test_bounds_do_not_count():
     fixed, free = RBF(2.0, "fixed"), RBF(2.0, (1e-3, 1e9))
-    assert difference(fixed, free) is None
-    assert difference(2.0 * fixed + RBF(), ConstantKernel(2.0, "fixed") * free + RBF()) is None
-    assert difference(On(slice(0, 2), fixed), On(slice(0, 2), free)) is None
-    assert difference(RBF([1.0, 2.0]), RBF(np.array([1.0, 2.0]))) is None
-    assert difference(RBF([1.0]), RBF(1.0)) is None
-    assert difference(PairwiseKernel(metric="rbf"), PairwiseKernel(metric="rbf")) is None
+    assert describe_difference(fixed, free) is None
+    assert (
+        describe_difference(2.0 * fixed + RBF(), ConstantKernel(2.0, "fixed") * free + RBF())
+        is None
+    )
+    assert describe_difference(On(slice(0, 2), fixed), On(slice(0, 2), free)) is None
+    assert describe_difference(RBF([1.0, 2.0]), RBF(np.array([1.0, 2.0]))) is None
+    assert describe_difference(RBF([1.0]), RBF(1.0)) is None
+    assert describe_difference(PairwiseKernel(metric="rbf"), PairwiseKernel(metric="rbf")) is None
 
 
 @pytest.mark.parametrize(
@@ -39,8 +43,8 @@ def test_bounds_do_not_count():
         (len, sum, "<built-in function len> here, <built-in function sum> there"),
     ],
 )
-def test_what_counts_is_told(one, other, words):
-    assert difference(one, other) == words
+def test_differences_are_named(one, other, words):
+    assert describe_difference(one, other) == words
 
 
 @pytest.mark.parametrize("kind", [GPClassifier, GPRegressor, LSSVMClassifier])
@@ -85,5 +89,5 @@ def test_a_class_is_no_kernel(kind):
     assert str(caught.value) == (
         "kernel=RBF is a class, not a kernel. Give one that it makes: RBF()."
     )
-    with pytest.raises(KnowmoreError, match="is no scikit-learn kernel"):
+    with pytest.raises(KnowmoreError, match="is not a scikit-learn kernel"):
         kind(On(slice(0, 1), RBF)).fit(X, Y)
