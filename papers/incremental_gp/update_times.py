@@ -26,7 +26,6 @@ from knowmore.examples import Examples
 from knowmore.images import extract
 from knowmore.kernels import AnyKernel, HistogramIntersection, corner, median_rbf
 from knowmore.linalg import Cholesky, Inverse
-from knowmore.linalg.factor import Update
 from knowmore.models import GP, Covariance, one_vs_all
 from papers.arrays import Array
 from papers.data import caltech101
@@ -185,13 +184,13 @@ def _ready(model: GP) -> GP:
     return model
 
 
-def _inverted(kernel: AnyKernel, examples: Examples, update: Update) -> GP:
+def _inverted(kernel: AnyKernel, examples: Examples, update: str) -> GP:
     """The paper's batch fit: the whole matrix, inverted at once and never refreshed."""
     K = corner(kernel, examples.X)
     K[np.diag_indices_from(K)] += NOISE
-    factor = Inverse(update=update, patience=inf).append(np.empty((0, len(K))), K)
+    factor = Inverse(patience=inf).append(np.empty((0, len(K))), K)
     targets = one_vs_all(examples)
-    covariance = Covariance(kernel, NOISE, examples, factor)
+    covariance = Covariance(kernel, NOISE, examples, factor, update=update)
     return GP(covariance, one_vs_all, targets, targets.basis[:0])
 
 

@@ -42,7 +42,9 @@ class GaussianProcess(LivingEstimator[GP]):
         """How labels become targets."""
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> GP:
-        return GP.of(kernel, noise_level(self.noise), examples, self._coding(), empty)
+        return GP.of(
+            kernel, noise_level(self.noise), examples, self._coding(), empty, update=self.update
+        )
 
     def _settings(self, model: GP) -> dict[str, Any]:
         return {"kernel": model.covariance.kernel, "noise": model.covariance.noise}
@@ -125,7 +127,7 @@ class GPClassifier(LivingClassifier[GP], GaussianProcess):
                 f"noise={self.noise!r} is not known. Give a number that is not below zero, or "
                 f"'loo'."
             )
-        return GP.of(kernel, noise, examples, self._coding(), empty, weighting)
+        return GP.of(kernel, noise, examples, self._coding(), empty, weighting, self.update)
 
     def _settings(self, model: GP) -> dict[str, Any]:
         by_class = class_weight_of(model.covariance.weighting)

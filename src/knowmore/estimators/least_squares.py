@@ -83,7 +83,7 @@ class LSSVMClassifier(LivingClassifier[LSSVM]):
         weighting = class_weights(self.class_weight, examples)
         bias = flag("bias", self.bias)
         C = penalty(self.C, kernel, examples, weighting, bias=bias)
-        return LSSVM.of(kernel, C, examples, one_vs_all, empty, weighting, bias=bias)
+        return LSSVM.of(kernel, C, examples, one_vs_all, empty, weighting, self.update, bias=bias)
 
     def _settings(self, model: LSSVM) -> dict[str, Any]:
         return {

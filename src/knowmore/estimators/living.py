@@ -350,7 +350,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
                 return State.of(model, examples, decided=True)
             after = self._undecided(after)
         if isinstance(edit, (Add, Replace)):
-            peak = max(peak, before.model.covariance.peak_of(edit.X))
+            peak = max(peak, before.model.covariance.max_variance(edit.X))
         after = after._replace(peak=peak)
         certain = self._certain(before.model, examples.counted, peak)
         return after.with_room() if certain else after.followed()
@@ -381,7 +381,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     def _certain(self, model: M, examples: Examples, peak: float) -> bool:
         """Is the model sure to follow these examples, of kappa(x, x) at most `peak`?"""
-        return model.covariance.is_certain(examples, peak)
+        return model.covariance.is_well_conditioned(examples, peak)
 
     def _publish(self, before: State, after: State) -> bool:
         """Set the state, unless it is no longer `before`."""
@@ -444,7 +444,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         choice("solver", self.solver, _SOLVERS)
         choice("update", self.update, ("auto", "direct", "iterative"))
         choice("dtype", self.dtype, ("float64", "float32"))
-        factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype), update=self.update)
+        factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype))
         return factor
 
 

@@ -261,6 +261,7 @@ class NPlusOneClassifier(LivingClassifier[NPlusOne]):
             examples,
             Shifted(tuple(self._known.tolist())),
             empty,
+            self.update,
             bias=bias,
             positive=flag("positive", self.positive),
             optimiser=_OPTIMISERS[self.optimiser],

@@ -38,7 +38,8 @@ class State(NamedTuple):
     def of(cls, model: Any, examples: Examples, *, decided: bool) -> State:
         """That of a fresh fit to those of the examples that count."""
         covariance = model.covariance
-        return cls(model, examples, covariance.peak, covariance.kernel, decided)
+        peak = covariance.max_variance(covariance.X)
+        return cls(model, examples, peak, covariance.kernel, decided)
 
     @property
     def is_current(self) -> bool:
@@ -62,8 +63,8 @@ class State(NamedTuple):
 
     def with_room(self) -> State:
         """The same, sure to have what it takes to follow: compiled code and memory."""
-        anew = not self._has_its_kernel
-        size = self.model.covariance.prepare(self.examples.counted, anew=anew)
+        other = not self._has_its_kernel
+        size = self.model.covariance.prepare(self.examples.counted, from_scratch=other)
         return self._replace(room=self.room.grown(size))
 
 

@@ -36,7 +36,7 @@ from knowmore.kernels import (
     squared_distances,
 )
 from knowmore.kernels.sums import Term, pair_sums
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg import product
 
 # From a symmetric W (n, n) to <W, dK / d theta>, (p,).
 Pull = Callable[[Array], Array]
@@ -173,16 +173,14 @@ def _stationary(kernel: Any, X: Array) -> Gram:
 
 
 def _by_feature(kernel: Any, X: Array) -> tuple[Array, Pull]:
-    with threads_for(len(X) ** 2, X.shape[1]):
-        D2 = squared_distances(X, X, kernel.length_scale)
+    D2 = squared_distances(X, X, kernel.length_scale)
     K, S = _profile(kernel, (D2 + D2.T) / 2)
     Z = X / kernel.length_scale
 
     def pull(W: Array) -> Array:
         """sum_ik V_ik (z_ij - z_kj)^2 for each feature j, V = W o S symmetric."""
         V = W * S
-        with threads_for(V.size, Z.shape[1]):
-            VZ = V @ Z
+        VZ = product(V, Z)
         return np.asarray(2 * (V.sum(axis=1) @ Z**2 - np.einsum("ij,ij->j", Z, VZ)))
 
     return K, pull

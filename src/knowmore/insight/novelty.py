@@ -205,7 +205,7 @@ def nearest_class(G: Array, m: Array) -> Array:
 
 def _null_space(model: GP, X: Array) -> Array:
     A = model.solved
-    return nearest_class(model.targets.basis.T @ A, model.covariance.weighted(X, A))
+    return nearest_class(model.targets.basis.T @ A, model.covariance.expansion(X, A))
 
 
 def _null_space_left_out(model: GP) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg import product
 from knowmore.models import GP, LSSVM
 
 # Of targets T (n, M), leave-one-out means (n, M) and variances (n,), the noise included: a value,
@@ -47,8 +47,7 @@ class Solved:
         cls, P: Array, T: Array, logdet: float, parts: tuple[Array, ...] | None = None
     ) -> Solved:
         """From the inverse."""
-        with threads_for(P.size, T.shape[1]):
-            return cls(P, P @ T, T, logdet, parts)
+        return cls(P, product(P, T), T, logdet, parts)
 
     @cached_property
     def blocks(self) -> list[tuple[Array, Array]]:
@@ -88,8 +87,7 @@ class Solved:
         for g, V in self.blocks:
             GE = 0.5 * G[g] @ E[g].T
             PH[:, g] = P[:, g] @ (GE + GE.T - (V * w[g]) @ V)
-        with threads_for(P.size, len(P)):
-            return np.asarray(PH @ P)
+        return product(PH, P)
 
 
 class Objective(Protocol):
@@ -124,8 +122,7 @@ class Evidence:
         n, M = T.shape
         fit = float(np.einsum("ij,ij->", T, A))
         value = -0.5 * (fit + M * (solved.logdet + n * log(2 * pi)))
-        with threads_for(P.size, M):
-            W = (0.5 * A) @ A.T
+        W = product(0.5 * A, A.T)
         W -= (0.5 * M) * P
         return value, W
 
@@ -152,8 +149,7 @@ class LeaveOneOut:
         P, A, T = solved.P, solved.A, solved.T
         value, g, w = self._scored(T, T - solved.error, solved.variance)
         G = solved.spread(g)
-        with threads_for(P.size, T.shape[1]):
-            RA = P @ G @ (0.5 * A).T
+        RA = product(product(P, G), (0.5 * A).T)
         W = RA + RA.T
         W -= solved.squeezed(G, w)
         return value, W
@@ -182,8 +178,7 @@ def _squeezed(P: Array, h: Array) -> Array:
     """P diag(h) P, as two symmetric products, each of half the work."""
     over, under = h > 0, h < 0
     B, C = P[:, over] * np.sqrt(h[over]), P[:, under] * np.sqrt(-h[under])
-    with threads_for(P.size, len(h)):
-        return np.asarray(B @ B.T - C @ C.T)
+    return product(B, B.T) - product(C, C.T)
 
 
 def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:

@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.kernels import corner, cross
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg import product
 from knowmore.models import GP
 from knowmore.models.covariance import finite
 
@@ -50,12 +50,11 @@ class Candidates:
     @cached_property
     def C(self) -> Array:
         """The posterior covariance kappa(X, X) - K' K~^-1 K, (u, u), without noise."""
-        covariance, u = self.model.covariance, len(self.X)
-        with threads_for(len(self.K) * u, u):
-            V = covariance.half_solve(self.K)
-            C = finite(covariance.kernel, corner(covariance.kernel, self.X))
-            C -= V.T @ V
-            return C
+        covariance = self.model.covariance
+        V = covariance.half_solve(self.K)
+        C = finite(covariance.kernel, corner(covariance.kernel, self.X))
+        C -= product(V.T, V)
+        return C
 
     def column(self, p: int) -> Array:
         """A column of C, (u,), in O(n^2 + nu)."""

@@ -18,11 +18,10 @@ from scipy.spatial.distance import cdist
 
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import InvalidInput
-from knowmore.linalg import Eigenspace, Truncation
+from knowmore.linalg import Eigenspace, Truncation, product
 from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.graded import unequal
 from knowmore.linalg.spectrum import EPS, spectrum
-from knowmore.linalg.threads import threads_for
 from knowmore.models.class_means import ClassMeans
 from knowmore.models.spread import Spread
 
@@ -189,9 +188,8 @@ class Discriminant(Frozen):
         total, (a, b) = self.total, self._ridge
         Z = total.components.T / np.sqrt(total.n_samples * (a * total.variances + b))
         B = self.between.rows(total.mean)
-        with threads_for(Z.size, len(B)):
-            Z = self._conjugate(Z)
-            return Z, B @ Z
+        Z = self._conjugate(Z)
+        return Z, product(B, Z)
 
     def _conjugate(self, Z: Array) -> Array:
         """Z (D, d) with Z'S_T Z = I to a rounding, for one that is so but for roundings of P P'.
@@ -205,7 +203,7 @@ class Discriminant(Frozen):
         if self._ridge[1] > 0 or not unequal(lengths):
             return Z
         P = self.total.components
-        G = lengths[:, None] * (P @ P.T) / lengths
+        G = lengths[:, None] * product(P, P.T) / lengths
         return np.asarray(linalg.solve(G.T, Z.T, check_finite=False).T)
 
     @derived
@@ -214,8 +212,7 @@ class Discriminant(Frozen):
         Z, F = self._whitened
         most = Truncation(rank=max(len(self.between.names) - 1, 0))
         values, R, _ = spectrum(F, most)
-        with threads_for(Z.size, len(R)):
-            return Directions(Z @ R.T, values**2)
+        return Directions(product(Z, R.T), values**2)
 
     @derived
     def scalings(self) -> Array:
@@ -242,9 +239,8 @@ class Discriminant(Frozen):
         """
         P = self.total.components[::-1]
         V = V / abs(V).max(axis=0)
-        with threads_for(P.size, V.shape[1]):
-            Q, _, _ = linalg.qr(P @ V, mode="economic", pivoting=True, check_finite=False)
-            return np.asarray(P.T @ Q)
+        Q, _, _ = linalg.qr(product(P, V), mode="economic", pivoting=True, check_finite=False)
+        return product(P.T, Q)
 
     def _aligned(self, A: Array) -> tuple[Array, Array]:
         """The columns of A (D, k) turned among each other so that A'S_B A is diagonal.

@@ -12,8 +12,7 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
-from knowmore.linalg import Factor
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg import Factor, product
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import (
     Scale,
@@ -60,9 +59,10 @@ class GP(Frozen):
         coding: Coding,
         empty: Factor,
         weighting: Weighting | None = None,
+        update: str = "auto",
     ) -> GP:
         """The batch fit."""
-        covariance = Covariance.of(kernel, noise, examples, empty, weighting)
+        covariance = Covariance.of(kernel, noise, examples, empty, weighting, update)
         targets = coding(examples)
         return cls(covariance, coding, targets, targets.basis[:0])
 
@@ -76,15 +76,14 @@ class GP(Frozen):
     def follow(self, examples: Examples) -> GP:
         """The batch fit of `examples`, by the smallest update that leads there."""
         targets = self.coding(examples)
-        with threads_for(len(examples) ** 2, 1 + len(targets.names)):
-            covariance = self.covariance.follow(examples)
+        covariance = self.covariance.follow(examples)
         known = self.__dict__.get("half", self.head)[: self._unchanged(covariance)]
         return GP(covariance, self.coding, targets, targets.carry(self.targets, known))
 
     def under(self, kernel: AnyKernel, examples: Examples) -> GP:
         """The batch fit of `examples` with another kernel."""
         targets = self.coding(examples)
-        covariance = self.covariance.under(kernel, examples)
+        covariance = self.covariance.with_kernel(kernel, examples)
         return GP(covariance, self.coding, targets, targets.basis[:0])
 
     def _unchanged(self, covariance: Covariance) -> int:
@@ -110,12 +109,11 @@ class GP(Frozen):
     @derived
     def coefficients(self) -> Array:
         """A = K~^-1 T, (n, M)."""
-        return np.asarray(self.solved @ self.targets.mix)
+        return product(self.solved, self.targets.mix)
 
     def mean(self, X: Array) -> Array:
         """mu_* = k_*' K~^-1 T, (m, M), as values. Eqs. (2) and (4), Lütz et al."""
-        with threads_for(len(self.examples) ** 2, 1 + len(self.targets.names)):
-            mean = self.covariance.weighted(X, self.coefficients)
+        mean = self.covariance.expansion(X, self.coefficients)
         units = self.targets.units
         return mean if units is None else bounded(lambda: units.mean + units.scale * mean)
 

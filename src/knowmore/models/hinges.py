@@ -17,7 +17,7 @@ import numpy as np
 
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg import product
 
 # Parts of f(0): what the barrier may cost, and twice what |beta|^2 = 1 does. The latter decides
 # between several best beta; rounding of sums is magnified by its inverse, so it is not smaller.
@@ -119,11 +119,10 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
     beta = np.full(N, 1 / np.sqrt(N + 2)) if positive else np.zeros(N)
     first, last = 1 / (1 + reach / start), (2 * m + N + 2) / _GAP
     unit, bound = Hinges(hinges.offsets / start, hinges.slopes / start), 0.0
-    with threads_for(m * N, N):
-        for t in np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GROWTH))):
-            barrier = _Barrier(unit, t, positive)
-            beta = _centred(barrier, beta)
-            bound = max(bound, unit.bound(barrier.multipliers(beta)[0], positive=positive))
+    for t in np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GROWTH))):
+        barrier = _Barrier(unit, t, positive)
+        beta = _centred(barrier, beta)
+        bound = max(bound, unit.bound(barrier.multipliers(beta)[0], positive=positive))
     value = hinges.value(beta)
     if not value <= start:
         beta, value = np.zeros(N), start
@@ -152,7 +151,7 @@ class _Barrier:
     def gradient(self, beta: Array) -> Array:
         """(N,)."""
         multipliers, _ = self.multipliers(beta)
-        gradient = self.t * (multipliers @ self.hinges.slopes + _NORM * beta)
+        gradient = self.t * (product(self.hinges.slopes.T, multipliers) + _NORM * beta)
         gradient += 2 * beta / (1 - beta @ beta)
         return np.asarray(gradient - 1 / beta if self.positive else gradient)
 
@@ -160,14 +159,14 @@ class _Barrier:
         """(N, N)."""
         G, room = self.hinges.slopes, 1 - beta @ beta
         _, rates = self.multipliers(beta)
-        hessian = (G.T * (self.t**2 * rates)) @ G + 4 / room**2 * np.outer(beta, beta)
+        hessian = product(G.T * (self.t**2 * rates), G) + 4 / room**2 * np.outer(beta, beta)
         corners = 1 / beta**2 if self.positive else 0.0
         hessian[np.diag_indices(len(beta))] += self.t * _NORM + 2 / room + corners
         return np.asarray(hessian)
 
     def multipliers(self, beta: Array) -> tuple[Array, Array]:
         """l and its derivatives by t z, (m,) each."""
-        return _multipliers(self.t * (self.hinges.offsets + self.hinges.slopes @ beta))
+        return _multipliers(self.t * (self.hinges.offsets + product(self.hinges.slopes, beta)))
 
 
 def _centred(barrier: _Barrier, beta: Array) -> Array:

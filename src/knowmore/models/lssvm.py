@@ -18,7 +18,6 @@ from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Border, Factor
-from knowmore.linalg.threads import threads_for
 from knowmore.models.covariance import Covariance
 from knowmore.models.gp import GP
 from knowmore.models.loo import (
@@ -65,11 +64,12 @@ class LSSVM(Frozen):
         coding: Coding,
         empty: Factor,
         weighting: Weighting | None = None,
+        update: str = "auto",
         *,
         bias: bool = True,
     ) -> LSSVM:
         """The batch fit. The coding must be one-vs-all: its indicators sum to the border."""
-        return cls(GP.of(kernel, 1 / C, examples, coding, empty, weighting), bias)
+        return cls(GP.of(kernel, 1 / C, examples, coding, empty, weighting, update), bias)
 
     @property
     def covariance(self) -> Covariance:
@@ -131,8 +131,7 @@ class LSSVM(Frozen):
 
     def mean(self, X: Array) -> Array:
         """The scores k_*' A + b', (m, M)."""
-        with threads_for(len(self.examples) ** 2, 1 + len(self.targets.names)):
-            return np.asarray(self.covariance.weighted(X, self.coefficients) + self.offsets)
+        return np.asarray(self.covariance.expansion(X, self.coefficients) + self.offsets)
 
     def inverse_diagonal(self) -> Array:
         """The diagonal (n,) of the inverse of the (bordered) matrix; the paper's M_ii."""

@@ -78,13 +78,14 @@ class NPlusOne(Frozen):
         examples: Examples,
         coding: Shifted,
         empty: Factor,
+        update: str = "auto",
         *,
         bias: bool = True,
         positive: bool = True,
         optimiser: Optimiser = interior,
     ) -> NPlusOne:
         """The batch fit."""
-        plain = LSSVM.of(kernel, C, examples, coding, empty, bias=bias)
+        plain = LSSVM.of(kernel, C, examples, coding, empty, update=update, bias=bias)
         return cls(plain, coding, positive, optimiser)
 
     @property

@@ -28,8 +28,7 @@ import numpy.typing as npt
 
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
-from knowmore.linalg import Cholesky
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg import Cholesky, lost_pivots, product, svd
 from knowmore.models.loo import bound, inverse_block
 
 _T = TypeVar("_T")
@@ -131,13 +130,10 @@ class Pair(Frozen):
         rho: the largest that will be asked for. Raises NotPositiveDefinite if K~(rho) is singular,
         with the row counted in it.
         """
-        with threads_for(target.factor.size**2, support.factor.size):
-            M = support.factor.forward(target.factor.forward(C).T).T
-            U, s, Vt = np.linalg.svd(M, full_matrices=False)
-            pair = cls(target, support, s, target.factor.backward(U), support.factor.backward(Vt.T))
-        # A pivot lost in the rounding of one counts as none, as it does in a factor.
+        U, s, Vt = svd(support.factor.forward(target.factor.forward(C).T).T)
+        pair = cls(target, support, s, target.factor.backward(U), support.factor.backward(Vt.T))
         r = rho * s[0]
-        if not (1 - r) * (1 + r) > sum(C.shape) * np.finfo(float).eps:
+        if lost_pivots((1 - r) * (1 + r), 1.0, sum(C.shape), float):
             one = int(abs(pair.S[:, 0]).argmax())
             raise NotPositiveDefinite(
                 f"Example {one} of the support task adds nothing to the target's examples: at "
@@ -185,12 +181,12 @@ class Pair(Frozen):
     def coefficients(self, rho: npt.ArrayLike) -> Array:
         """The target's part of alpha = K~^-1 y, (..., n_T)."""
         r, delta = self._correlation(rho)
-        return np.asarray(self.target.coefficients - (r * delta * (self.q - r * self.p)) @ self.T.T)
+        return self.target.coefficients - product(r * delta * (self.q - r * self.p), self.T.T)
 
     def inverse_diagonal(self, rho: npt.ArrayLike) -> Array:
         """The target's part of the diagonal of K~^-1, (..., n_T)."""
         r, delta = self._correlation(rho)
-        return np.asarray(self.target.inverse_diagonal + (r**2 * delta) @ self._squares)
+        return self.target.inverse_diagonal + product(r**2 * delta, self._squares)
 
     def pivots(self, rho: float) -> Array:
         """Those of K~, the target's first, (n_T + n_S,): see `Side.pivots`."""
@@ -211,11 +207,10 @@ class Pair(Frozen):
         Eq. (6); the noise is in K~ and so in the variance. A mean that is rounding is zero: the
         others say nothing of that example, neither for its label nor against it.
         """
-        with threads_for(self.T.size, np.size(rho)):
-            a, variance = self.coefficients(rho), 1 / self.inverse_diagonal(rho)
-            mean = self.target.y - a * variance
-            error = bound(self.target.y, mean, variance, *self._scale(a, 1 / variance, rho))
-            return np.where(abs(mean) <= error, 0, mean), variance
+        a, variance = self.coefficients(rho), 1 / self.inverse_diagonal(rho)
+        mean = self.target.y - a * variance
+        error = bound(self.target.y, mean, variance, *self._scale(a, 1 / variance, rho))
+        return np.where(abs(mean) <= error, 0, mean), variance
 
     def rounding(self, mean: Array, variance: Array, rho: float) -> Array:
         """The bound of the rounding of leave-one-out means and variances, (n_T,); see `bound`."""

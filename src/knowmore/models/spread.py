@@ -18,13 +18,11 @@ from math import hypot
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy import linalg
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-from knowmore.linalg import Truncation
+from knowmore.linalg import Truncation, eigh, product
 from knowmore.linalg.spectrum import EPS, spectrum
-from knowmore.linalg.threads import threads_for
 
 
 @final
@@ -134,9 +132,8 @@ class Spread:
 
     def _without(self, rows: Array) -> tuple[Array, Array]:
         """The scatter without that of these rows, decomposed, within its own span."""
-        with threads_for(rows.size, len(self.axes)):
-            G = rows @ self.axes.T
-            squares, R = linalg.eigh(np.diag(self.lengths) - G.T @ G, check_finite=False)
+        G = product(rows, self.axes.T)
+        squares, R = eigh(np.diag(self.lengths) - product(G.T, G))
         # Whether the rows were in is for the scatter of all rows to say.
         left = squares > len(squares) * EPS * self.lengths.max(initial=0.0)
         return squares[left][::-1], R[:, left].T[::-1] @ self.axes

@@ -48,7 +48,7 @@ def test_no_error_is_put_off_and_no_answer_is_far_off(update, dtype):
             # K~ K~^-1 T is T: each example answers with its own label, less the noise's part.
             T = clf.model_.targets.T
             missed = abs(K @ clf.model_.coefficients - T).max()
-            assert missed <= len(held) * Inverse().bears
+            assert missed <= len(held) * Inverse().traits.rounding
             assert clf.residual() >= missed / (100 * len(held))
             asked += 1
     assert refused > 5
