@@ -36,7 +36,7 @@ from knowmore.kernels import (
     squared_distances,
 )
 from knowmore.kernels.sums import Term, pair_sums
-from knowmore.linalg import product
+from knowmore.linalg.products import product
 
 # From a symmetric W (n, n) to <W, dK / d theta>, (p,).
 Pull = Callable[[Array], Array]

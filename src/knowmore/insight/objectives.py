@@ -20,7 +20,7 @@ import numpy as np
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.linalg import product
+from knowmore.linalg.products import product
 from knowmore.models import GP, LSSVM
 
 # Of targets T (n, M), leave-one-out means (n, M) and variances (n,), the noise included: a value,

@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.kernels import corner, cross
-from knowmore.linalg import product
+from knowmore.linalg.products import product
 from knowmore.models import GP
 from knowmore.models.covariance import finite
 

@@ -14,7 +14,8 @@ from knowmore.insight.gradients import Gram, prepared
 from knowmore.insight.loss import left_out_loss
 from knowmore.insight.objectives import Objective, Solved
 from knowmore.kernels import AnyKernel
-from knowmore.linalg import Border, inverse
+from knowmore.linalg import Border
+from knowmore.linalg.products import inverse
 
 Bounds = tuple[float, float] | Literal["fixed"]
 

@@ -24,6 +24,10 @@ from knowmore.linalg.panels import PANEL, Panel
 from knowmore.linalg.sweep import sweep
 from knowmore.linalg.threads import threads_for
 
+# Panels of L_RR, and each with its rows of C = L_RS.
+_Panels = Iterator[Panel]
+_Pairs = Iterator[tuple[Panel, Array]]
+
 _potrf = {"d": lapack.dpotrf, "f": lapack.spotrf}
 _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
 
@@ -91,18 +95,13 @@ class Cholesky(Factor):
 
     def _with_rows(self, Y: Array, L22: Array) -> Cholesky:
         """[[L, 0], [Y', L22]], written into the last panel and new ones."""
-        n, k = self.size, len(L22)
-        panels = list(self.panels)
-        i = 0
-        while i < k:
-            start = (n + i) // PANEL * PANEL
-            at = n + i - start
-            take = min(PANEL - at, k - i)
-            rows = np.concatenate([Y[:, i : i + take].T, L22[i : i + take, : i + take]], axis=1)
-            panel = panels.pop().claim(at, take) if at else Panel.fresh(start, self.dtype, take)
-            panel.write(at, rows)
+        n, k, panels = self.size, len(L22), list(self.panels)
+        for start in range(n // PANEL * PANEL, n + k, PANEL):
+            at = max(n - start, 0)
+            i, end = start + at - n, min(start + PANEL - n, k)
+            panel = panels.pop().claim(at, end - i) if at else Panel(start, self.dtype, end - i)
+            panel.write(at, np.concatenate([Y[:, i:end].T, L22[i:end, :end]], axis=1))
             panels.append(panel)
-            i += take
         return Cholesky(self.dtype, n + k, tuple(panels))
 
     # -- shrinking ---------------------------------------------------------------------------
@@ -114,28 +113,27 @@ class Cholesky(Factor):
         first = int(deleted[0]) if len(deleted) else n
         if first == n:
             return Cholesky(self.dtype, n, self.panels[: -(-n // PANEL)])
-        method = _Rotations if len(deleted) <= _SWEEPS else _Reflectors
-        orthogonal = method(first, n, len(deleted), self.dtype)
-        panels = list(self.panels[: first // PANEL])
+        above = self.panels[: first // PANEL]
+        pairs = self._gathered(deleted, len(above) * PANEL)
+        if len(deleted) <= _SWEEPS:
+            below = _rotated(pairs, first, (len(deleted), n), self.dtype)
+        else:
+            below = _reflected(pairs, first)
         with threads_for((n**2 - first**2) // 2, len(deleted)):
-            for panel, C in self._gathered(deleted, len(panels) * PANEL):
-                orthogonal.apply(panel, C)
-                panels.append(panel)
-        return Cholesky(self.dtype, n, tuple(panels))
+            return Cholesky(self.dtype, n, (*above, *below))
 
-    def _gathered(self, deleted: Array, begin: int) -> Iterator[tuple[Panel, Array]]:
+    def _gathered(self, deleted: Array, begin: int) -> _Pairs:
         """Panels of L_RR from row `begin` on, each with its rows of C = L_RS."""
         gather = sweep(self.dtype).gather
         kept = np.delete(np.arange(self.size), deleted)
         for start in range(begin, len(kept), PANEL):
             sources = kept[start : start + PANEL]
-            new = Panel.fresh(start, self.dtype, len(sources))
+            new, at = Panel(start, self.dtype, len(sources)), 0
             C = np.empty((len(sources), len(deleted)), dtype=self.dtype)
-            target, at = (start, new.left, new.diagonal), 0
             for p in range(sources[0] // PANEL, sources[-1] // PANEL + 1):
                 old = self.panels[p]
                 rows = sources[sources // PANEL == p] - old.start
-                gather(old.start, old.left, old.diagonal, rows, *target, at, deleted, C)
+                gather(old.left, old.diagonal, rows, new.left, new.diagonal, at, deleted, C)
                 at += len(rows)
             yield new, C
 
@@ -202,42 +200,36 @@ def _restore(dtype: np.dtype[Any], blocks: list[Array]) -> Cholesky:
     """A factor from the rows of its panels."""
     panels = []
     for p, rows in enumerate(blocks):
-        panels.append(Panel.fresh(p * PANEL, dtype, len(rows)))
+        panels.append(Panel(p * PANEL, dtype, len(rows)))
         panels[-1].write(0, rows)
     return Cholesky(dtype, sum(map(len, blocks)), tuple(panels))
 
 
-@final
-class _Rotations:
-    """Makes C vanish by plane rotations, one sweep for each of its columns."""
+def _rotated(pairs: _Pairs, first: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> _Panels:
+    """The panels after plane rotations that make C vanish, one sweep for each of its columns.
 
-    def __init__(self, first: int, n: int, k: int, dtype: np.dtype[Any]) -> None:
-        self.first = first
-        self.cos = np.empty((k, n), dtype=dtype)
-        self.sin = np.empty((k, n), dtype=dtype)
-
-    def apply(self, panel: Panel, C: Array) -> None:
-        """Apply the rotations of the panels above to [panel, C] and find the panel's own."""
-        loops, start, left = sweep(C.dtype), panel.start, panel.left[: len(C)]
-        for s in range(len(self.cos)):
-            loops.rotate(left, C, s, self.cos, self.sin, self.first, start)
-            begin = max(self.first - start, 0)
-            loops.eliminate(panel.diagonal, C, s, self.cos, self.sin, start, begin)
+    Those of the panels above are applied to [panel, C] before the panel's own are found.
+    """
+    cos, sin = np.empty((2, *shape), dtype=dtype)
+    loops = sweep(dtype)
+    for panel, C in pairs:
+        start = panel.start
+        for s in range(len(cos)):
+            loops.rotate(panel.left[: len(C)], C, s, cos, sin, first, start)
+            loops.eliminate(panel.diagonal, C, s, cos, sin, start, max(first - start, 0))
+        yield panel
 
 
-@final
-class _Reflectors:
-    """Makes C vanish by block reflectors I - [I; V] T [I; V]', LAPACK's tpqrt."""
+def _reflected(pairs: _Pairs, first: int) -> _Panels:
+    """The panels after block reflectors I - [I; V] T [I; V]', LAPACK's tpqrt, that make C vanish.
 
-    def __init__(self, first: int, n: int, k: int, dtype: np.dtype[Any]) -> None:
-        self.first = first
-        self.blocks: list[tuple[slice, Array, Array, Array]] = []
-
-    def apply(self, panel: Panel, C: Array) -> None:
-        """Apply the reflectors of the panels above to [panel, C] and find the panel's own."""
-        for columns, V, T, sign in self.blocks:
+    Those of the panels above are applied to [panel, C] before the panel's own are found.
+    """
+    reflectors: list[tuple[slice, Array, Array, Array]] = []
+    for panel, C in pairs:
+        for columns, V, T, sign in reflectors:
             _reflect(panel.left[: len(C), columns], C, V, T, sign)
-        for begin in range(max(self.first - panel.start, 0), len(C), _REFLECTOR):
+        for begin in range(max(first - panel.start, 0), len(C), _REFLECTOR):
             end = min(begin + _REFLECTOR, len(C))
             D = panel.diagonal[begin : len(C), begin:end]
             w = end - begin
@@ -247,7 +239,8 @@ class _Reflectors:
             _reflect(D[w:], C[end:], V, T, sign)
             D[:w] = np.triu(R).T * sign
             C[begin:end] = 0
-            self.blocks.append((slice(panel.start + begin, panel.start + end), V, T, sign))
+            reflectors.append((slice(panel.start + begin, panel.start + end), V, T, sign))
+        yield panel
 
 
 def _reflect(A: Array, C: Array, V: Array, T: Array, sign: Array) -> None:

@@ -57,13 +57,7 @@ class Inverse(Frozen, Factor):
     # rows are appended all at once. In memory there are A and P, the copies that they are cut from,
     # and a factor to invert A by.
     traits: ClassVar[Traits] = Traits(
-        stable=False,
-        rounding=_MAX_RESIDUAL,
-        nested=False,
-        block=2**62,
-        update_cost=3,
-        copies=8,
-        load=lambda _: None,
+        stable=False, rounding=_MAX_RESIDUAL, nested=False, block=2**62, update_cost=3, copies=8
     )
 
     dtype: np.dtype[Any] = FLOAT64
@@ -98,9 +92,10 @@ class Inverse(Frozen, Factor):
         """The inverse of A without `rows`; the condition of what is left is no worse than A's."""
         rows = np.unique(rows)
         kept = np.delete(np.arange(self.size), rows)
+        if len(kept) == 0:
+            return replace(self, A=self.A[:0, :0], P=self.P[:0, :0])
         P, cut = self.P.copy(), np.ix_(kept, kept)
-        if len(kept):
-            _woodbury(P, -_off_diagonal(self.A, rows), rows)
+        _woodbury(P, -_off_diagonal(self.A, rows), rows)
         left = replace(self, A=self.A[cut], P=P[cut])
         return left if left._is_sound() else left.refresh()
 
@@ -149,7 +144,7 @@ class Inverse(Frozen, Factor):
         if np.isinf(self.patience):
             return True
         eps = np.finfo(self.dtype).eps
-        allowed = self.patience * eps * _norm(self.A) * _norm(self.P)
+        allowed = self.patience * eps * np.linalg.norm(self.A, 1) * np.linalg.norm(self.P, 1)
         return bool(self.residual() <= min(allowed, _MAX_RESIDUAL))
 
     # -- asking ------------------------------------------------------------------------------
@@ -189,10 +184,6 @@ class Inverse(Frozen, Factor):
                 "use the Cholesky factor.",
                 row=0,
             ) from error
-
-
-def _norm(A: Array) -> float:
-    return float(abs(A).sum(axis=0).max(initial=0))
 
 
 def _off_diagonal(A: Array, S: Array) -> Array:

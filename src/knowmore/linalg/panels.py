@@ -52,16 +52,12 @@ class Panel:
 
     __slots__ = ("diagonal", "filled", "left", "start")
 
-    def __init__(self, left: Array, filled: int) -> None:
-        self.start = left.shape[1]
-        self.left = left
-        self.diagonal = np.zeros((PANEL, PANEL), dtype=left.dtype, order="F")
-        self.filled = filled
-
-    @classmethod
-    def fresh(cls, start: int, dtype: np.dtype[Any], count: int) -> Panel:
+    def __init__(self, start: int, dtype: np.dtype[Any], count: int) -> None:
         """A panel whose first `count` rows are the caller's to write."""
-        return cls(_take_left(start, dtype), count)
+        self.start = start
+        self.left = _take_left(start, dtype)
+        self.diagonal = np.zeros((PANEL, PANEL), dtype=dtype, order="F")
+        self.filled = count
 
     def __del__(self) -> None:
         # One that was interrupted while it was made has nothing to give.
@@ -78,7 +74,7 @@ class Panel:
             if self.filled == at:
                 self.filled = at + count
                 return self
-        copy = Panel.fresh(self.start, self.left.dtype, at + count)
+        copy = Panel(self.start, self.left.dtype, at + count)
         copy.left[:at] = self.left[:at]
         copy.diagonal[:at, :at] = self.diagonal[:at, :at]
         return copy

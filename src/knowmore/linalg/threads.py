@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from threading import get_ident
-from typing import Any, Literal, final
+from typing import Any, final
 
 import scipy.linalg.blas  # noqa: F401  the controller must find SciPy's library loaded
 from threadpoolctl import ThreadpoolController
@@ -26,30 +26,23 @@ from knowmore.concurrency import moment
 # about the same time on one and on two at twelve hundred examples.
 FEW = 10_000_000
 
-Level = Literal["one", "numpy"]
-
-_users: dict[int, tuple[Level, int]] = {}  # who is at work now: what they asked for, their thread
+_users: dict[int, tuple[bool, int]] = {}  # blocks that run now: whether on one thread, and whose
 _before: list[int] = []  # the setting that the first of them found, for each library
 _now: list[int | None] = []  # the setting in force, None while it is being changed
 
 
 @cache
-def _libraries() -> list[Any]:
-    found = ThreadpoolController().lib_controllers
-    return [library for library in found if library.user_api == "blas"]
-
-
-@cache
-def _is_numpy(i: int) -> bool:
-    return "numpy" in str(_libraries()[i].filepath)
+def _libraries() -> list[tuple[Any, bool]]:
+    """The BLAS libraries, each with whether it is NumPy's."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [(library, "numpy" in str(library.filepath)) for library in found]
 
 
 def _limit(but: int | None = None) -> None:
     """Give every library what the strictest of the users asks for, `but` one."""
-    levels = [level for user, (level, _) in _users.items() if user != but]
-    for i, library in enumerate(_libraries()):
-        alone = "one" in levels or (levels and not _is_numpy(i))
-        wanted = 1 if alone else _before[i]
+    single = [one for user, (one, _) in _users.items() if user != but]
+    for i, (library, is_numpy) in enumerate(_libraries()):
+        wanted = 1 if any(single) or (single and not is_numpy) else _before[i]
         if wanted != _now[i]:
             _now[i] = None
             library.set_num_threads(wanted)
@@ -65,19 +58,18 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
     block or behind it, is counted no longer than it lives.
     """
 
-    __slots__ = ("_level",)
+    __slots__ = ("_single",)
 
     def __init__(self, numbers: int, columns: int) -> None:
-        few = columns == 1 or numbers * columns < FEW
-        self._level: Level = "one" if few else "numpy"
+        self._single = columns == 1 or numbers * columns < FEW
 
     def __enter__(self) -> None:
         try:
             with moment:
                 if not _users:
-                    _before[:] = [library.get_num_threads() for library in _libraries()]
+                    _before[:] = [library.get_num_threads() for library, _ in _libraries()]
                     _now[:] = _before
-                _users[id(self)] = self._level, get_ident()
+                _users[id(self)] = self._single, get_ident()
                 _limit()
         except BaseException:
             self.__exit__()

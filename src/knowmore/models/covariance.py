@@ -18,7 +18,9 @@ from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite, n
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
-from knowmore.linalg import Factor, grown, stacked
+from knowmore.linalg import Factor
+from knowmore.linalg.factor import grown
+from knowmore.linalg.products import stacked
 from knowmore.models.weights import Weighting
 
 # Kernel values that are in memory at a time while a question is answered.
@@ -114,22 +116,25 @@ class Covariance(Frozen):
 
     def _changes(self, examples: Examples) -> tuple[int, Array, int]:
         """The factor's first row to change, its rows to delete, and how many to append then."""
-        traits, rows = self.factor.traits, np.arange(self.factor.size)
-        stay = np.delete(rows, examples.since(self.examples)[0])
-        same = self.weights[stay] == self.weighting(examples)[: len(stay)]
-        # From the first example whose weight changed on, all rows are replaced.
-        stay = stay if same.all() else stay[: same.argmin()]
-        deleted, appended = np.delete(rows, stay), len(examples) - len(stay)
-        first = int(deleted[0]) if len(deleted) else len(stay)
+        traits, n, stays = self.factor.traits, len(examples), np.ones(self.factor.size, dtype=bool)
+        stays[examples.since(self.examples)[0]] = False
+        rows = np.flatnonzero(stays)
+        same = self.weights[rows] == self.weighting(examples)[: len(rows)]
+        if not same.all():
+            # From the first example whose weight changed on, all rows are replaced.
+            stays[rows[same.argmin() :]] = False
+            rows = np.flatnonzero(stays)
+        deleted, appended = np.flatnonzero(~stays), n - len(rows)
+        first = int(deleted[0]) if len(deleted) else len(rows)
         changed = len(deleted)
         if not traits.nested:
             first, changed = 0, changed + appended
         # It may be cheaper to drop what depends on the changes and append the rest again. But that
         # may fail, and a deletion must not.
-        if self.update == "auto" and traits.update_cost * changed > len(stay) - first:
+        if self.update == "auto" and traits.update_cost * changed > len(rows) - first:
             largest = self.max_variance(self.X)
             if len(deleted) == 0 or self.is_well_conditioned(examples, largest):
-                deleted, appended = rows[first:], len(examples) - first
+                deleted, appended = np.arange(first, len(stays)), n - first
         return first, deleted, appended
 
     def _rows(self, examples: Examples, noises: Array, begin: int) -> tuple[Array, Array]:
@@ -176,23 +181,20 @@ class Covariance(Frozen):
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             scale = np.sqrt(diagonal(self.kernel, X[:row])) * np.sqrt(diagonal(self.kernel, x))
             similar = cross(self.kernel, X[:row], x)[:, 0] / scale if row else np.zeros(0)
-        text = f"The covariance matrix is not positive definite at example {ids[row]!r}."
+        nearest, cause = "", "its own variance is not positive: look at the kernel's value there"
         if row and np.isfinite(similar).any():
             twin = int(np.nanargmax(similar))
             same = bool((X[twin] == x).all())
             relation = "has the very same features" if same else "is nearest to it"
-            text += (
-                f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
-                f" Either (a) the two are duplicates: remove one of them, or set noise above zero;"
-            )
-        else:
-            text += (
-                " Either (a) its own variance is not positive: look at the kernel's value there;"
-            )
-        factor = "" if self.factor.traits.stable else ", or use solver='cholesky', which bears more"
+            nearest = f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
+            cause = "the two are duplicates: remove one of them, or set noise above zero"
+        other = (
+            "" if self.factor.traits.stable else ", or use solver='cholesky', which tolerates more"
+        )
         return NotPositiveDefinite(
-            f"{text} or (b) noise={self.noise:g} is too small for so smooth a kernel: raise it"
-            f"{factor}; or (c) the kernel {self.kernel!r} is not positive definite. "
+            f"The covariance matrix is not positive definite at example {ids[row]!r}.{nearest} "
+            f"Either (a) {cause}; or (b) noise={self.noise:g} is too small for so smooth a kernel: "
+            f"raise it{other}; or (c) the kernel {self.kernel!r} is not positive definite. "
             f"Nothing was changed.",
             row,
         )

@@ -18,9 +18,10 @@ from scipy.spatial.distance import cdist
 
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import InvalidInput
-from knowmore.linalg import Eigenspace, Truncation, product
+from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.eigenspace import ROUNDINGS
 from knowmore.linalg.graded import unequal
+from knowmore.linalg.products import product
 from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.models.class_means import ClassMeans
 from knowmore.models.spread import Spread

@@ -12,7 +12,8 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
-from knowmore.linalg import Factor, product
+from knowmore.linalg import Factor
+from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.loo import (
     Scale,

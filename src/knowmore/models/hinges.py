@@ -17,7 +17,7 @@ import numpy as np
 
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
-from knowmore.linalg import product
+from knowmore.linalg.products import product
 
 # Parts of f(0): what the barrier may cost, and twice what |beta|^2 = 1 does. The latter decides
 # between several best beta; rounding of sums is magnified by its inverse, so it is not smaller.

@@ -28,7 +28,9 @@ import numpy.typing as npt
 
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
-from knowmore.linalg import Cholesky, lost_pivots, product, svd
+from knowmore.linalg import Cholesky
+from knowmore.linalg.factor import lost_pivots
+from knowmore.linalg.products import product, svd
 from knowmore.models.loo import bound, inverse_block
 
 _T = TypeVar("_T")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from knowmore.arrays import Array
-from knowmore.linalg import Border, eigh, product
+from knowmore.linalg import Border
+from knowmore.linalg.products import eigh, product
 from knowmore.models.loo import Scale, leave_one_out, rounding, verdicts
 
 # The noise as a multiple of the mean kappa(x, x): two values for each power of ten.

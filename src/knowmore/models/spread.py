@@ -21,7 +21,8 @@ import numpy as np
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-from knowmore.linalg import Truncation, eigh, product
+from knowmore.linalg import Truncation
+from knowmore.linalg.products import eigh, product
 from knowmore.linalg.spectrum import EPS, spectrum
 
 
