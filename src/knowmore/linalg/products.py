@@ -5,7 +5,8 @@ Code outside this package calls these where time counts, and never sets threads 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from scipy import linalg
@@ -13,6 +14,8 @@ from scipy.linalg import lapack
 
 from knowmore.arrays import Array
 from knowmore.linalg.threads import threads_for
+
+T = TypeVar("T")
 
 # BLAS runs products of fewer multiplications on one thread anyway.
 _SMALL = 9000
@@ -27,14 +30,14 @@ def product(A: Array, B: Array) -> Array:
         return np.asarray(A @ B)
 
 
-def stacked(blocks: Iterable[Array], numbers: int, columns: int) -> Array:
-    """The blocks, one below the other.
+def evaluated(work: Callable[[], T], numbers: int, columns: int) -> T:
+    """The result of `work`: many steps that belong together.
 
-    They may be lazy: all are evaluated on the threads that a product of a matrix of `numbers`
-    entries with so many `columns` gets.
+    They are as large as a product of a matrix of `numbers` entries with so many `columns`. What
+    threads they get is decided once, for all of them.
     """
     with threads_for(numbers, columns):
-        return np.concatenate(list(blocks))
+        return work()
 
 
 def eigh(A: Array) -> tuple[Array, Array]:

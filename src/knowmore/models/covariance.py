@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, final
 
 import numpy as np
@@ -20,7 +19,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
 from knowmore.linalg.factor import grown
-from knowmore.linalg.products import stacked
+from knowmore.linalg.products import evaluated
 from knowmore.models.weights import Weighting
 
 # Kernel values that are in memory at a time while a question is answered.
@@ -235,14 +234,15 @@ class Covariance(Frozen):
     def expansion(self, X: Array, A: Array) -> Array:
         """Sums of kernel values with coefficients A (n, M): kappa(X, X_held) A, (m, M)."""
         sums = (self.cross(part, begin).T @ A for begin, part in self.parts(X))
-        return bounded(lambda: stacked(chain([A[:0]], sums), A.size, len(X)))
+        return bounded(lambda: evaluated(lambda: np.vstack([A[:0], *sums]), A.size, len(X)))
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
         halves = (self.half_solve(self.cross(part, begin)) for begin, part in self.parts(X))
         explained = (np.einsum("ij,ij->j", H, H) for H in halves)
-        size = self.factor.size**2
-        known = bounded(lambda: stacked(chain([np.zeros(0)], explained), size, len(X)))
+        known = bounded(
+            lambda: evaluated(lambda: np.hstack([[], *explained]), self.factor.size**2, len(X))
+        )
         return bounded(lambda: np.maximum(self.prior(X) - known, 0) + self.noise)
 
     def half_solve(self, K: Array) -> Array:

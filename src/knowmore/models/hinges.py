@@ -17,7 +17,7 @@ import numpy as np
 
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
-from knowmore.linalg.products import product
+from knowmore.linalg.products import evaluated
 
 # Parts of f(0): what the barrier may cost, and twice what |beta|^2 = 1 does. The latter decides
 # between several best beta; rounding of sums is magnified by its inverse, so it is not smaller.
@@ -118,15 +118,23 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
     # For t = 0 the middle is this; from there on t grows so slowly that the middle is not lost.
     beta = np.full(N, 1 / np.sqrt(N + 2)) if positive else np.zeros(N)
     first, last = 1 / (1 + reach / start), (2 * m + N + 2) / _GAP
-    unit, bound = Hinges(hinges.offsets / start, hinges.slopes / start), 0.0
-    for t in np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GROWTH))):
-        barrier = _Barrier(unit, t, positive)
-        beta = _centred(barrier, beta)
-        bound = max(bound, unit.bound(barrier.multipliers(beta)[0], positive=positive))
+    unit = Hinges(hinges.offsets / start, hinges.slopes / start)
+    path = np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GROWTH)))
+    beta, bound = evaluated(lambda: _end_of(path, unit, beta, positive), m * N, N)
     value = hinges.value(beta)
     if not value <= start:
         beta, value = np.zeros(N), start
     return Minimum(beta, value, value - start * bound)
+
+
+def _end_of(path: Array, hinges: Hinges, beta: Array, positive: bool) -> tuple[Array, float]:
+    """The minimum for the last weight t of the path, and the best bound on the way."""
+    bound = 0.0
+    for t in path:
+        barrier = _Barrier(hinges, t, positive)
+        beta = _centred(barrier, beta)
+        bound = max(bound, hinges.bound(barrier.multipliers(beta)[0], positive=positive))
+    return beta, bound
 
 
 def _multipliers(u: Array) -> tuple[Array, Array]:
@@ -151,7 +159,7 @@ class _Barrier:
     def gradient(self, beta: Array) -> Array:
         """(N,)."""
         multipliers, _ = self.multipliers(beta)
-        gradient = self.t * (product(self.hinges.slopes.T, multipliers) + _NORM * beta)
+        gradient = self.t * (multipliers @ self.hinges.slopes + _NORM * beta)
         gradient += 2 * beta / (1 - beta @ beta)
         return np.asarray(gradient - 1 / beta if self.positive else gradient)
 
@@ -159,14 +167,14 @@ class _Barrier:
         """(N, N)."""
         G, room = self.hinges.slopes, 1 - beta @ beta
         _, rates = self.multipliers(beta)
-        hessian = product(G.T * (self.t**2 * rates), G) + 4 / room**2 * np.outer(beta, beta)
+        hessian = (G.T * (self.t**2 * rates)) @ G + 4 / room**2 * np.outer(beta, beta)
         corners = 1 / beta**2 if self.positive else 0.0
         hessian[np.diag_indices(len(beta))] += self.t * _NORM + 2 / room + corners
         return np.asarray(hessian)
 
     def multipliers(self, beta: Array) -> tuple[Array, Array]:
         """l and its derivatives by t z, (m,) each."""
-        return _multipliers(self.t * (self.hinges.offsets + product(self.hinges.slopes, beta)))
+        return _multipliers(self.t * (self.hinges.offsets + self.hinges.slopes @ beta))
 
 
 def _centred(barrier: _Barrier, beta: Array) -> Array:

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from knowmore.linalg import Cholesky
 from knowmore.linalg.factor import grown, lost_pivots
-from knowmore.linalg.products import eigh, inverse, product, stacked, svd
+from knowmore.linalg.products import eigh, evaluated, inverse, product, svd
 from knowmore.linalg.threads import FEW
 
 RNG = np.random.default_rng(0)
@@ -33,18 +33,11 @@ def test_a_product_is_that_of_numpy(shape):
     np.testing.assert_array_equal(product(A, B), A @ B)
 
 
-def test_lazy_blocks_are_evaluated_on_the_threads_of_the_whole():
-    seen = []
-
-    def block():
-        seen.append(threads_of_numpy())
-        return np.ones((1, 2))
-
+def test_steps_that_belong_together_get_the_threads_of_the_whole():
     with threadpool_limits(2, user_api="blas"):
-        for numbers, columns in ((10, 2), (FEW, 1), (FEW, 2)):
-            both = stacked((block() for _ in range(2)), numbers, columns)
-            assert both.shape == (2, 2)
-    assert seen == [{1}, {1}, {1}, {1}, {2}, {2}]
+        for numbers, columns, threads in ((10, 2, 1), (FEW, 1, 1), (FEW, 2, 2)):
+            assert evaluated(threads_of_numpy, numbers, columns) == {threads}
+        assert threads_of_numpy() == {2}
 
 
 def test_blocks_appended_to_a_factor_may_be_lazy():
