@@ -1,4 +1,4 @@
-"""Products and decompositions of dense matrices, each on as many threads as it deserves.
+"""Products and decompositions of dense matrices, each with a suitable number of threads.
 
 Code outside this package calls these where time counts, and never sets threads itself.
 """
@@ -33,8 +33,8 @@ def product(A: Array, B: Array) -> Array:
 def evaluated(work: Callable[[], T], numbers: int, columns: int) -> T:
     """The result of `work`: many steps that belong together.
 
-    They are as large as a product of a matrix of `numbers` entries with so many `columns`. What
-    threads they get is decided once, for all of them.
+    Their threads are set once: those of a product of a matrix of `numbers` entries with this many
+    `columns`.
     """
     with threads_for(numbers, columns):
         return work()

@@ -1,4 +1,4 @@
-"""The inner loops of a deletion, compiled at the first one: numba takes a while to load.
+"""The inner loops of a deletion, compiled at the first deletion: numba takes a while to load.
 
 Deleting rows S of L leaves [L_RR, C] with C = L_RS; plane rotations of each column of L_RR with
 the columns of C make C vanish and L_RR the factor that is wanted. Rotation (s, j) mixes column j

@@ -1,4 +1,4 @@
-"""How many BLAS threads a piece of work deserves.
+"""How many BLAS threads a piece of work gets.
 
 NumPy and SciPy each bring an OpenBLAS with a pool of busy-waiting threads of its own. Two things
 follow, both measured on two cores. Small matrices lose more to waking a second thread than it
@@ -6,8 +6,8 @@ gives. And a loop that alternates between the two libraries makes their threads 
 cores: a panelled forward substitution with eleven right-hand sides took 480 ms so, and 35 ms with
 SciPy's library held to one thread. So the large products run in NumPy's library on all threads,
 the small triangular solves in SciPy's on one, and work that is small as a whole on one in both.
-Products with a single column are as fast as memory is, on one thread as on two. They get one: it
-stays fast while another program takes a core, when two would wait for each other.
+Products with a single column are bound by memory, on one thread as on two. They get one: that stays
+fast while another program takes a core, when two would wait for each other.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _libraries() -> list[tuple[Any, bool]]:
 
 
 def _limit(but: int | None = None) -> None:
-    """Give every library what the strictest of the users asks for, `but` one."""
+    """Set every library to what the strictest of the users, `but` one, asks for."""
     single = [one for user, (one, _) in _users.items() if user != but]
     for i, (library, is_numpy) in enumerate(_libraries()):
         wanted = 1 if any(single) or (single and not is_numpy) else _before[i]
@@ -51,11 +51,11 @@ def _limit(but: int | None = None) -> None:
 
 @final
 class threads_for:  # noqa: N801  it reads as a function, and is one call less than a generator
-    """Run the block with the threads that a matrix of `numbers` entries times `columns` deserves.
+    """Run the block with the threads for a matrix of `numbers` entries times `columns`.
 
     The setting is the process's, so overlapping users in several threads are counted: the first
-    notes what was set, the last restores it. A user that Ctrl-C cut off at the door, before the
-    block or behind it, is counted no longer than it lives.
+    saves the setting, the last restores it. A user that Ctrl-C interrupts while it enters or leaves
+    the block is counted until its object is deleted.
     """
 
     __slots__ = ("_single",)
@@ -78,7 +78,7 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
     def __exit__(self, *_: object) -> None:
         with moment:
             if id(self) in _users:
-                # In this order: cut off in between, it is still there to be cleared away.
+                # In this order: if it is interrupted in between, __del__ still finds it.
                 _limit(but=id(self))
                 del _users[id(self)]
 
@@ -88,7 +88,7 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
 
 
 def _alone() -> None:
-    """In a forked child the other threads, and their users, are no more."""
+    """Forget the users of other threads, which a forked child does not have."""
     gone = [user for user, (_, thread) in _users.items() if thread != get_ident()]
     for user in gone:
         del _users[user]

@@ -204,7 +204,7 @@ class Covariance(Frozen):
         return np.inf if np.isnan(largest) else largest
 
     def is_well_conditioned(self, examples: Examples, max_variance: float) -> bool:
-        """Is a factorisation of these examples sure to succeed? kappa(x, x) <= max_variance.
+        """Is factorising these examples, with kappa(x, x) <= max_variance, sure to succeed?
 
         Rounding perturbs K~ by at most about n^2 eps max K~_ii (Higham, Accuracy and Stability,
         theorem 10.7); noise above that keeps a positive kernel's matrix positive definite. In other
@@ -248,8 +248,8 @@ class Covariance(Frozen):
     def half_solve(self, K: Array) -> Array:
         """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64.
 
-        A float32 factor holds numbers up to 1e38, a square of features is soon beyond: columns are
-        taken in units of their own.
+        A float32 factor holds numbers up to 1e38, which squares of features soon exceed: each
+        column is scaled by a power of two.
         """
         unit = _units(K)
         return np.asarray(self.factor.half_solve(K / unit) * unit)
@@ -260,7 +260,7 @@ class Covariance(Frozen):
         return np.asarray(self.factor.solve(K / unit) * unit)
 
     def parts(self, X: Array) -> Iterator[tuple[int, Array]]:
-        """X cut so that a block of kernel values against the examples stays small.
+        """X cut so that a block of kernel values with the examples stays small.
 
         Each part comes with the number of rows before it.
         """
@@ -282,8 +282,8 @@ class Covariance(Frozen):
 
         The backward error |T - K~A| / (|K~| |A| + |T|), Frobenius norms: the smallest relative
         change of K~ and T for which A is exact (Rigal and Gaches). For the factor, the same of what
-        it solves for a few random vectors z; of an explicit inverse P it is |z - K~Pz| / |z|, for a
-        wrong P is large and so hides in |P z|. The kernel is evaluated again, so this takes about
+        it solves for a few random vectors z; of an explicit inverse P it is |z - K~Pz| / |z|, as a
+        wrong P is large and would hide in |P z|. The kernel is evaluated again, so this takes about
         as long as a prediction for all examples.
         """
         signs = np.random.default_rng(len(T)).integers(0, 2, (len(T), _PROBES))
@@ -298,11 +298,11 @@ class Covariance(Frozen):
         return max(e / s if s else 0.0 for e, s in zip(errors, scales, strict=True))
 
 
-# -- numbers that can be used --------------------------------------------------------------------
+# -- usable numbers ------------------------------------------------------------------------------
 
 
 def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
-    """The kernel's values for m rows that are asked about, (m,) or (n, m), if all are finite.
+    """The kernel's values for m rows of a question, (m,) or (n, m), if all are finite.
 
     begin : how many rows of the question come before these
     """
@@ -322,6 +322,6 @@ def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 
 def _units(K: Array) -> Array:
-    """A power of two near the largest value of each column, (m,): to divide by it is exact."""
+    """A power of two near the largest value of each column, (m,): dividing by it is exact."""
     _, exponent = np.frexp(abs(K).max(axis=0, initial=0))
     return np.asarray(2.0 ** (exponent - 1))
