@@ -17,14 +17,16 @@ from knowmore.linalg.threads import threads_for
 
 T = TypeVar("T")
 
-# BLAS runs products of fewer multiplications on one thread anyway.
-_SMALL = 9000
+# OpenBLAS itself runs products of fewer multiplications on one thread: with a vector,
+# and of two matrices.
+_SMALL_VECTOR, _SMALL_MATRIX = 9_000, 250_000
 
 
 def product(A: Array, B: Array) -> Array:
-    """A B for A (n, k) and B (k, m) or (k,)."""
+    """A B for A (n, k) or (k,) and B (k, m) or (k,)."""
     columns = B.shape[1] if B.ndim == 2 else 1
-    if A.size * columns < _SMALL:
+    small = _SMALL_VECTOR if 1 in (A.ndim, B.ndim, columns) else _SMALL_MATRIX
+    if A.size * columns < small:
         return np.asarray(A @ B)
     with threads_for(A.size, columns):
         return np.asarray(A @ B)

@@ -115,25 +115,24 @@ class Covariance(Frozen):
 
     def _changes(self, examples: Examples) -> tuple[int, Array, int]:
         """The factor's first row to change, its rows to delete, and how many to append then."""
-        traits, n, stays = self.factor.traits, len(examples), np.ones(self.factor.size, dtype=bool)
-        stays[examples.since(self.examples)[0]] = False
-        rows = np.flatnonzero(stays)
-        same = self.weights[rows] == self.weighting(examples)[: len(rows)]
+        deleted, appended = examples.since(self.examples)
+        traits, n, size = self.factor.traits, len(examples), self.factor.size
+        weights = np.delete(self.weights, deleted) if len(deleted) else self.weights
+        same = weights == self.weighting(examples)[: len(weights)]
         if not same.all():
             # From the first example whose weight changed on, all rows are replaced.
-            stays[rows[same.argmin() :]] = False
-            rows = np.flatnonzero(stays)
-        deleted, appended = np.flatnonzero(~stays), n - len(rows)
-        first = int(deleted[0]) if len(deleted) else len(rows)
-        changed = len(deleted)
+            rows = np.delete(np.arange(size), deleted)[: same.argmin()]
+            deleted, appended = np.delete(np.arange(size), rows), n - len(rows)
+        stay, changed = n - appended, len(deleted)
+        first = int(deleted[0]) if changed else stay
         if not traits.nested:
             first, changed = 0, changed + appended
         # It may be cheaper to drop what depends on the changes and append the rest again. But that
         # may fail, and a deletion must not.
-        if self.update == "auto" and traits.update_cost * changed > len(rows) - first:
+        if self.update == "auto" and traits.update_cost * changed > stay - first:
             largest = self.max_variance(self.X)
             if len(deleted) == 0 or self.is_well_conditioned(examples, largest):
-                deleted, appended = np.arange(first, len(stays)), n - first
+                deleted, appended = np.arange(first, size), n - first
         return first, deleted, appended
 
     def _rows(self, examples: Examples, noises: Array, begin: int) -> tuple[Array, Array]:
