@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 from scipy.linalg import lapack
 from sklearn.gaussian_process.kernels import RBF
+from threadpoolctl import threadpool_limits
 
 from benchmarks.scene import Array, Scale
 from benchmarks.table import Benchmark, Row, Target, faster
 from benchmarks.timing import Samples, interleaved
-from knowmore.linalg.threads import threads_for
 from knowmore.models.oneshot import Pair, Side, sound_noise
 from knowmore.models.oneshot_criteria import CRITERIA, average_precision
 from knowmore.models.oneshot_search import RHOS, Best, golden, grid
@@ -79,7 +79,7 @@ def _refactorised(tasks: _Tasks, which: int) -> Array:
     K = np.block([[tasks.K, C], [C.T, B]])
     K.flat[:: len(K) + 1] += _NOISE
     means = np.empty((len(RHOS), n))
-    with threads_for(len(K) ** 2, 1):
+    with threadpool_limits(1, user_api="blas"):
         for g, rho in enumerate(RHOS):
             K[:n, n:], K[n:, :n] = rho * C, rho * C.T
             L, _ = lapack.dpotrf(K.T, lower=1, clean=0)

@@ -23,7 +23,6 @@ import numpy as np
 
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.linalg import Border, Cholesky
-from knowmore.linalg.threads import threads_for
 from knowmore.models.oneshot_criteria import balanced, squashed
 from knowmore.models.transfer import Hinges, interior
 
@@ -81,8 +80,7 @@ class Adapted(Frozen):
     def _solution(self) -> tuple[Array, Array]:
         """a (n, 1 + P) and b (1 + P,) for y and for each t."""
         B = np.column_stack([self.y, self.scores])
-        with threads_for(len(B) ** 2, B.shape[1]):
-            return self._border.eliminated(B, self.factor.solve(B))
+        return self._border.eliminated(B, self.factor.solve(B))
 
     def coefficients(self, beta: Array) -> tuple[Array, float]:
         """a (n,) and b, for beta (P,)."""

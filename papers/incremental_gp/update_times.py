@@ -26,7 +26,6 @@ from knowmore.examples import Examples
 from knowmore.images import extract
 from knowmore.kernels import AnyKernel, HistogramIntersection, corner, median_rbf
 from knowmore.linalg import Cholesky, Inverse
-from knowmore.linalg.factor import Update
 from knowmore.models import Covariance, KernelModel, one_vs_all
 from papers.arrays import Array
 from papers.data import caltech101
@@ -188,12 +187,12 @@ def _ready(model: KernelModel) -> KernelModel:
     return model
 
 
-def _inverted(kernel: AnyKernel, examples: Examples, update: Update) -> KernelModel:
+def _inverted(kernel: AnyKernel, examples: Examples, update: str) -> KernelModel:
     """The paper's batch fit: the whole matrix, inverted at once and never refreshed."""
     K = corner(kernel, examples.X)
     K[np.diag_indices_from(K)] += NOISE
-    factor = Inverse(update=update, patience=inf).append(np.empty((0, len(K))), K)
-    return KernelModel.on(Covariance(kernel, NOISE, examples, factor), one_vs_all)
+    factor = Inverse(patience=inf).append(np.empty((0, len(K))), K)
+    return KernelModel.on(Covariance(kernel, NOISE, examples, factor, update=update), one_vs_all)
 
 
 def _inverse_of(model: KernelModel) -> Array:

@@ -93,7 +93,7 @@ class Living(Generic[M]):
     def of(cls, model: M, examples: Examples, *, settled: bool = True) -> Living[M]:
         """A fresh fit to those of the examples that count."""
         covariance = model.covariance
-        return cls(model, examples, covariance.kernel, settled, covariance.peak)
+        return cls(model, examples, covariance.kernel, settled, covariance.max_variance(model.examples.X))
 
     @property
     def current(self) -> M:
@@ -163,11 +163,11 @@ class Living(Generic[M]):
                 return Living.of(model.refit(kernel, examples.counted), examples)
             after = after._with_width()
         if isinstance(edit, (Add, Replace)):
-            peak = max(peak, model.covariance.peak_of(edit.X))
+            peak = max(peak, model.covariance.max_variance(edit.X))
         after = replace(after, peak=peak)
         if model.is_certain(examples.counted, peak):
             again = model.covariance.kernel is not after.kernel
-            size = model.covariance.prepare(examples.counted, anew=again)
+            size = model.covariance.prepare(examples.counted, from_scratch=again)
             return replace(after, reserve=after.reserve.grown(size))
         _ = after.current
         return after

@@ -43,7 +43,8 @@ class GaussianProcess(LivingEstimator[KernelModel]):
         """How labels become targets."""
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
-        return KernelModel.of(kernel, noise_level(self.noise), examples, self._coding(), empty)
+        noise = noise_level(self.noise)
+        return KernelModel.of(kernel, noise, examples, self._coding(), empty, update=self.update)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return {"kernel": model.covariance.kernel, "noise": model.covariance.noise}
@@ -117,7 +118,9 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
                 f"noise={self.noise!r} is not known. Give a number that is not below zero, or "
                 f"'loo'."
             )
-        return KernelModel.of(kernel, noise, examples, self._coding(), empty, weighting)
+        return KernelModel.of(
+            kernel, noise, examples, self._coding(), empty, weighting, self.update
+        )
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         by_class = class_weight_of(model.covariance.weighting)

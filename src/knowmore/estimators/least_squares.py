@@ -89,7 +89,9 @@ class LSSVMClassifier(LivingClassifier[KernelModel]):
         weighting = class_weights(self.class_weight, examples)
         bias = flag("bias", self.bias)
         C = penalty(self.C, kernel, examples, weighting, bias=bias)
-        return KernelModel.of(kernel, 1 / C, examples, one_vs_all, empty, weighting, bias=bias)
+        return KernelModel.of(
+            kernel, 1 / C, examples, one_vs_all, empty, weighting, self.update, bias=bias
+        )
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return {

@@ -344,7 +344,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         choice("solver", self.solver, _SOLVERS)
         choice("update", self.update, ("auto", "direct", "iterative"))
         choice("dtype", self.dtype, ("float64", "float32"))
-        factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype), update=self.update)
+        factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype))
         return factor
 
 

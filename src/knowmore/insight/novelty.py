@@ -141,7 +141,7 @@ def _nearest_class(G: Array, m: Array) -> Array:
 
 def _null_space(gp: KernelModel, X: Array) -> Array:
     A = gp.solved
-    return _nearest_class(gp.targets.basis.T @ A, gp.covariance.weighted(X, A))
+    return _nearest_class(gp.targets.basis.T @ A, gp.covariance.expansion(X, A))
 
 
 def _null_space_left_out(gp: KernelModel) -> Array:

@@ -21,7 +21,7 @@ from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import removal_weights
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import product
 from knowmore.models import KernelModel, likelihood
 
 # Of targets T (n, M), leave-one-out means (n, M) and variances (n,), noise included: a value,
@@ -45,8 +45,7 @@ class Solved:
     @cached_property
     def A(self) -> Array:
         """PT, (n, M)."""
-        with threads_for(self.P.size, self.T.shape[1]):
-            return np.asarray(self.P @ self.T)
+        return product(self.P, self.T)
 
     @cached_property
     def _blocks(self) -> list[tuple[Array, Array]]:
@@ -82,14 +81,12 @@ class Solved:
             h = np.einsum("ij,ij->i", G, E) - w * self.variance**2
             # Two symmetric products, each of half the work.
             B, C = (P[:, part] * np.sqrt(abs(h[part])) for part in (h > 0, h < 0))
-            with threads_for(P.size, len(h)):
-                return np.asarray(B @ B.T - C @ C.T)
+            return product(B, B.T) - product(C, C.T)
         PH = np.empty_like(P)
         for g, V in self._blocks:
             GE = 0.5 * G[g] @ E[g].T
             PH[:, g] = P[:, g] @ (GE + GE.T - (V * w[g]) @ V)
-        with threads_for(P.size, len(P)):
-            return np.asarray(PH @ P)
+        return product(PH, P)
 
 
 @final
@@ -106,8 +103,7 @@ class Evidence:
         P, A, T = solved.P, solved.A, solved.T
         n, M = T.shape
         fit = float(np.einsum("ij,ij->", T, A))
-        with threads_for(P.size, M):
-            W = (0.5 * A) @ A.T
+        W = product(0.5 * A, A.T)
         W -= (0.5 * M) * P
         return likelihood.log_marginal_likelihood(fit, solved.logdet, n, M), W
 
@@ -133,8 +129,7 @@ class LeaveOneOut:
         P, T = solved.P, solved.T
         value, g, w = self._scored(T, T - solved.error, solved.variance)
         G = solved.spread(g)
-        with threads_for(P.size, T.shape[1]):
-            RA = P @ G @ (0.5 * solved.A).T
+        RA = product(product(P, G), (0.5 * solved.A).T)
         W = RA + RA.T
         W -= solved.squeezed(G, w)
         return value, W

@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.kernels import corner, cross
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import product
 from knowmore.models import KernelModel
 from knowmore.models.covariance import finite
 
@@ -62,12 +62,11 @@ class Pool:
     @cached_property
     def _C(self) -> Array:
         """The posterior covariance kappa(X, X) - K' K~^-1 K, (u, u), without noise or picks."""
-        covariance, u = self.model.covariance, len(self.X)
-        with threads_for(len(self._K) * u, u):
-            V = covariance.half_solve(self._K)
-            C = finite(covariance.kernel, corner(covariance.kernel, self.X))
-            C -= V.T @ V
-            return C
+        covariance = self.model.covariance
+        V = covariance.half_solve(self._K)
+        C = finite(covariance.kernel, corner(covariance.kernel, self.X))
+        C -= product(V.T, V)
+        return C
 
     @property
     def precision(self) -> Array:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from knowmore.arrays import Array
@@ -16,7 +15,7 @@ from knowmore.insight.objectives import Objective, Solved, left_out_loss
 from knowmore.insight.space import Space, has_offset
 from knowmore.kernels.rules import Gram, prepared
 from knowmore.linalg import Border
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import inverse
 
 # A gain or loss per target below this counts as none: parameters that hardly matter are left alone.
 NOTHING = 1e-6
@@ -137,16 +136,10 @@ class Slope:
         Kt = np.array(np.broadcast_to(K, (n, n)))
         Kt.flat[:: n + 1] += noise
         floor = 2 * n * eps * np.diagonal(Kt)
-        with threads_for(n**2, n):
-            # The transpose of a symmetric matrix is itself, and in the order that LAPACK wants.
-            L, info = lapack.dpotrf(Kt.T, lower=1, clean=1, overwrite_a=1)
-            pivots = np.diagonal(L)
-            if info or not (pivots**2 > floor).all():
-                return None
-            logdet = 2 * float(np.log(pivots).sum())
-            P, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
-        P = P + P.T
-        P.flat[:: n + 1] /= 2
+        found = inverse(Kt)
+        if found is None or not (found[1] > floor).all():
+            return None
+        P, logdet = found[0], float(np.log(found[1]).sum())
         if self.bias:
             P = Border(np.ones(n), P.sum(axis=1)).inverse_block(np.arange(n), P)
         return Solved(P, self.T, logdet, self._parts)

@@ -33,7 +33,7 @@ from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
 from knowmore.kernels.distances import distances, squared_distances
 from knowmore.kernels.rules import RULES, Function, Pullback, Rule
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import evaluated, product
 
 # Orders from here on are large; this many terms of the expansion leave an error of about ten
 # roundings.
@@ -81,15 +81,13 @@ def _constant_diagonal(kernel: Any, X: Array) -> Array:
 
 
 def _squares(X: Array, scale: float | Array) -> Array:
-    with threads_for(len(X) ** 2, X.shape[1]):
-        D2 = squared_distances(X, X, scale)
+    D2 = evaluated(lambda: squared_distances(X, X, scale), len(X) ** 2, X.shape[1])
     return (D2 + D2.T) / 2
 
 
 def _by_feature(V: Array, Z: Array) -> Array:
     """sum_ik V_ik (z_ij - z_kj)^2 for each feature j of Z (n, d), V (n, n) symmetric."""
-    with threads_for(V.size, Z.shape[1]):
-        VZ = V @ Z
+    VZ = product(V, Z)
     return np.asarray(2 * (V.sum(axis=1) @ Z**2 - np.einsum("ij,ij->j", Z, VZ)))
 
 

@@ -1,9 +1,8 @@
 """Matrices that grow and shrink. NumPy and SciPy only; no word of machine learning."""
 
-from knowmore.linalg.border import Border
 from knowmore.linalg.cholesky import Cholesky
 from knowmore.linalg.eigenspace import Eigenspace
-from knowmore.linalg.factor import Factor
+from knowmore.linalg.factor import Border, Factor
 from knowmore.linalg.inverse import Inverse
 from knowmore.linalg.spectrum import Truncation
 

@@ -10,8 +10,8 @@ Both are backward stable: a factor that went through any history is as accurate 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy.linalg import lapack
@@ -19,10 +19,14 @@ from scipy.linalg import lapack
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import NotPositiveDefinite
-from knowmore.linalg.factor import Update
+from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots
 from knowmore.linalg.panels import PANEL, Panel
 from knowmore.linalg.sweep import sweep
 from knowmore.linalg.threads import threads_for
+
+# Panels of L_RR, and each with its rows of C = L_RS.
+_Panels = Iterator[Panel]
+_Pairs = Iterator[tuple[Panel, Array]]
 
 _potrf = {"d": lapack.dpotrf, "f": lapack.spotrf}
 _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
@@ -35,11 +39,8 @@ _REFLECTOR = 64
 
 @final
 @dataclass(frozen=True, eq=False)
-class Cholesky:
+class Cholesky(Factor):
     """L, immutable. A factor shares with its predecessor every panel that did not change.
-
-    `update` says how a block is appended or deleted: in one step (`direct`, `auto`) or one
-    row after the other (`iterative`).
 
     >>> A = np.array([[4.0, 2.0], [2.0, 5.0]])
     >>> factor = Cholesky().append(np.empty((0, 2)), A)
@@ -50,14 +51,19 @@ class Cholesky:
     array([[5.]])
     """
 
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
-    update: Update = "auto"
+    # Deleting k rows takes 2 k r^2 flops, where r rows after the first of them stay; factorising
+    # these from scratch takes r^3 / 3. A block is wide enough for products at full speed and
+    # narrow enough to be small beside L.
+    traits: ClassVar[Traits] = Traits(
+        stable=True, rounding=1.0, nested=True, block=512, update_cost=6, copies=0.5, load=sweep
+    )
+
+    dtype: np.dtype[Any] = FLOAT64
     size: int = 0
     panels: tuple[Panel, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        blocks = [panel.rows(0, count) for panel, count in self._filled()]
-        return _restore, (self.dtype, self.update, blocks)
+        return _restore, (self.dtype, [panel.rows(0, count) for panel, count in self._filled()])
 
     def lower(self) -> Array:
         """L as one array (n, n)."""
@@ -69,135 +75,65 @@ class Cholesky:
 
     # -- growing -----------------------------------------------------------------------------
 
-    @property
-    def stable(self) -> bool:
-        """Yes: both halves of a solve are backward stable."""
-        return True
-
-    @property
-    def bears(self) -> float:
-        """One: until nothing of A is left but rounding."""
-        return 1.0
-
-    @property
-    def block(self) -> int:
-        """Wide enough for products at full speed, narrow enough that it is small beside L."""
-        return 512
-
-    def with_update(self, update: Update) -> Cholesky:
-        """The same factor, to be edited in this way from now on."""
-        return replace(self, update=update)
-
     def append(self, cross: Array, corner: Array) -> Cholesky:
         """The factor of [[A, cross], [cross', corner]]."""
-        if self.update != "iterative" or self.size == 0:
-            return self._append(cross, corner)
-        factor = self
-        for j in range(len(corner)):
-            column = np.vstack([cross[:, j : j + 1], corner[:j, j : j + 1]])
-            factor = factor._append(column, corner[j : j + 1, j : j + 1])
-        return factor
-
-    def _append(self, cross: Array, corner: Array) -> Cholesky:
         with threads_for((self.size**2 + len(corner) ** 2) // 2, len(corner)):
             Y = self.forward(cross)
-            L22 = self._pivot(corner - Y.T @ Y, np.diagonal(corner))
+            L22 = self._corner(corner - Y.T @ Y, np.diagonal(corner))
         return self._with_rows(Y, L22)
 
-    def _pivot(self, schur: Array, scale: Array) -> Array:
-        """chol(schur); a pivot lost in the rounding of `scale` (k,) counts as none."""
+    def _corner(self, schur: Array, scale: Array) -> Array:
+        """chol(schur); pivots must not be lost in the rounding of `scale` (k,)."""
         L22, info = _potrf[self.dtype.char](schur.astype(self.dtype), lower=1, clean=1)
-        good = len(schur) if info == 0 else info - 1
-        floor = (self.size + len(schur)) * np.finfo(self.dtype).eps * scale[:good]
-        lost = np.flatnonzero(~(np.diagonal(L22)[:good] ** 2 > floor))
-        if len(lost) or info:
-            row = self.size + int(lost[0] if len(lost) else good)
+        good = info - 1 if info else len(schur)
+        pivots = np.diagonal(L22)[:good] ** 2
+        lost = lost_pivots(pivots, scale[:good], self.size + len(schur), self.dtype)
+        if info or lost.any():
+            row = self.size + int(lost.argmax() if lost.any() else good)
             raise NotPositiveDefinite(f"The pivot of row {row} vanishes.", row)
         return np.asarray(L22)
 
     def _with_rows(self, Y: Array, L22: Array) -> Cholesky:
         """[[L, 0], [Y', L22]], written into the last panel and new ones."""
-        n, k = self.size, len(L22)
-        panels = list(self.panels)
-        i = 0
-        while i < k:
-            start = (n + i) // PANEL * PANEL
-            at = n + i - start
-            take = min(PANEL - at, k - i)
-            rows = np.concatenate([Y[:, i : i + take].T, L22[i : i + take, : i + take]], axis=1)
-            panel = panels.pop().claim(at, take) if at else Panel.fresh(start, self.dtype, take)
-            panel.write(at, rows)
+        n, k, panels = self.size, len(L22), list(self.panels)
+        for start in range(n // PANEL * PANEL, n + k, PANEL):
+            at = max(n - start, 0)
+            i, end = start + at - n, min(start + PANEL - n, k)
+            panel = panels.pop().claim(at, end - i) if at else Panel(start, self.dtype, end - i)
+            panel.write(at, np.concatenate([Y[:, i:end].T, L22[i:end, :end]], axis=1))
             panels.append(panel)
-            i += take
-        return Cholesky(self.dtype, self.update, n + k, tuple(panels))
+        return Cholesky(self.dtype, n + k, tuple(panels))
 
     # -- shrinking ---------------------------------------------------------------------------
 
     def delete(self, rows: Array) -> Cholesky:
         """The factor of A without `rows`."""
-        rows = np.unique(rows)
-        if self.update != "iterative":
-            return self._delete(rows)
-        factor = self
-        for row in rows[::-1]:
-            factor = factor._delete(np.array([row]))
-        return factor
-
-    def regrows(self, rows: Array) -> bool:
-        """2 k r^2 flops to delete k rows, the first of them r before the end, against r^3 / 3."""
-        trailing = self.size - int(rows.min()) - len(rows)
-        return self.update != "iterative" and 6 * len(rows) > trailing
-
-    def prepare(self) -> None:
-        """Load the compiled loops."""
-        sweep(self.dtype)
-
-    def room(self, kept: int, size: int, deleted: int) -> int:
-        """For the panels from the first that changes on, and what is worked with beside them."""
-        first, last = kept // PANEL, -(-size // PANEL)
-        # Panel p has p + 1 squares.
-        new = PANEL**2 * (last * (last + 1) - first * (first + 1)) // 2
-        work = size * (3 * min(size - kept, self.block) + 3 * deleted)
-        return (new + work) * self.dtype.itemsize
-
-    def _delete(self, deleted: Array) -> Cholesky:
+        deleted = np.unique(rows)
         n = self.size - len(deleted)
         first = int(deleted[0]) if len(deleted) else n
         if first == n:
-            return replace(self, size=n, panels=self.panels[: -(-n // PANEL)])
-        method = _Rotations if len(deleted) <= _SWEEPS else _Reflectors
-        orthogonal = method(first, n, len(deleted), self.dtype)
-        panels = list(self.panels[: first // PANEL])
+            return Cholesky(self.dtype, n, self.panels[: -(-n // PANEL)])
+        above = self.panels[: first // PANEL]
+        pairs = self._gathered(deleted, len(above) * PANEL)
+        if len(deleted) <= _SWEEPS:
+            below = _rotated(pairs, first, (len(deleted), n), self.dtype)
+        else:
+            below = _reflected(pairs, first)
         with threads_for((n**2 - first**2) // 2, len(deleted)):
-            for panel, C in self._gathered(deleted, len(panels) * PANEL):
-                orthogonal.apply(panel, C)
-                panels.append(panel)
-        return replace(self, size=n, panels=tuple(panels))
+            return Cholesky(self.dtype, n, (*above, *below))
 
-    def _gathered(self, deleted: Array, begin: int) -> Iterator[tuple[Panel, Array]]:
+    def _gathered(self, deleted: Array, begin: int) -> _Pairs:
         """Panels of L_RR from row `begin` on, each with its rows of C = L_RS."""
         gather = sweep(self.dtype).gather
         kept = np.delete(np.arange(self.size), deleted)
         for start in range(begin, len(kept), PANEL):
             sources = kept[start : start + PANEL]
-            new = Panel.fresh(start, self.dtype, len(sources))
+            new, at = Panel(start, self.dtype, len(sources)), 0
             C = np.empty((len(sources), len(deleted)), dtype=self.dtype)
-            at = 0
             for p in range(sources[0] // PANEL, sources[-1] // PANEL + 1):
                 old = self.panels[p]
                 rows = sources[sources // PANEL == p] - old.start
-                gather(
-                    old.start,
-                    old.left,
-                    old.diagonal,
-                    rows,
-                    start,
-                    new.left,
-                    new.diagonal,
-                    at,
-                    deleted,
-                    C,
-                )
+                gather(old.left, old.diagonal, rows, new.left, new.diagonal, at, deleted, C)
                 at += len(rows)
             yield new, C
 
@@ -225,10 +161,6 @@ class Cholesky:
             for panel, count in reversed(list(self._filled())):
                 panel.backward(X, count)
         return X
-
-    def solve(self, B: Array) -> Array:
-        """L^-T L^-1 B, (n, m)."""
-        return self.backward(self.forward(B))
 
     def half_solve(self, B: Array) -> Array:
         """L^-1 B; rows of zeros that B starts with cost nothing."""
@@ -264,46 +196,40 @@ class Cholesky:
             yield panel, min(PANEL, self.size - panel.start)
 
 
-def _restore(dtype: np.dtype[Any], update: Update, blocks: list[Array]) -> Cholesky:
+def _restore(dtype: np.dtype[Any], blocks: list[Array]) -> Cholesky:
     """A factor from the rows of its panels."""
     panels = []
     for p, rows in enumerate(blocks):
-        panels.append(Panel.fresh(p * PANEL, dtype, len(rows)))
+        panels.append(Panel(p * PANEL, dtype, len(rows)))
         panels[-1].write(0, rows)
-    return Cholesky(dtype, update, sum(map(len, blocks)), tuple(panels))
+    return Cholesky(dtype, sum(map(len, blocks)), tuple(panels))
 
 
-@final
-class _Rotations:
-    """Makes C vanish by plane rotations, one sweep for each of its columns."""
+def _rotated(pairs: _Pairs, first: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> _Panels:
+    """The panels after plane rotations that make C vanish, one sweep for each of its columns.
 
-    def __init__(self, first: int, n: int, k: int, dtype: np.dtype[Any]) -> None:
-        self.first = first
-        self.cos = np.empty((k, n), dtype=dtype)
-        self.sin = np.empty((k, n), dtype=dtype)
-
-    def apply(self, panel: Panel, C: Array) -> None:
-        """Apply the rotations of the panels above to [panel, C] and find the panel's own."""
-        loops, start, left = sweep(C.dtype), panel.start, panel.left[: len(C)]
-        for s in range(len(self.cos)):
-            loops.rotate(left, C, s, self.cos, self.sin, self.first, start)
-            begin = max(self.first - start, 0)
-            loops.eliminate(panel.diagonal, C, s, self.cos, self.sin, start, begin)
+    Those of the panels above are applied to [panel, C] before the panel's own are found.
+    """
+    cos, sin = np.empty((2, *shape), dtype=dtype)
+    loops = sweep(dtype)
+    for panel, C in pairs:
+        start = panel.start
+        for s in range(len(cos)):
+            loops.rotate(panel.left[: len(C)], C, s, cos, sin, first, start)
+            loops.eliminate(panel.diagonal, C, s, cos, sin, start, max(first - start, 0))
+        yield panel
 
 
-@final
-class _Reflectors:
-    """Makes C vanish by block reflectors I - [I; V] T [I; V]', LAPACK's tpqrt."""
+def _reflected(pairs: _Pairs, first: int) -> _Panels:
+    """The panels after block reflectors I - [I; V] T [I; V]', LAPACK's tpqrt, that make C vanish.
 
-    def __init__(self, first: int, n: int, k: int, dtype: np.dtype[Any]) -> None:
-        self.first = first
-        self.blocks: list[tuple[slice, Array, Array, Array]] = []
-
-    def apply(self, panel: Panel, C: Array) -> None:
-        """Apply the reflectors of the panels above to [panel, C] and find the panel's own."""
-        for columns, V, T, sign in self.blocks:
+    Those of the panels above are applied to [panel, C] before the panel's own are found.
+    """
+    reflectors: list[tuple[slice, Array, Array, Array]] = []
+    for panel, C in pairs:
+        for columns, V, T, sign in reflectors:
             _reflect(panel.left[: len(C), columns], C, V, T, sign)
-        for begin in range(max(self.first - panel.start, 0), len(C), _REFLECTOR):
+        for begin in range(max(first - panel.start, 0), len(C), _REFLECTOR):
             end = min(begin + _REFLECTOR, len(C))
             D = panel.diagonal[begin : len(C), begin:end]
             w = end - begin
@@ -313,7 +239,8 @@ class _Reflectors:
             _reflect(D[w:], C[end:], V, T, sign)
             D[:w] = np.triu(R).T * sign
             C[begin:end] = 0
-            self.blocks.append((slice(panel.start + begin, panel.start + end), V, T, sign))
+            reflectors.append((slice(panel.start + begin, panel.start + end), V, T, sign))
+        yield panel
 
 
 def _reflect(A: Array, C: Array, V: Array, T: Array, sign: Array) -> None:

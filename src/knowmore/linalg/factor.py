@@ -6,13 +6,41 @@ triangle or an inverse is behind it. Letters: A is the matrix (n, n), B a right-
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, Self
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar, final
 
 import numpy as np
+import numpy.typing as npt
 
-from knowmore.arrays import Array
+from knowmore.arrays import Array, Frozen
+from knowmore.linalg.threads import threads_for
 
-Update = Literal["auto", "direct", "iterative"]
+FLOAT64 = np.dtype(np.float64)
+
+
+@final
+@dataclass(frozen=True)
+class Traits:
+    """Facts about a representation, for whoever decides how to update it.
+
+    stable : a solve A x = b leaves a residual of rounding of |A| |x|; if not, of cond(A) |b|
+    rounding : about how large eps cond(A) may be before `append` refuses
+    nested : its leading rows depend on leading rows of A alone
+    block : rows that are best appended at a time
+    update_cost : starting from scratch is cheaper than an update if update_cost times the changed
+        rows are more than those that stay (and, if nested, depend on a change)
+    copies : matrices of the size of A that there must be memory for
+    load : compiles what `delete` needs in a precision
+    """
+
+    stable: bool
+    rounding: float
+    nested: bool
+    block: int
+    update_cost: int
+    copies: float
+    load: Callable[[np.dtype[Any]], object] = lambda dtype: None
 
 
 class Factor(Protocol):
@@ -21,84 +49,118 @@ class Factor(Protocol):
     @property
     def size(self) -> int:
         """n, the number of rows of A."""
-        ...
-
-    @property
-    def update(self) -> Update:
-        """How a block of rows is appended or deleted."""
-        ...
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The precision that A is kept in."""
-        ...
 
     @property
-    def stable(self) -> bool:
-        """Does a solve A x = b leave a residual of rounding of |A| |x|? If not, of cond(A) |b|."""
-        ...
-
-    @property
-    def bears(self) -> float:
-        """How large eps cond(A) may be, about, before `append` refuses."""
-        ...
-
-    @property
-    def block(self) -> int:
-        """How many rows are best appended at a time."""
-        ...
-
-    def with_update(self, update: Update) -> Self:
-        """The same factor, to be edited in this way from now on."""
-        ...
+    def traits(self) -> Traits:
+        """What kind of representation this is."""
 
     def append(self, cross: Array, corner: Array) -> Self:
         """The factor of [[A, cross], [cross', corner]]; cross (n, k), corner (k, k).
 
         Raises NotPositiveDefinite, with the row counted in the enlarged matrix.
         """
-        ...
 
     def delete(self, rows: Array) -> Self:
         """The factor of A without these rows and columns; any set, in any order."""
-        ...
-
-    def regrows(self, rows: Array) -> bool:
-        """Is it cheaper to cut A off before the first of `rows` and append what is left of it?"""
-        ...
-
-    def prepare(self) -> None:
-        """Load what `delete` needs, so that it cannot fail for that."""
-        ...
-
-    def room(self, kept: int, size: int, deleted: int) -> int:
-        """Bytes for a change to `size` rows, the first `kept` as they are, that deletes some."""
-        ...
 
     def forward(self, B: Array, head: Array | None = None) -> Array:
-        """The first half of a solve, F(B) (n, m): what an append merely extends.
+        """The first half of a solve, F(B) (n, m): an append merely extends it.
 
-        Leading rows of F(B) depend on leading rows of A and B alone, so those already known may
-        be given as `head` (h, m) and are taken over.
+        Leading rows of F(B) depend on leading rows of A and B alone. Those already known may be
+        given as `head` (h, m) and are not computed again.
         """
-        ...
 
     def backward(self, H: Array) -> Array:
         """The second half of a solve: backward(forward(B)) = A^-1 B."""
-        ...
 
     def solve(self, B: Array) -> Array:
         """A^-1 B, (n, m)."""
-        ...
+        return self.backward(self.forward(B))
 
     def half_solve(self, B: Array) -> Array:
         """Some H (n, m) with H'H = B' A^-1 B: a quadratic form without cancellation."""
-        ...
 
     def inverse_diagonal(self) -> Array:
         """The diagonal of A^-1, (n,)."""
-        ...
 
     def logdet(self) -> float:
         """log |A|."""
-        ...
+
+
+AnyFactor = TypeVar("AnyFactor", bound=Factor)
+
+
+def grown(factor: AnyFactor, blocks: Iterable[tuple[Array, Array]], count: int) -> AnyFactor:
+    """The factor with blocks (cross, corner) of `count` rows in all appended one after the other.
+
+    Blocks may be lazy: they are evaluated on as many threads as the whole append gets.
+    """
+    with threads_for((factor.size + count) ** 2, count):
+        for cross, corner in blocks:
+            factor = factor.append(cross, corner)
+    return factor
+
+
+def lost_pivots(pivots: npt.ArrayLike, scale: npt.ArrayLike, n: int, dtype: npt.DTypeLike) -> Array:
+    """Whether each pivot is no more than the rounding of n terms of size `scale`.
+
+    Such a pivot counts as zero: its row is a combination of others.
+    """
+    floor = n * np.finfo(dtype).eps * np.asarray(scale)
+    return np.asarray(~(np.asarray(pivots) > floor))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Border(Frozen):
+    """A matrix with one more row and column, whose corner is zero, given A's own factor.
+
+        [[A, u], [u', 0]] [Z; z'] = [B; 0]
+
+    is indefinite and never factorised. With v = A^-1 u and s = u'v, the border is eliminated:
+
+        z = B'v / s,    Z = A^-1 B - v z',    and A^-1 - v v' / s is the inverse's leading block.
+
+    u (n,) is the bordering column and v (n,) what is solved for it.
+
+    >>> A, B = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([[1.0], [2.0]])
+    >>> border = Border(np.ones(2), np.linalg.solve(A, np.ones(2)))
+    >>> Z, z = border.eliminated(B, np.linalg.solve(A, B))
+    >>> np.allclose(A @ Z + z, B), np.allclose(Z.sum(), 0)
+    (True, True)
+    """
+
+    u: Array
+    v: Array
+
+    @property
+    def s(self) -> float:
+        """u' A^-1 u."""
+        return float(self.u @ self.v)
+
+    def eliminated(self, B: Array, solved: Array) -> tuple[Array, Array]:
+        """Z (n, m) and z (m,) from the right-hand sides B (n, m) and `solved` = A^-1 B."""
+        z = B.T @ self.v / self.s
+        return solved - np.outer(self.v, z), z
+
+    def inverse_diagonal(self, diagonal: Array) -> Array:
+        """The diagonal (n,) of the inverse's leading block, from that of A^-1."""
+        return np.asarray(diagonal - self.v**2 / self.s)
+
+    def inverse_block(self, rows: Array, block: Array) -> Array:
+        """Rows and columns `rows` (k,) of the inverse, from those of A^-1, (k, k)."""
+        return np.asarray(block - np.outer(self.v[rows], self.v[rows]) / self.s)
+
+    def without(self, z: Array, E: Array, groups: Array) -> Array:
+        """z (m,) had the rows of one group been left out of A and B, for each row, (n, m).
+
+        By block inversion z - v_g'E_g / s, where E (n, m) are what the leading block P of the
+        inverse makes of the groups, E_g = P_gg^-1 Z_g. groups (n,): whole numbers from 0 on.
+        """
+        sums = np.zeros((int(groups.max()) + 1, E.shape[1]))
+        np.add.at(sums, groups, self.v[:, None] * E)
+        return np.asarray(z - sums[groups] / self.s)

@@ -1,8 +1,8 @@
-"""Row panels: where a lower triangle lives.
+"""Row panels: the storage of a lower triangle.
 
 Panel p holds rows [128 p, 128 p + 128) of L, cut in two: `left`, what stands before the diagonal
-block, in C order, and `diagonal`, the triangle itself, in Fortran order. Both are handed to BLAS
-as they are; SciPy would silently copy a view of one large array at every triangular solve.
+block, in C order, and `diagonal`, the triangle itself, in Fortran order. Both are passed to BLAS
+without a copy; SciPy would silently copy a view of one large array at every triangular solve.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _trsv = {"d": blas.dtrsv, "f": blas.strsv}
 # Freed panels wait here for the next of their shape: touching fresh pages costs three times the
 # arithmetic of a deletion (n = 8000: 84 ms to write a new triangle, 26 ms to overwrite an old one).
 # There is no lock: a panel may be freed by the garbage collector while this very code runs. Each
-# step on the lists is atomic by itself, and a limit that is passed by one panel does no harm.
+# step on the lists is atomic, and exceeding the limit by one panel does no harm.
 _SPARE_BYTES = 256 * 2**20
 _spare: dict[tuple[int, str], list[Array]] = {}
 
@@ -35,7 +35,7 @@ def _take_left(start: int, dtype: np.dtype[Any]) -> Array:
     try:
         return np.empty((PANEL, start), dtype=dtype)
     except MemoryError:
-        # What waits for others is what is wanted most now.
+        # Spare panels may hold the memory that is missing.
         _spare.clear()
         return np.empty((PANEL, start), dtype=dtype)
 
@@ -52,19 +52,15 @@ class Panel:
 
     __slots__ = ("diagonal", "filled", "left", "start")
 
-    def __init__(self, left: Array, filled: int) -> None:
-        self.start = left.shape[1]
-        self.left = left
-        self.diagonal = np.zeros((PANEL, PANEL), dtype=left.dtype, order="F")
-        self.filled = filled
-
-    @classmethod
-    def fresh(cls, start: int, dtype: np.dtype[Any], count: int) -> Panel:
+    def __init__(self, start: int, dtype: np.dtype[Any], count: int) -> None:
         """A panel whose first `count` rows are the caller's to write."""
-        return cls(_take_left(start, dtype), count)
+        self.start = start
+        self.left = _take_left(start, dtype)
+        self.diagonal = np.zeros((PANEL, PANEL), dtype=dtype, order="F")
+        self.filled = count
 
     def __del__(self) -> None:
-        # One that was interrupted while it was made has nothing to give.
+        # A panel that was interrupted in __init__ may have no array yet.
         left = getattr(self, "left", None)
         if left is not None:
             _give_left(left)
@@ -78,7 +74,7 @@ class Panel:
             if self.filled == at:
                 self.filled = at + count
                 return self
-        copy = Panel.fresh(self.start, self.left.dtype, at + count)
+        copy = Panel(self.start, self.left.dtype, at + count)
         copy.left[:at] = self.left[:at]
         copy.diagonal[:at, :at] = self.diagonal[:at, :at]
         return copy
@@ -96,7 +92,7 @@ class Panel:
     def forward(self, Y: Array, known: int, zeros: int, count: int) -> None:
         """Solve the panel's `count` rows of L Y = B in place.
 
-        Rows of Y before `known` are solved; those before `zeros` are zero and are passed over.
+        Rows of Y before `known` are solved already; those before `zeros` are zero and skipped.
         """
         s = self.start
         done = max(known - s, 0)
@@ -108,7 +104,7 @@ class Panel:
         _solve(self.diagonal[done:count, done:count], rest, transposed=False)
 
     def backward(self, X: Array, count: int) -> None:
-        """Solve the panel's rows of L' X = H in place and take them out of the rows above."""
+        """Solve the panel's rows of L' X = H in place and eliminate them from the rows above."""
         s = self.start
         x = X[s : s + count]
         _solve(self.diagonal[:count, :count], x, transposed=True)

@@ -1,4 +1,4 @@
-"""The inner loops of a deletion, compiled at the first one: numba takes a while to load.
+"""The inner loops of a deletion, compiled at the first deletion: numba takes a while to load.
 
 Deleting rows S of L leaves [L_RR, C] with C = L_RS; plane rotations of each column of L_RR with
 the columns of C make C vanish and L_RR the factor that is wanted. Rotation (s, j) mixes column j
@@ -33,7 +33,7 @@ def sweep(dtype: np.dtype[Any]) -> Sweep:
     def trial(gather: Function, rotate: Function, eliminate: Function) -> None:
         left, diagonal = np.zeros((2, 0), dtype), np.ones((2, 2), dtype, order="F")
         C, angles, rows = np.zeros((2, 1), dtype), np.zeros((1, 2), dtype), np.array([1])
-        gather(0, left, diagonal, rows, 0, left, diagonal.copy("F"), 0, rows, C)
+        gather(left, diagonal, rows, left, diagonal.copy("F"), 0, rows, C)
         rotate(left[:2], C, 0, angles, angles, 0, 0)
         eliminate(diagonal, C, 0, angles, angles, 0, 0)
 
@@ -42,11 +42,9 @@ def sweep(dtype: np.dtype[Any]) -> Sweep:
 
 
 def gather(
-    old_start: int,
     old_left: Array,
     old_diagonal: Array,
     old_rows: Array,
-    new_start: int,
     new_left: Array,
     new_diagonal: Array,
     new_row: int,
@@ -54,7 +52,7 @@ def gather(
     C: Array,
 ) -> None:
     """Copy rows of one panel into another, leaving out the `deleted` columns, which go to C."""
-    k = len(deleted)
+    old_start, new_start, k = old_left.shape[1], new_left.shape[1], len(deleted)
     for t in range(len(old_rows)):
         o = old_rows[t]
         i = new_row + t
@@ -81,10 +79,9 @@ def gather(
                     for j in range(run):
                         new_diagonal[i, target - new_start + j] = old_left[o, source + j]
                 else:
+                    p, q = target - new_start, source - old_start
                     for j in range(run):
-                        new_diagonal[i, target - new_start + j] = old_diagonal[
-                            o, source - old_start + j
-                        ]
+                        new_diagonal[i, p + j] = old_diagonal[o, q + j]
                 source += run
                 target += run
             if d < k:

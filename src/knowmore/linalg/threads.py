@@ -1,4 +1,4 @@
-"""How many BLAS threads a piece of work deserves.
+"""How many BLAS threads a piece of work gets.
 
 NumPy and SciPy each bring an OpenBLAS with a pool of busy-waiting threads of its own. Two things
 follow, both measured on two cores. Small matrices lose more to waking a second thread than it
@@ -6,8 +6,8 @@ gives. And a loop that alternates between the two libraries makes their threads 
 cores: a panelled forward substitution with eleven right-hand sides took 480 ms so, and 35 ms with
 SciPy's library held to one thread. So the large products run in NumPy's library on all threads,
 the small triangular solves in SciPy's on one, and work that is small as a whole on one in both.
-Products with a single column are as fast as memory is, on one thread as on two. They get one: it
-stays fast while another program takes a core, when two would wait for each other.
+Products with a single column are bound by memory, on one thread as on two. They get one: that stays
+fast while another program takes a core, when two would wait for each other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from threading import get_ident
-from typing import Any, Literal, final
+from typing import Any, final
 
 import scipy.linalg.blas  # noqa: F401  the controller must find SciPy's library loaded
 from threadpoolctl import ThreadpoolController
@@ -26,30 +26,23 @@ from knowmore.concurrency import moment
 # about the same time on one and on two at twelve hundred examples.
 FEW = 10_000_000
 
-Level = Literal["one", "numpy"]
-
-_users: dict[int, tuple[Level, int]] = {}  # who is at work now: what they asked for, their thread
+_users: dict[int, tuple[bool, int]] = {}  # blocks that run now: whether on one thread, and whose
 _before: list[int] = []  # the setting that the first of them found, for each library
 _now: list[int | None] = []  # the setting in force, None while it is being changed
 
 
 @cache
-def _libraries() -> list[Any]:
-    found = ThreadpoolController().lib_controllers
-    return [library for library in found if library.user_api == "blas"]
-
-
-@cache
-def _is_numpy(i: int) -> bool:
-    return "numpy" in str(_libraries()[i].filepath)
+def _libraries() -> list[tuple[Any, bool]]:
+    """The BLAS libraries, each with whether it is NumPy's."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [(library, "numpy" in str(library.filepath)) for library in found]
 
 
 def _limit(but: int | None = None) -> None:
-    """Give every library what the strictest of the users asks for, `but` one."""
-    levels = [level for user, (level, _) in _users.items() if user != but]
-    for i, library in enumerate(_libraries()):
-        alone = "one" in levels or (levels and not _is_numpy(i))
-        wanted = 1 if alone else _before[i]
+    """Set every library to what the strictest of the users, `but` one, asks for."""
+    single = [one for user, (one, _) in _users.items() if user != but]
+    for i, (library, is_numpy) in enumerate(_libraries()):
+        wanted = 1 if any(single) or (single and not is_numpy) else _before[i]
         if wanted != _now[i]:
             _now[i] = None
             library.set_num_threads(wanted)
@@ -58,26 +51,25 @@ def _limit(but: int | None = None) -> None:
 
 @final
 class threads_for:  # noqa: N801  it reads as a function, and is one call less than a generator
-    """Run the block with the threads that a matrix of `numbers` entries times `columns` deserves.
+    """Run the block with the threads for a matrix of `numbers` entries times `columns`.
 
     The setting is the process's, so overlapping users in several threads are counted: the first
-    notes what was set, the last restores it. A user that Ctrl-C cut off at the door, before the
-    block or behind it, is counted no longer than it lives.
+    saves the setting, the last restores it. A user that Ctrl-C interrupts while it enters or leaves
+    the block is counted until its object is deleted.
     """
 
-    __slots__ = ("_level",)
+    __slots__ = ("_single",)
 
     def __init__(self, numbers: int, columns: int) -> None:
-        few = columns == 1 or numbers * columns < FEW
-        self._level: Level = "one" if few else "numpy"
+        self._single = columns == 1 or numbers * columns < FEW
 
     def __enter__(self) -> None:
         try:
             with moment:
                 if not _users:
-                    _before[:] = [library.get_num_threads() for library in _libraries()]
+                    _before[:] = [library.get_num_threads() for library, _ in _libraries()]
                     _now[:] = _before
-                _users[id(self)] = self._level, get_ident()
+                _users[id(self)] = self._single, get_ident()
                 _limit()
         except BaseException:
             self.__exit__()
@@ -86,7 +78,7 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
     def __exit__(self, *_: object) -> None:
         with moment:
             if id(self) in _users:
-                # In this order: cut off in between, it is still there to be cleared away.
+                # In this order: if it is interrupted in between, __del__ still finds it.
                 _limit(but=id(self))
                 del _users[id(self)]
 
@@ -96,7 +88,7 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
 
 
 def _alone() -> None:
-    """In a forked child the other threads, and their users, are no more."""
+    """Forget the users of other threads, which a forked child does not have."""
     gone = [user for user, (_, thread) in _users.items() if thread != get_ident()]
     for user in gone:
         del _users[user]

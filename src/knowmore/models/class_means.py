@@ -25,7 +25,7 @@ from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.spectrum import EPS, spectrum
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import eigh, product
 
 
 @final
@@ -205,9 +205,8 @@ class Spread(Frozen):
         if sign > 0:
             values, P, *_ = spectrum(np.vstack([self._rows, rows]))
             return values**2, P
-        with threads_for(rows.size, len(self.axes)):
-            G = rows @ self.axes.T
-            squares, R = linalg.eigh(np.diag(self.lengths) - G.T @ G, check_finite=False)
+        G = product(rows, self.axes.T)
+        squares, R = eigh(np.diag(self.lengths) - product(G.T, G))
         # Whether the rows were in is for the scatter of all rows to decide.
         left = squares > len(squares) * EPS * self.lengths.max(initial=0.0)
         return squares[left][::-1], R[:, left].T[::-1] @ self.axes

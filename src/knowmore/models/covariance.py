@@ -18,11 +18,14 @@ from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.factor import grown
+from knowmore.linalg.products import evaluated
 from knowmore.models.weights import Weighting
 
-# Numbers in a block of kernel values that a question works on at a time.
+# Kernel values that are in memory at a time while a question is answered.
 _NUMBERS = 2**23
+# Rows by which the panels of a triangle exceed it, at most.
+_PADDING = 256
 # Vectors that the residual of the factor is measured on.
 _PROBES = 4
 
@@ -30,13 +33,18 @@ _PROBES = 4
 @final
 @dataclass(frozen=True, eq=False)
 class Covariance(Frozen):
-    """kernel, noise sigma^2, examples, their weights, and the factor of K~; immutable."""
+    """kernel, noise sigma^2, examples, their weights, and the factor of K~; immutable.
+
+    update : how a block of examples is added or removed: "direct", at once; "iterative", one after
+        the other; "auto", at once, or by a new factor from the first change on if that is cheaper
+    """
 
     kernel: AnyKernel
     noise: float
     examples: Examples
     factor: Factor
     weighting: Weighting = field(default_factory=Weighting)
+    update: str = "auto"
 
     @classmethod
     def of(
@@ -46,36 +54,20 @@ class Covariance(Frozen):
         examples: Examples,
         empty: Factor,
         weighting: Weighting | None = None,
+        update: str = "auto",
     ) -> Covariance:
         """The covariance of `examples`, factorised from scratch; `empty` is a factor of size 0."""
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
-        begin = cls(kernel, noise, nothing, empty.with_update("auto"), weighting or Weighting())
-        batch = begin.follow(examples)
-        return replace(batch, factor=batch.factor.with_update(empty.update))
+        begin = cls(kernel, noise, nothing, empty, weighting or Weighting(), update)
+        return begin.follow(examples)
 
     def __repr__(self) -> str:
         return f"Covariance({self.examples!r}, {self.kernel!r}, noise={self.noise:g})"
 
-    def under(self, kernel: AnyKernel, examples: Examples) -> Covariance:
+    def with_kernel(self, kernel: AnyKernel, examples: Examples) -> Covariance:
         """The covariance of `examples` by another kernel, factorised from scratch."""
-        empty = self.factor.with_update("auto").delete(np.arange(self.factor.size))
-        empty = empty.with_update(self.factor.update)
-        return Covariance.of(kernel, self.noise, examples, empty, self.weighting)
-
-    def prepare(self, examples: Examples, *, anew: bool = False) -> int:
-        """Load what it takes to follow these examples, and return how many bytes it will take.
-
-        Roughly, and rather more than less.
-        """
-        deleted, appended = examples.since(self.examples)
-        if len(deleted):
-            self.factor.prepare()
-        n = len(examples)
-        kept = int(deleted[0]) if len(deleted) else n - appended
-        kept = 0 if anew or self.weighting.classes is not None else min(kept, n - appended)
-        # A kernel's block of values, and a few that it is computed from.
-        block = 5 * min(n - kept, self.factor.block) * n + 4 * examples.X.size
-        return self.factor.room(kept, n, len(deleted)) + 8 * block
+        empty = self.factor.delete(np.arange(self.factor.size))
+        return Covariance.of(kernel, self.noise, examples, empty, self.weighting, self.update)
 
     @property
     def X(self) -> Array:
@@ -87,51 +79,71 @@ class Covariance(Frozen):
         """The weights w of the examples, (n,)."""
         return self.weighting(self.examples)
 
+    # -- following the examples --------------------------------------------------------------
+
     def follow(self, examples: Examples) -> Covariance:
         """The covariance of `examples`, by the smallest update that leads there."""
-        deleted, appended = examples.since(self.examples)
-        factor, weights = self.factor, self.weighting(examples)
-        kept = np.delete(self.weights, deleted) if len(deleted) else self.weights
-        if not np.array_equal(kept, weights[: len(kept)]):
-            # Others weigh less or more now: from the first of these on the factor is made anew.
-            first = int(np.argmin(kept == weights[: len(kept)]))
-            stay = np.delete(np.arange(factor.size), deleted)[:first]
-            deleted, appended = np.delete(np.arange(factor.size), stay), len(examples) - first
+        _, deleted, appended = self._changes(examples)
+        factor, single = self.factor, self.update == "iterative"
         if len(deleted):
-            if self.is_certain(examples, self.peak) and factor.regrows(deleted):
-                deleted = np.arange(deleted[0], factor.size)
-                appended = len(examples) - int(deleted[0])
-            factor = factor.delete(deleted)
-        for begin in range(len(examples) - appended, len(examples), factor.block):
-            end = min(begin + factor.block, len(examples))
-            factor = self._append(factor, examples, self.noise / weights[begin:end], begin)
-        return replace(self, examples=examples, factor=factor)
-
-    def _append(self, factor: Factor, examples: Examples, noises: Array, begin: int) -> Factor:
-        """The factor with as many more examples, from `begin` on, as there are `noises`."""
-        end = begin + len(noises)
-        X = examples.X[begin:end]
-        held = examples.X[:begin]
-        N = corner(self.kernel, X)
-        C = cross(self.kernel, held, X) if begin else np.empty((0, len(X)))
-        if not np.isfinite(noises).all():
-            raise InvalidInput(
-                f"noise / weight is not finite for one of the examples: the noise is {self.noise:g}"
-                f" (1 / C of a least-squares SVM). Give weights, or C, that are not so small. "
-                f"Nothing was changed."
-            )
-        N.flat[:: len(N) + 1] += noises
-        self._check_range(C, N, examples.ids[begin:end].tolist())
-        lost = (np.diagonal(N) > 0) & (np.diagonal(N) < _range(factor.dtype)[0])
-        if lost.any():
-            raise self._explained(begin + int(lost.argmax()), examples)
+            for rows in deleted[::-1, None] if single else [deleted]:
+                factor = factor.delete(rows)
+        step = 1 if single and factor.size else factor.traits.block
+        starts = range(factor.size, len(examples), step)
+        noises = self.noise / self.weighting(examples)
+        blocks = (self._rows(examples, noises[i : i + step], i) for i in starts)
         try:
-            return factor.append(C, N)
+            factor = grown(factor, blocks, appended)
         except NotPositiveDefinite as error:
             raise self._explained(error.row, examples) from error
+        return replace(self, examples=examples, factor=factor)
 
-    def _check_range(self, C: Array, N: Array, ids: list[Any]) -> None:
-        """Complain if rows C (n, k), N (k, k) for the examples `ids` have no place in a factor."""
+    def prepare(self, examples: Examples, *, from_scratch: bool = False) -> int:
+        """Compile what it takes to follow these examples, and return how many bytes it may take."""
+        first, deleted, appended = self._changes(examples)
+        traits, n = self.factor.traits, len(examples)
+        if len(deleted):
+            traits.load(self.factor.dtype)
+        if from_scratch:
+            first, appended = 0, n
+        # The rows that stay are cut out of a whole inverse.
+        rows = n + (_PADDING if traits.nested else len(deleted))
+        stored = traits.copies * (rows**2 - first**2) * self.factor.dtype.itemsize
+        # A block of kernel values and a few that it is computed from, and the factor's work space.
+        work = n * (8 * min(appended, traits.block) + 3 * len(deleted)) + 4 * examples.X.size
+        return int(stored) + 8 * work
+
+    def _changes(self, examples: Examples) -> tuple[int, Array, int]:
+        """The factor's first row to change, its rows to delete, and how many to append then."""
+        deleted, appended = examples.since(self.examples)
+        traits, n, size = self.factor.traits, len(examples), self.factor.size
+        weights = np.delete(self.weights, deleted) if len(deleted) else self.weights
+        same = weights == self.weighting(examples)[: len(weights)]
+        if not same.all():
+            # From the first example whose weight changed on, all rows are replaced.
+            rows = np.delete(np.arange(size), deleted)[: same.argmin()]
+            deleted, appended = np.delete(np.arange(size), rows), n - len(rows)
+        stay, changed = n - appended, len(deleted)
+        first = int(deleted[0]) if changed else stay
+        if not traits.nested:
+            first, changed = 0, changed + appended
+        # It may be cheaper to drop what depends on the changes and append the rest again. But that
+        # may fail, and a deletion must not.
+        if self.update == "auto" and traits.update_cost * changed > stay - first:
+            largest = self.max_variance(self.X)
+            if len(deleted) == 0 or self.is_well_conditioned(examples, largest):
+                deleted, appended = np.arange(first, size), n - first
+        return first, deleted, appended
+
+    def _rows(self, examples: Examples, noises: Array, begin: int) -> tuple[Array, Array]:
+        """Rows of K~ from `begin` on, one for each of the `noises` (k,).
+
+        Against the examples before, (begin, k), and among each other, (k, k).
+        """
+        new = slice(begin, begin + len(noises))
+        X, ids = examples.X[new], examples.ids[new].tolist()
+        N = corner(self.kernel, X)
+        C = cross(self.kernel, examples.X[:begin], X) if begin else np.empty((0, len(X)))
         for block in (C, N):
             if (bad := first_not_finite(block.T)) is not None:
                 raise InvalidInput(
@@ -139,102 +151,104 @@ class Covariance(Frozen):
                     f"{ids[bad]!r}. Its features may be too large for it: scale them. "
                     f"Nothing was changed."
                 )
-        _, most = _range(self.factor.dtype)
-        size = abs(N).max(axis=0)
-        if size.max() > most:
-            bad = int(size.argmax())
+        if not np.isfinite(noises).all():
             raise InvalidInput(
-                f"The kernel {self.kernel!r} gave {size[bad]:.3g}, noise included, for the example "
-                f"{ids[bad]!r}, but {self.factor.dtype} holds no more than {most:.2g}. "
-                f"Scale the features, or use dtype='float64'. Nothing was changed."
+                f"noise / weight is not finite for one of the examples: the noise is {self.noise:g}"
+                f" (1 / C of a least-squares SVM). Give weights, or C, that are not so small. "
+                f"Nothing was changed."
             )
+        N.flat[:: len(N) + 1] += noises
+        least, most = _range(self.factor.dtype)
+        sizes = abs(N).max(axis=0)
+        if sizes.max() > most:
+            bad = int(sizes.argmax())
+            raise InvalidInput(
+                f"The kernel {self.kernel!r} gave {sizes[bad]:.3g}, noise included, for the "
+                f"example {ids[bad]!r}, but {self.factor.dtype} holds no more than "
+                f"{most:.2g}. Scale the features, or use dtype='float64'. Nothing was changed."
+            )
+        lost = (np.diagonal(N) > 0) & (np.diagonal(N) < least)
+        if lost.any():
+            raise self._explained(begin + int(lost.argmax()), examples)
+        return C, N
 
     def _explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
-        """What to say of an example whose pivot vanishes."""
+        """The error for an example whose pivot vanishes."""
         X, ids = examples.X, examples.ids.tolist()
         x = X[row : row + 1]
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             scale = np.sqrt(diagonal(self.kernel, X[:row])) * np.sqrt(diagonal(self.kernel, x))
             similar = cross(self.kernel, X[:row], x)[:, 0] / scale if row else np.zeros(0)
-        text = f"The covariance matrix is not positive definite at example {ids[row]!r}."
+        nearest, cause = "", "its own variance is not positive: look at the kernel's value there"
         if row and np.isfinite(similar).any():
             twin = int(np.nanargmax(similar))
             same = bool((X[twin] == x).all())
             relation = "has the very same features" if same else "is nearest to it"
-            text += (
-                f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
-                f" Either (a) the two are duplicates: remove one of them, or set noise above zero;"
-            )
-        else:
-            text += (
-                " Either (a) its own variance is not positive: look at the kernel's value there;"
-            )
-        factor = "" if self.factor.stable else ", or use solver='cholesky', which bears more"
+            nearest = f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
+            cause = "the two are duplicates: remove one of them, or set noise above zero"
+        other = (
+            "" if self.factor.traits.stable else ", or use solver='cholesky', which tolerates more"
+        )
         return NotPositiveDefinite(
-            f"{text} or (b) noise={self.noise:g} is too small for so smooth a kernel: raise it"
-            f"{factor}; or (c) the kernel {self.kernel!r} is not positive definite. "
+            f"The covariance matrix is not positive definite at example {ids[row]!r}.{nearest} "
+            f"Either (a) {cause}; or (b) noise={self.noise:g} is too small for so smooth a kernel: "
+            f"raise it{other}; or (c) the kernel {self.kernel!r} is not positive definite. "
             f"Nothing was changed.",
             row,
         )
 
-    # -- what may go wrong -------------------------------------------------------------------
+    def max_variance(self, X: Array) -> float:
+        """The largest kappa(x, x) of these rows; infinite if one is not finite."""
+        largest = float(diagonal(self.kernel, X).max(initial=0))
+        return np.inf if np.isnan(largest) else largest
 
-    @derived
-    def peak(self) -> float:
-        """The largest kappa(x, x) among the examples."""
-        return self.peak_of(self.X)
-
-    def peak_of(self, X: Array) -> float:
-        """The largest kappa(x, x) among these; infinite if one is not finite."""
-        peak = float(diagonal(self.kernel, X).max(initial=0))
-        return np.inf if np.isnan(peak) else peak
-
-    def is_certain(self, examples: Examples, peak: float) -> bool:
-        """Is a factorisation of these examples, of kappa(x, x) at most `peak`, sure to succeed?
+    def is_well_conditioned(self, examples: Examples, max_variance: float) -> bool:
+        """Is factorising these examples, with kappa(x, x) <= max_variance, sure to succeed?
 
         Rounding perturbs K~ by at most about n^2 eps max K~_ii (Higham, Accuracy and Stability,
         theorem 10.7); noise above that keeps a positive kernel's matrix positive definite. In other
-        words, eps times n times the condition, which is at most n (peak + noise) / noise.
+        words, eps times n times the condition, at most n (max_variance + noise) / noise, is small.
         """
         if not is_positive(self.kernel):
             return False
         weights = self.weighting(examples)
         least, most = self.noise / weights.max(initial=1), self.noise / weights.min(initial=1)
-        eps = float(np.finfo(self.factor.dtype).eps)
         smallest, largest = _range(self.factor.dtype)
-        within = smallest <= least and peak + most <= largest
-        worst = len(examples) ** 2 * (peak + most) / least if least else np.inf
-        return bool(within and 4 * eps * worst < self.factor.bears)
+        if least < smallest or max_variance + most > largest:
+            return False
+        worst = len(examples) ** 2 * (max_variance + most) / least
+        eps = float(np.finfo(self.factor.dtype).eps)
+        return bool(4 * eps * worst < self.factor.traits.rounding)
 
     # -- asking ------------------------------------------------------------------------------
 
     def cross(self, X: Array, begin: int = 0) -> Array:
-        """k_* = kappa(X_held, X), (n, m); all finite. X are rows from `begin` on of a question."""
+        """k_* = kappa(X_held, X), (n, m); all finite. X: rows from `begin` on of a question."""
         return finite(self.kernel, cross(self.kernel, self.X, X), begin)
 
     def prior(self, X: Array, begin: int = 0) -> Array:
         """k_** = kappa(x, x) for each row, (m,); all finite."""
         return finite(self.kernel, diagonal(self.kernel, X), begin)
 
-    def weighted(self, X: Array, A: Array) -> Array:
-        """Sums of kernel values: kappa(X, X_held) A, (m, M)."""
-        nothing = np.zeros((0, A.shape[1]))
+    def expansion(self, X: Array, A: Array) -> Array:
+        """Sums of kernel values with coefficients A (n, M): kappa(X, X_held) A, (m, M)."""
         sums = (self.cross(part, begin).T @ A for begin, part in self.parts(X))
-        return bounded(lambda: np.concatenate([nothing, *sums]))
+        return bounded(lambda: evaluated(lambda: np.vstack([A[:0], *sums]), A.size, len(X)))
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
         halves = (self.half_solve(self.cross(part, begin)) for begin, part in self.parts(X))
         explained = (np.einsum("ij,ij->j", H, H) for H in halves)
-        with threads_for(self.factor.size**2, 1 + len(X)):
-            known = bounded(lambda: np.concatenate([np.zeros(0), *explained]))
+        known = bounded(
+            lambda: evaluated(lambda: np.hstack([[], *explained]), self.factor.size**2, len(X))
+        )
         return bounded(lambda: np.maximum(self.prior(X) - known, 0) + self.noise)
 
     def half_solve(self, K: Array) -> Array:
         """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64.
 
-        A float32 factor holds numbers up to 1e38, a square of features is soon beyond: columns are
-        taken in units of their own.
+        A float32 factor holds numbers up to 1e38, which squares of features soon exceed: each
+        column is scaled by a power of two.
         """
         unit = _units(K)
         return np.asarray(self.factor.half_solve(K / unit) * unit)
@@ -245,7 +259,7 @@ class Covariance(Frozen):
         return np.asarray(self.factor.solve(K / unit) * unit)
 
     def parts(self, X: Array) -> Iterator[tuple[int, Array]]:
-        """X cut so that a block of kernel values against the examples stays small.
+        """X cut so that a block of kernel values with the examples stays small.
 
         Each part comes with the number of rows before it.
         """
@@ -254,7 +268,7 @@ class Covariance(Frozen):
             yield begin, X[begin : begin + step]
 
     def matrix_rows(self) -> Iterator[tuple[slice, Array]]:
-        """K~ in blocks of rows (b, n), evaluated anew."""
+        """K~ in blocks of rows (b, n), evaluated again."""
         for begin, part in self.parts(self.X):
             rows = slice(begin, begin + len(part))
             K = np.array(self.cross(part).T)
@@ -267,9 +281,9 @@ class Covariance(Frozen):
 
         The backward error |T - K~A| / (|K~| |A| + |T|), Frobenius norms: the smallest relative
         change of K~ and T for which A is exact (Rigal and Gaches). For the factor, the same of what
-        it solves for a few random vectors z; of an explicit inverse P it is |z - K~Pz| / |z|, for a
-        wrong P is large and so hides in |P z|. The kernel is evaluated anew, so this takes about as
-        long as a prediction for all examples.
+        it solves for a few random vectors z; of an explicit inverse P it is |z - K~Pz| / |z|, as a
+        wrong P is large and would hide in |P z|. The kernel is evaluated again, so this takes about
+        as long as a prediction for all examples.
         """
         signs = np.random.default_rng(len(T)).integers(0, 2, (len(T), _PROBES))
         Z, M = 2.0 * signs - 1, T.shape[1]
@@ -278,16 +292,16 @@ class Covariance(Frozen):
         for rows, K in self.matrix_rows():
             R[rows] -= K @ np.hstack([A, X])
             size = float(np.hypot(size, norm(K)))
-        scales = size * norm(A) + norm(T), size * norm(X) * self.factor.stable + norm(Z)
+        scales = size * norm(A) + norm(T), size * norm(X) * self.factor.traits.stable + norm(Z)
         errors = norm(R[:, :M]), norm(R[:, M:])
         return max(e / s if s else 0.0 for e, s in zip(errors, scales, strict=True))
 
 
-# -- numbers that can be used --------------------------------------------------------------------
+# -- usable numbers ------------------------------------------------------------------------------
 
 
 def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
-    """The kernel's values for m rows that are asked about, (m,) or (n, m), if all are finite.
+    """The kernel's values for m rows of a question, (m,) or (n, m), if all are finite.
 
     begin : how many rows of the question come before these
     """
@@ -307,6 +321,6 @@ def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 
 def _units(K: Array) -> Array:
-    """A power of two near the largest value of each column, (m,): to divide by it is exact."""
+    """A power of two near the largest value of each column, (m,): dividing by it is exact."""
     _, exponent = np.frexp(abs(K).max(axis=0, initial=0))
     return np.asarray(2.0 ** (exponent - 1))

@@ -22,7 +22,7 @@ from knowmore.errors import InvalidInput, KnowmoreWarning, LostVariance
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.scatter import ROUNDINGS
 from knowmore.linalg.spectrum import EPS, Rank, spectrum, unequal
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import product
 from knowmore.models.class_means import ClassMeans, Spread
 
 LEDOIT_WOLF = "ledoit-wolf"
@@ -195,7 +195,7 @@ class Discriminant(Frozen):
         lengths = np.sqrt(variances)
         if b > 0 or not unequal(lengths):
             return np.asarray(Z)
-        G = lengths[:, None] * (P @ P.T) / lengths
+        G = lengths[:, None] * product(P, P.T) / lengths
         return np.asarray(linalg.solve(G.T, Z.T, check_finite=False).T)
 
     @derived
@@ -207,10 +207,9 @@ class Discriminant(Frozen):
         shrunk scatter within the classes plus a S_B, see `_ridge`.
         """
         B, most = self.between.rows(self.total.mean), max(len(self.between.names) - 1, 0)
-        with threads_for(self.total.components.size, len(B)):
-            Z = self._whitening()
-            values, R, *_ = spectrum(B @ Z, Truncation(most))
-            return Z @ R.T, values**2
+        Z = self._whitening()
+        values, R, *_ = spectrum(product(B, Z), Truncation(most))
+        return product(Z, R.T), values**2
 
     @derived
     def scalings(self) -> Array:
@@ -236,9 +235,8 @@ class Discriminant(Frozen):
         """
         P = self.total.components[::-1]
         V = V / abs(V).max(axis=0)
-        with threads_for(P.size, V.shape[1]):
-            Q, _, _ = linalg.qr(P @ V, mode="economic", pivoting=True, check_finite=False)
-            return np.asarray(P.T @ Q)
+        Q, _, _ = linalg.qr(product(P, V), mode="economic", pivoting=True, check_finite=False)
+        return product(P.T, Q)
 
     def _aligned(self, A: Array) -> tuple[Array, Array]:
         """The columns of A (D, k) rotated among each other so that A'S_B A is diagonal.

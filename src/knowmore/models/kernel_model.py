@@ -21,6 +21,7 @@ from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border, Factor
+from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import (
@@ -150,11 +151,13 @@ class KernelModel(Frozen):
         coding: Coding,
         empty: Factor,
         weighting: Weighting | None = None,
+        update: str = "auto",
         *,
         bias: bool = False,
     ) -> KernelModel:
         """The batch fit; `empty` is a factor of size 0. A bias takes classes for targets."""
-        return cls.on(Covariance.of(kernel, noise, examples, empty, weighting), coding, bias=bias)
+        covariance = Covariance.of(kernel, noise, examples, empty, weighting, update)
+        return cls.on(covariance, coding, bias=bias)
 
     @classmethod
     def on(cls, covariance: Covariance, coding: Coding, *, bias: bool = False) -> KernelModel:
@@ -185,7 +188,7 @@ class KernelModel(Frozen):
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
-        return self.covariance.is_certain(examples, peak)
+        return self.covariance.is_well_conditioned(examples, peak)
 
     def follow(self, examples: Examples) -> KernelModel:
         """The batch fit of `examples`, by the smallest update that leads there."""
@@ -196,7 +199,7 @@ class KernelModel(Frozen):
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         """The batch fit of `examples` with another kernel."""
-        return self.on(self.covariance.under(kernel, examples), self.coding, bias=self.bias)
+        return self.on(self.covariance.with_kernel(kernel, examples), self.coding, bias=self.bias)
 
     def _unchanged(self, covariance: Covariance) -> int:
         """The number of leading rows with the same example, label and weight there."""
@@ -252,7 +255,7 @@ class KernelModel(Frozen):
 
     @derived
     def _solution(self) -> tuple[Array, Array]:
-        return self.eliminated(self.targets.T, self.solved @ self.targets.mix)
+        return self.eliminated(self.targets.T, product(self.solved, self.targets.mix))
 
     @property
     def coefficients(self) -> Array:
@@ -271,7 +274,7 @@ class KernelModel(Frozen):
 
         A transfer adds what each class takes from the scores of the known ones, side (m, N).
         """
-        scores = self.covariance.weighted(X, self.coefficients)
+        scores = self.covariance.expansion(X, self.coefficients)
         return self._values(scores + self.offsets if self.bias else scores, side)
 
     def _values(self, T: Array, side: Array | None) -> Array:

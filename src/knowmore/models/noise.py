@@ -8,14 +8,13 @@ With weights w, W = diag(w)^1/2 and W K W = U diag(l) U', the inverse for every 
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import eigh, product
 from knowmore.models.loo import Scale, leave_out, rounding, silenced, tied
 from knowmore.models.targets import one_vs_all
 from knowmore.models.weights import Weighting
@@ -72,21 +71,20 @@ def best_noise(K: Array, weights: Array, T: Array, *, bias: bool) -> float | Non
     """
     noises = _NOISES * float(np.diagonal(K).mean())
     tried, all_silent = [], True
-    with threads_for(len(K) ** 2, len(K)):
-        root = np.sqrt(weights)
-        values, U = linalg.eigh(K * np.outer(root, root), check_finite=False)
-        U *= root[:, None]
-        projected = U.T @ np.hstack([T, np.ones((len(K), 1))])
-        for noise in noises:
-            # A tiny negative eigenvalue is rounding of zero.
-            shrunk = 1 / (np.maximum(values, 0) + noise)
-            solved = U @ (shrunk[:, None] * projected)
-            # Eigenvectors are good to a rounding of the largest eigenvalue, not of each entry.
-            scale = Scale((values[-1] + noise) / weights, noise / weights, _EPS)
-            scores, silent = _left_out(solved, (U**2) @ shrunk, T, scale, bias=bias)
-            all_silent &= bool(silent.all())
-            wrong = weights[silent | (scores.argmax(axis=1) != T.argmax(axis=1))].sum()
-            tried.append((float(wrong), float(weights @ ((T - scores) ** 2).sum(axis=1))))
+    root = np.sqrt(weights)
+    values, U = eigh(K * np.outer(root, root))
+    U *= root[:, None]
+    projected = product(U.T, np.hstack([T, np.ones((len(K), 1))]))
+    for noise in noises:
+        # A tiny negative eigenvalue is rounding of zero.
+        shrunk = 1 / (np.maximum(values, 0) + noise)
+        solved = product(U, shrunk[:, None] * projected)
+        # Eigenvectors are good to a rounding of the largest eigenvalue, not of each entry.
+        scale = Scale((values[-1] + noise) / weights, noise / weights, _EPS)
+        scores, silent = _left_out(solved, product(U**2, shrunk), T, scale, bias=bias)
+        all_silent &= bool(silent.all())
+        wrong = weights[silent | (scores.argmax(axis=1) != T.argmax(axis=1))].sum()
+        tried.append((float(wrong), float(weights @ ((T - scores) ** 2).sum(axis=1))))
     return float(noises[min(range(len(noises)), key=tried.__getitem__)]) if not all_silent else None
 
 

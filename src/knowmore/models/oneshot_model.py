@@ -185,7 +185,9 @@ class OneShot:
             target = Side(cast("Cholesky", covariance.factor), y)
         known = {one.support: one for one in self.candidates}
         positive = is_positive(covariance.kernel)
-        certain = positive and _outweighs(covariance, examples, covariance.peak, blocks)
+        certain = positive and _outweighs(
+            covariance, examples, covariance.max_variance(covariance.X), blocks
+        )
         wary, rho, made = self.rule.noise is None and not certain, self.rule.largest, {}
         if wary:
             check_sound(target.pivots)
@@ -261,7 +263,7 @@ class OneShot:
     def mean(self, X: Array, side: Array | None = None) -> Array:
         """The scores of both classes, (m, 2): eq. (4), Rodner and Denzler, for the positive one."""
         if self.chosen is None:
-            score = self.covariance.weighted(X, self.target.coefficients[:, None])[:, 0]
+            score = self.covariance.expansion(X, self.target.coefficients[:, None])[:, 0]
         else:
             one, rho = self.chosen
             blocks = (self._values(*part, one.support) for part in self.covariance.parts(X))

@@ -28,7 +28,7 @@ from knowmore.arguments import some
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import evaluated
 from knowmore.models.targets import Targets, one_vs_all
 
 if TYPE_CHECKING:
@@ -133,16 +133,23 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
     # For t = 0 the middle is this; from there on t grows so slowly that the middle is not lost.
     beta = np.full(N, 1 / np.sqrt(N + 2)) if positive else np.zeros(N)
     first, last = 1 / (1 + reach / start), (2 * m + N + 2) / _GAP
-    unit, bound = Hinges(hinges.offsets / start, hinges.slopes / start), 0.0
-    with threads_for(m * N, N):
-        for t in np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GROWTH))):
-            barrier = _Barrier(unit, t, positive)
-            beta = _centred(barrier, beta)
-            bound = max(bound, unit.bound(barrier.multipliers(beta)[0], positive=positive))
+    unit = Hinges(hinges.offsets / start, hinges.slopes / start)
+    path = np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GROWTH)))
+    beta, bound = evaluated(lambda: _end_of(path, unit, beta, positive), m * N, N)
     value = hinges.value(beta)
     if not value <= start:
         beta, value = np.zeros(N), start
     return Minimum(beta, value, value - start * bound)
+
+
+def _end_of(path: Array, hinges: Hinges, beta: Array, positive: bool) -> tuple[Array, float]:
+    """The minimum for the last weight t of the path, and the best bound on the way."""
+    bound = 0.0
+    for t in path:
+        barrier = _Barrier(hinges, t, positive)
+        beta = _centred(barrier, beta)
+        bound = max(bound, hinges.bound(barrier.multipliers(beta)[0], positive=positive))
+    return beta, bound
 
 
 def _multipliers(u: Array) -> tuple[Array, Array]:

@@ -457,7 +457,7 @@ def test_duplicates_without_noise_are_named(solver):
     with pytest.raises(KnowmoreError) as caught:
         clf.add(np.vstack([[[5.0, 5.0]], X[1:2]]), ["a", "a"], ids=["fresh", "twin"])
     assert isinstance(caught.value, np.linalg.LinAlgError)
-    remedy = ", or use solver='cholesky', which bears more" if solver == "inverse" else ""
+    remedy = ", or use solver='cholesky', which tolerates more" if solver == "inverse" else ""
     assert str(caught.value) == (
         "The covariance matrix is not positive definite at example 'twin'. Example 'q' has the "
         "very same features (correlation 1). Either (a) the two are duplicates: remove one of "

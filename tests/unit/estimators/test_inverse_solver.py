@@ -48,7 +48,7 @@ def test_no_error_is_put_off_and_no_answer_is_far_off(update, dtype):
             # K~ K~^-1 T is T: each example answers with its own label, less the noise's part.
             T = clf.model_.targets.T
             missed = abs(K @ clf.model_.coefficients - T).max()
-            assert missed <= len(held) * Inverse().bears
+            assert missed <= len(held) * Inverse().traits.rounding
             assert clf.residual() >= missed / (100 * len(held))
             asked += 1
     assert refused > 5
@@ -77,6 +77,6 @@ def test_the_residual_sees_a_factor_that_went_wrong_after_the_coefficients_were_
 
 def test_the_refusal_says_what_to_do():
     clf = GPClassifier(RBF(1.0), noise=0.0, solver="inverse").fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(NotPositiveDefinite, match="use solver='cholesky', which bears more"):
+    with pytest.raises(NotPositiveDefinite, match="use solver='cholesky', which tolerates more"):
         clf.add([[1e-7]], [0])
     assert clf.predict([[0.0], [1.0]]).tolist() == [0, 1]

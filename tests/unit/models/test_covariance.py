@@ -10,6 +10,7 @@ from tolerance import tolerance
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput
 from knowmore.insight import explain, novelty, suggest
+from knowmore.linalg import Cholesky, Inverse
 from knowmore.models import covariance
 
 rng = np.random.default_rng(0)
@@ -121,3 +122,61 @@ def test_one_huge_row_spoils_no_other(kind):
     assert abs(added.decision_function(huge) - whole.decision_function(huge)).max() <= (
         tolerance(RBF(1.0)(X) + 0.1 * np.eye(30)) * 30
     )
+
+
+def rows_of_calls(update, solver, monkeypatch):
+    """The rows of each `append` and `delete` by which 2 of 28 examples are added, 2 and 20 removed.
+
+    Those of the factor that an inverse may be refreshed by do not count.
+    """
+    calls, kind = [], {"cholesky": Cholesky, "inverse": Inverse}[solver]
+
+    def counted(name, plain):
+        def call(factor, *args):
+            calls.append((name, len(args[-1])))
+            return plain(factor, *args)
+
+        return call
+
+    clf = GPClassifier(RBF(1.0), solver=solver, update=update).fit(X[:28], Y[:28])
+    for name in ("append", "delete"):
+        monkeypatch.setattr(kind, name, counted(name, getattr(kind, name)))
+    edits = (
+        lambda: clf.add(X[28:], Y[28:]),
+        lambda: clf.remove([0, 1]),
+        lambda: clf.remove(range(2, 22)),
+    )
+    for edit in edits:
+        calls.clear()
+        edit()
+        clf.predict(X)
+        yield [*calls]
+
+
+@BOTH
+def test_a_direct_update_takes_a_block_at_once(solver, monkeypatch):
+    calls = [*rows_of_calls("direct", solver, monkeypatch)]
+    assert calls == [[("append", 2)], [("delete", 2)], [("delete", 20)]]
+
+
+@BOTH
+def test_an_iterative_update_takes_one_example_after_the_other(solver, monkeypatch):
+    calls = [*rows_of_calls("iterative", solver, monkeypatch)]
+    assert calls == [2 * [("append", 1)], 2 * [("delete", 1)], 20 * [("delete", 1)]]
+
+
+@BOTH
+def test_an_automatic_update_starts_from_scratch_where_that_is_cheaper(solver, monkeypatch):
+    calls = [*rows_of_calls("auto", solver, monkeypatch)]
+    assert calls == [[("append", 2)], [("delete", 2)], [("delete", 28), ("append", 8)]]
+
+
+def test_direct_and_iterative_are_the_same_for_one_example():
+    models = [
+        GPClassifier(RBF(1.0), solver="inverse", update=update).fit(X[:29], Y[:29])
+        for update in ("direct", "iterative")
+    ]
+    for clf in models:
+        clf.add(X[29:], Y[29:])
+    one, other = (clf.model_.covariance.factor.P for clf in models)
+    np.testing.assert_array_equal(one, other)
