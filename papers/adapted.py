@@ -24,8 +24,8 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.linalg import Border, Cholesky
 from knowmore.linalg.threads import threads_for
+from knowmore.models.oneshot.choice import balanced, squashed
 from knowmore.models.transfer import Hinges, interior
-from knowmore.models.oneshot_criteria import balanced, squashed
 
 BETAS = np.linspace(0, 1, 101)
 

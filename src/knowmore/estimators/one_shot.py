@@ -21,8 +21,7 @@ from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.living import Living
 from knowmore.models import OneShot, Ranking, Rule, Support
-from knowmore.models.oneshot_criteria import CRITERIA
-from knowmore.models.oneshot_search import SEARCHES
+from knowmore.models.oneshot.choice import CRITERIA, SEARCHES
 
 
 class Semantics(Protocol):
@@ -158,13 +157,13 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     def support_(self) -> str | None:
         """The support that helps, None if none does."""
         chosen = self._asked().chosen
-        return None if chosen is None else chosen[0].support.name
+        return None if chosen is None else chosen.support.name
 
     @property
     def rho_(self) -> float:
         """How far the support's examples count, from 0 to 1."""
         chosen = self._asked().chosen
-        return 0.0 if chosen is None else chosen[1]
+        return 0.0 if chosen is None else chosen.best.rho
 
     @property
     def ranking_(self) -> Ranking:
@@ -255,7 +254,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         """
 
         def changed(living: Living[OneShot]) -> Living[OneShot]:
-            return living.with_model(living.current.holding(change(living.current)))
+            return living.with_model(living.current.with_supports(change(living.current)))
 
         exchange(self, "_living", changed)
         return self

@@ -87,6 +87,11 @@ class Covariance(Frozen):
         """The weights w of the examples, (n,)."""
         return self.weighting(self.examples)
 
+    @derived
+    def diagonal(self) -> Array:
+        """The diagonal of K~, (n,)."""
+        return np.asarray(diagonal(self.kernel, self.X) + self.noise / self.weights)
+
     def follow(self, examples: Examples) -> Covariance:
         """The covariance of `examples`, by the smallest update that leads there."""
         deleted, appended = examples.since(self.examples)

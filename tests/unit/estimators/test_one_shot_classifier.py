@@ -22,8 +22,8 @@ from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.kernels import On, Task, corner
 from knowmore.linalg import cholesky
-from knowmore.models.oneshot import LEVELS
-from knowmore.models.oneshot_criteria import CRITERIA, average_precision, log_predictive
+from knowmore.models.oneshot.choice import CRITERIA, average_precision, log_predictive_density
+from knowmore.models.oneshot.model import LEVELS
 
 # So little apart that a smooth kernel gives one: the square is lost in its rounding.
 ALIKE = np.sqrt(np.finfo(float).eps) / 8
@@ -51,7 +51,8 @@ def best_by_refitting(X, y, S, noise):
         variance = 1 / np.diagonal(P)[:n]
         mean = y - (P @ labels)[:n] * variance
         value = average_precision(y, mean)
-        found.append((float(value), float(log_predictive(y, mean, variance)), -float(rho)))
+        lpp = log_predictive_density(y, mean, variance).sum()
+        found.append((float(value), float(lpp), -float(rho)))
     return max(found)
 
 
@@ -349,7 +350,9 @@ def test_a_kernel_that_no_noise_mends():
 
 def test_a_kernel_that_is_zero_on_all_examples():
     clf = OneShotClassifier(DotProduct(0.0), {})
-    with pytest.raises(NotPositiveDefinite, match="a variance of 0 in the mean, but that must be"):
+    with pytest.raises(
+        NotPositiveDefinite, match=r"variance, 0\. The kernel gives them no variance"
+    ):
         clf.fit([[0.0], [0.0]], [0, 1])
     assert not clf.__sklearn_is_fitted__()
 
@@ -403,9 +406,16 @@ def test_one_more_support_costs_that_task_alone(monkeypatch):
     assert done.sizes == [4]
     assert clf.model_.candidates[:3] == before.candidates
     assert all(one in tuple(clf.ranking_) for one in ranking)
-    clf.remove_support("gerenuk").predict(X)
+    assert len(clf.remove_support("gerenuk").ranking_) == 3
     assert done.sizes == [4]
     assert clf.model_.candidates[:2] == before.candidates[1:]
+    clf.predict(X)
+    # The model that answers appends the chosen support to the target.
+    assert done.sizes == [4, chosen_size(clf)]
+
+
+def chosen_size(clf):
+    return len(clf.supports_[clf.support_])
 
 
 @pytest.mark.parametrize("noise", ["adaptive", 0.1])
@@ -417,13 +427,13 @@ def test_the_factors_of_supports_outlive_edits(monkeypatch, noise):
     clf.relabel([4], ["okapi"]).remove([5]).predict(X)
     assert [one.pair.support for one in clf.model_.candidates] == held
     if noise == 0.1:
-        # Two rows and no more: the rest is an update.
-        assert done.sizes == [2]
+        # Two rows, and those of the chosen support: the rest is an update.
+        assert done.sizes == [2, chosen_size(clf)]
     pairs = [one.pair.T for one in clf.model_.candidates]
     done.sizes.clear()
     clf.relabel([4], ["background"]).predict(X)
     assert [one.pair.T for one in clf.model_.candidates] == pairs
-    assert sum(done.sizes) == 0 or noise == "adaptive"
+    assert done.sizes == [chosen_size(clf)] or noise == "adaptive"
 
 
 def test_edits_wait_for_a_question(monkeypatch):

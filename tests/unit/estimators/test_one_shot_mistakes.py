@@ -134,14 +134,14 @@ def test_a_mistake_at_first_leaves_it_unfitted(mistake):
 
 def test_a_support_that_is_too_large_for_the_kernel():
     clf = OneShotClassifier(DotProduct(), SUPPORTS).fit(X, Y)
-    before, state = clf.decision_function(X), clf._state
+    before, state = clf.decision_function(X), clf._living
     huge = np.full((2, 3), 1e200)
     with np.errstate(over="ignore"):
         with pytest.raises(KnowmoreError, match="is not finite for the support 'huge'"):
             clf.add_support("huge", huge)
         with pytest.raises(KnowmoreError, match="gave a value that is not finite"):
             clf.add(huge[:1], ["okapi"])
-    assert clf._state is state
+    assert clf._living is state
     np.testing.assert_array_equal(clf.decision_function(X), before)
 
 
@@ -210,11 +210,11 @@ LATER = {
 def test_a_mistake_later_changes_nothing(mistake):
     act, words = LATER[mistake]
     clf = preselecting(3)
-    before, state = clf.decision_function(X), clf._state
+    before, state = clf.decision_function(X), clf._living
     with pytest.raises(KnowmoreError) as caught:
         act(clf)
     assert words in str(caught.value)
-    assert clf._state is state
+    assert clf._living is state
     np.testing.assert_array_equal(clf.decision_function(X), before)
 
 

@@ -1,0 +1,7 @@
+"""One-shot learning: a class with few examples, with the help of a related one."""
+
+from knowmore.models.oneshot.choice import Ranking, Rule, Support
+from knowmore.models.oneshot.model import OneShot
+from knowmore.models.oneshot.pairs import Pair
+
+__all__ = ["OneShot", "Pair", "Ranking", "Rule", "Support"]
