@@ -30,7 +30,7 @@ from benchmarks.timing import machine
 from knowmore.edits import Add, Edit, Remove, Replace
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.models import GP, one_vs_all
+from knowmore.models import KernelModel, one_vs_all
 
 BOUND = 1e-8
 _QUESTIONS = 10
@@ -88,7 +88,7 @@ def lead(setting: Setting, name: str) -> Course:
     teacher = rng.normal(size=(setting.features, setting.classes))
     examples = Examples.of(*_draw(rng, teacher, setting.size))
     kernel, factor = RBF(setting.length), _factors()[name]
-    gp: GP | None = GP.of(kernel, setting.noise, examples, one_vs_all, factor)
+    gp: KernelModel | None = KernelModel.of(kernel, setting.noise, examples, one_vs_all, factor)
     course, checkpoints = Course(name), set(setting.checkpoints())
     for index in range(1, setting.edits + 1):
         examples = examples.apply(_edit(rng, teacher, examples, setting.size))
@@ -101,7 +101,7 @@ def lead(setting: Setting, name: str) -> Course:
     return course
 
 
-def _followed(gp: GP, examples: Examples, Z: Array, index: int) -> GP | None:
+def _followed(gp: KernelModel, examples: Examples, Z: Array, index: int) -> KernelModel | None:
     """The model after one edit, and now and then a question; None if its numbers broke down."""
     try:
         with np.errstate(all="ignore"):
@@ -114,7 +114,12 @@ def _followed(gp: GP, examples: Examples, Z: Array, index: int) -> GP | None:
 
 
 def _compare(
-    course: Course, setting: Setting, gp: GP | None, examples: Examples, Z: Array, index: int
+    course: Course,
+    setting: Setting,
+    gp: KernelModel | None,
+    examples: Examples,
+    Z: Array,
+    index: int,
 ) -> None:
     """Note max |score - true| / max |true|, for the model and for a batch fit."""
     T = reference.one_vs_all(examples.labels)

@@ -18,7 +18,7 @@ from benchmarks.timing import REST, interleaved
 from knowmore.edits import Add
 from knowmore.linalg import Factor, Inverse
 from knowmore.linalg.factor import Update
-from knowmore.models import GP
+from knowmore.models import KernelModel
 
 _ADDS = 15
 
@@ -84,11 +84,11 @@ def woodbury(scale: Scale) -> Iterator[Row]:
             )
 
 
-def _with_factor(gp: GP, factor: Factor) -> GP:
+def _with_factor(gp: KernelModel, factor: Factor) -> KernelModel:
     return replace(gp, covariance=replace(gp.covariance, factor=factor), head=gp.head[:0])
 
 
-def _growing(gp: GP, k: int) -> Callable[[], object]:
+def _growing(gp: KernelModel, k: int) -> Callable[[], object]:
     more = stream(11, k)
 
     def add() -> Array:

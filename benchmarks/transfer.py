@@ -14,7 +14,6 @@ from benchmarks.scene import FEATURES, LENGTH, Array, Scale
 from benchmarks.table import Benchmark, Row, Target, faster
 from benchmarks.timing import REST, Samples, interleaved, once
 from knowmore import LSSVMClassifier, NPlusOneClassifier
-from knowmore.models import LSSVM
 
 _KERNEL = RBF(LENGTH)
 _C = 10.0
@@ -74,10 +73,10 @@ def leave_one_out(scale: Scale) -> Iterator[Row]:
 
 def _left_out(clf: LSSVMClassifier) -> object:
     """Leave-one-out of a model that was never asked for it: nothing is remembered."""
-    gp = clf.model_.gp
-    factor = replace(gp.covariance.factor)
-    fresh = replace(gp, covariance=replace(gp.covariance, factor=factor), head=gp.half)
-    return LSSVM(fresh, clf.bias).leave_one_out()
+    model = clf.model_
+    factor = replace(model.covariance.factor)
+    covariance = replace(model.covariance, factor=factor)
+    return replace(model, covariance=covariance, head=model.half).leave_one_out()
 
 
 def exactness(scale: Scale) -> Iterator[Row]:

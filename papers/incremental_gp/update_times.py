@@ -27,7 +27,7 @@ from knowmore.images import extract
 from knowmore.kernels import AnyKernel, HistogramIntersection, corner, median_rbf
 from knowmore.linalg import Cholesky, Inverse
 from knowmore.linalg.factor import Update
-from knowmore.models import GP, Covariance, one_vs_all
+from knowmore.models import Covariance, KernelModel, one_vs_all
 from papers.arrays import Array
 from papers.data import caltech101
 from papers.findings import (
@@ -128,9 +128,9 @@ class _Start:
     """What each update starts from: the examples held, and their models."""
 
     held: Examples
-    iterative: GP
-    direct: GP
-    factor: GP
+    iterative: KernelModel
+    direct: KernelModel
+    factor: KernelModel
 
     @classmethod
     def of(cls, source: _Source, n: int) -> _Start:
@@ -139,7 +139,7 @@ class _Start:
             held,
             _ready(_inverted(kernel, held, "iterative")),
             _ready(_inverted(kernel, held, "direct")),
-            _ready(GP.of(kernel, NOISE, held, one_vs_all, Cholesky())),
+            _ready(KernelModel.of(kernel, NOISE, held, one_vs_all, Cholesky())),
         )
 
 
@@ -170,32 +170,33 @@ def _cell(source: _Source, start: _Start, k: int) -> tuple[list[Timing], float]:
 
 def _methods(
     kernel: AnyKernel, start: _Start, grown: Examples
-) -> Iterator[tuple[str, Callable[[], GP]]]:
+) -> Iterator[tuple[str, Callable[[], KernelModel]]]:
     """Each method as something to be timed that leads to the model of `grown`."""
     yield BATCH_INVERSE, lambda: _ready(_inverted(kernel, grown, "direct"))
-    yield BATCH_CHOLESKY, lambda: _ready(GP.of(kernel, NOISE, grown, one_vs_all, Cholesky()))
+    yield (
+        BATCH_CHOLESKY,
+        lambda: _ready(KernelModel.of(kernel, NOISE, grown, one_vs_all, Cholesky())),
+    )
     yield ITERATIVE, lambda: _ready(start.iterative.follow(grown))
     yield DIRECT, lambda: _ready(start.direct.follow(grown))
     yield APPEND, lambda: _ready(start.factor.follow(grown))
 
 
-def _ready(model: GP) -> GP:
+def _ready(model: KernelModel) -> KernelModel:
     """The model with its coefficients computed, as far as training goes."""
     _ = model.coefficients
     return model
 
 
-def _inverted(kernel: AnyKernel, examples: Examples, update: Update) -> GP:
+def _inverted(kernel: AnyKernel, examples: Examples, update: Update) -> KernelModel:
     """The paper's batch fit: the whole matrix, inverted at once and never refreshed."""
     K = corner(kernel, examples.X)
     K[np.diag_indices_from(K)] += NOISE
     factor = Inverse(update=update, patience=inf).append(np.empty((0, len(K))), K)
-    targets = one_vs_all(examples)
-    covariance = Covariance(kernel, NOISE, examples, factor)
-    return GP(covariance, one_vs_all, targets, targets.basis[:0])
+    return KernelModel.on(Covariance(kernel, NOISE, examples, factor), one_vs_all)
 
 
-def _inverse_of(model: GP) -> Array:
+def _inverse_of(model: KernelModel) -> Array:
     factor = model.covariance.factor
     assert isinstance(factor, Inverse)
     return factor.P

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -15,6 +16,7 @@ from sklearn.base import is_classifier
 from tolerance import assert_rounded, assert_solves, tolerance
 
 from knowmore.kernels import On, Task
+from knowmore.models import Transfer, one_vs_all
 from knowmore.models.transfer import Hinges
 
 LAWS = []
@@ -145,8 +147,11 @@ def matrix(estimator):
 
 
 def machine(estimator):
-    """The frozen value that solves: with a source, that for beta = 0."""
-    return getattr(estimator.model_, "plain", estimator.model_)
+    """The frozen value that solves: with a source, that for beta = 0, and without its scores."""
+    model = estimator.model_
+    if isinstance(getattr(model, "coding", None), Transfer):
+        return replace(model, coding=one_vs_all)
+    return model
 
 
 def values(model):
@@ -157,7 +162,7 @@ def values(model):
 
 def scores(estimator, X):
     """All columns of scores, (m, M)."""
-    return estimator.model_.mean(estimator._inputs(X, reset=False))
+    return estimator.model_.mean(*estimator.model_inputs(X))
 
 
 def assert_equal_models(one, other, queries):
@@ -171,7 +176,7 @@ def assert_equal_models(one, other, queries):
     both = {"solver": one.solver, "left": k}
     np.testing.assert_array_equal(mine.targets.names, theirs.targets.names)
     bias, T = getattr(one, "bias", False), told(one, values(mine))
-    Q = one._inputs(queries, reset=False)
+    Q, _ = one.model_inputs(queries)
     assert_solves(mine.mean(Q), theirs.mean(Q), K, T, bias=bias, **both)
     if hasattr(one, "predict_variance"):
         # In the units of the targets; what these are is a function of the labels.
@@ -189,7 +194,8 @@ def assert_equal_models(one, other, queries):
 
 def assert_equal_mixtures(one, other, K):
     """Is beta the same, as far as rounding of the leave-one-out scores moves it?"""
-    hinges, beta = one.model_.hinges, one.model_.minimum.beta
+    model = one.model_
+    hinges, beta = model.coding.hinges(model), model.minimum.beta
     rng, moved = np.random.default_rng(0), 0.0
     scale = tolerance(K, one.solver) * (abs(hinges.offsets).max() + abs(hinges.slopes).max())
     for _ in range(5):
@@ -366,7 +372,7 @@ def an_example_of_weight_two_is_two_examples(make, rng):
     clf.set_params(kernel=other.kernel_).fit(X, y, sample_weight=weights)
     K, k = matrix(other), other.kernel_(features(other), X)
     T, bias = values(machine(other)), getattr(clf, "bias", False)
-    Q = clf._inputs(X, reset=False)
+    Q, _ = clf.model_inputs(X)
     got, want = machine(clf).mean(Q), machine(other).mean(Q)
     assert_solves(got, want, K, T, solver=clf.solver, left=k, bias=bias)
 
@@ -542,14 +548,14 @@ def old_values_do_not_change(make, rng):
     clf = make()
     X, y = data(clf, rng, 40)
     clf.fit(X[:20], y[:20])
-    old, Q = clf.model_, clf._inputs(X, reset=False)
+    old, Q = clf.model_, clf.model_inputs(X)
     has_variance = hasattr(old, "variance")
-    before = old.mean(Q), old.variance(Q) if has_variance else 0, old.examples.ids.tolist()
+    before = old.mean(*Q), old.variance(Q[0]) if has_variance else 0, old.examples.ids.tolist()
     clf.add(X[20:], y[20:])
     clf.remove([0, 5]).replace([1], X[:1]).relabel([2], y[:1]).predict(X)
     vars(old).pop("coefficients", None)
-    np.testing.assert_array_equal(old.mean(Q), before[0])
-    np.testing.assert_array_equal(old.variance(Q) if has_variance else 0, before[1])
+    np.testing.assert_array_equal(old.mean(*Q), before[0])
+    np.testing.assert_array_equal(old.variance(Q[0]) if has_variance else 0, before[1])
     assert old.examples.ids.tolist() == before[2]
 
 

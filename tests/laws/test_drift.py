@@ -11,7 +11,7 @@ from tolerance import assert_solves
 from knowmore.edits import Add, Relabel, Remove, Replace
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky, Inverse
-from knowmore.models import GP, one_vs_all
+from knowmore.models import KernelModel, one_vs_all
 
 EDITS = 10_000
 
@@ -41,7 +41,7 @@ def test_ten_thousand_edits(factor, noise):
     rng = np.random.default_rng(11)
     kernel = RBF(2.0)
     examples = Examples.of(rng.normal(size=(40, 4)), rng.integers(0, 3, 40))
-    gp = GP.of(kernel, noise, examples, one_vs_all, factor)
+    gp = KernelModel.of(kernel, noise, examples, one_vs_all, factor)
     queries = rng.normal(size=(20, 4))
     solver = type(factor).__name__.lower()
     for i in range(1, EDITS + 1):

@@ -107,13 +107,15 @@ def unfitted():
 
 MAKE = dict(unfitted())
 CHANGES = {"fit", "fit_transform", "fit_predict", "partial_fit", "forget", "absorb", "add"}
+# It says how X would be handed to the model, and asks nothing.
+HOOKS = {"model_inputs"}
 
 
 def asked_with_X(kind):
     """The public methods that need X and nothing else, and do not learn from it."""
     for name, method in inspect.getmembers(kind, inspect.isfunction):
         first, *others = [*inspect.signature(method).parameters.values()][1:] or [None]
-        if first is None or first.name != "X" or name.startswith("_") or name in CHANGES:
+        if first is None or first.name != "X" or name.startswith("_") or name in CHANGES | HOOKS:
             continue
         if all(one.default is not inspect.Parameter.empty for one in others):
             yield name

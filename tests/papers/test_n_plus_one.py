@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from knowmore import LSSVMClassifier
 from knowmore.errors import MissingData
-from knowmore.models.hinges import interior
+from knowmore.models.transfer import interior
 from papers.adapted import Adapted
 from papers.command import app
 from papers.n_plus_one import baselines, n_plus_one

@@ -12,7 +12,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import label_like, noise_level
 from knowmore.estimators.checks import real_values as finite_values
-from knowmore.estimators.chosen import class_weight_of, class_weights, noise_by_loo
+from knowmore.estimators.least_squares import class_weight_of, class_weights
 from knowmore.estimators.living import LivingClassifier, LivingEstimator
 from knowmore.examples import Examples
 from knowmore.insight.novelty import unknown_rows
@@ -25,6 +25,7 @@ from knowmore.models import (
     one_vs_all,
     real_values,
 )
+from knowmore.models.noise import noise_by_loo
 from knowmore.models.targets import Coding
 
 # Coefficients are targets over the noise, and the likelihood has products of both.

@@ -6,14 +6,14 @@ from typing import Any, final
 
 from knowmore.arguments import flag
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import positive
-from knowmore.estimators.chosen import class_weight_of, class_weights, noise_by_loo
+from knowmore.estimators.checks import class_labels, positive
 from knowmore.estimators.living import LivingClassifier
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import KernelModel, one_vs_all
-from knowmore.models.weights import Weighting
+from knowmore.models.noise import noise_by_loo
+from knowmore.models.weights import Weighting, class_weighting
 
 
 def penalty(
@@ -25,6 +25,20 @@ def penalty(
     if C != "loo":
         raise InvalidInput(f"C={C!r} is not known. Give a number above zero, or 'loo'.")
     return 1 / noise_by_loo("C", kernel, examples, weighting, bias=bias)
+
+
+def class_weights(class_weight: Any, examples: Examples) -> Weighting:
+    """scikit-learn's `class_weight`, with names of classes that can be compared to the labels."""
+    weighting = class_weighting(class_weight)
+    if isinstance(weighting.classes, tuple):
+        names = [name for name, _ in weighting.classes]
+        class_labels(names, len(names), examples.labels)
+    return weighting
+
+
+def class_weight_of(weighting: Weighting) -> Any:
+    """The `class_weight` that makes this weighting."""
+    return dict(weighting.classes) if isinstance(weighting.classes, tuple) else weighting.classes
 
 
 @final

@@ -172,19 +172,20 @@ class LivingPipeline:
         """X as the last step sees it."""
         return self.pipeline[:-1].transform(X) if len(self.pipeline) > 1 else X
 
-    def _inputs(self, X: Any, *, reset: bool) -> Array:
-        """X as the model has it, (k, d)."""
-        return np.asarray(self.estimator._inputs(self._transformed(X), reset=reset))
+    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
+        """X as the model takes it, (m, d), and its side information: see `LivingEstimator`."""
+        inputs: tuple[Array, Array | None] = self.estimator.model_inputs(self._transformed(X))
+        return inputs
 
-    def _counted_groups(self, groups: Any) -> Array | None:
+    def model_groups(self, groups: Any) -> Array | None:
         """The groups of those examples that count: see `LivingEstimator`."""
-        names: Array | None = self.estimator._counted_groups(groups)
+        names: Array | None = self.estimator.model_groups(groups)
         return names
 
-    def _refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
-        """The same earlier steps before another last one: see `LivingEstimator._refitted`."""
+    def refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
+        """The same earlier steps before another last one: see `LivingEstimator.refitted`."""
         pipeline = copy(self.pipeline)
         name = pipeline.steps[-1][0]
-        last = self.estimator._refitted(examples, **parameters)
+        last = self.estimator.refitted(examples, **parameters)
         pipeline.steps = [*pipeline.steps[:-1], (name, last)]
         return LivingPipeline(pipeline)

@@ -502,7 +502,7 @@ def test_a_question_to_an_empty_model_is_told():
         with pytest.raises(KnowmoreError) as caught:
             question(X)
         assert str(caught.value) == (
-            "This GPClassifier holds no examples: all were removed. Add some before asking."
+            "The model holds no examples: all were removed. Add some before asking."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from alone import assert_runs
 
-from knowmore.estimators.room import Room
+from knowmore.living import Reserve
 
 # Edits under a real limit, one after the other, until one is refused; then questions.
 SCRIPT = """
@@ -32,7 +32,7 @@ limit(60 * 2**20)
 refused = None
 EDITS
 assert isinstance(refused, NotEnoughMemory), refused
-assert "There is not enough memory to do this" in str(refused)
+assert "There is not enough memory to apply this edit" in str(refused)
 held = clf.ids_.tolist()
 for _ in range(2):
     clf.predict(X[:10])
@@ -102,8 +102,8 @@ X, y = rng.normal(size=(3000, 5)), rng.integers(0, 3, 3000)
 clf = GPClassifier(RBF(1.0)).fit(X[:500], y[:500])
 clf.predict(X[:10])
 clf.add(X[500:2500], y[500:2500])
-# Another part of the process takes it all, even what was put aside.
-clf._state.room.give_back()
+# Another part of the process takes it all, even the reserve.
+clf._living.reserve.release()
 pages = int(open("/proc/self/statm").read().split()[0])
 size = pages * resource.getpagesize() + 20 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
@@ -111,7 +111,7 @@ try:
     clf.predict(X[:10])
     raise SystemExit("there was memory")
 except NotEnoughMemory as error:
-    assert "There is not enough memory to ask it" in str(error), error
+    assert "There is not enough memory to bring the model up to date" in str(error), error
 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 assert len(clf.predict(X[:10])) == 10
 assert len(clf.ids_) == 2500
@@ -151,10 +151,10 @@ def test_a_question_about_more_rows_than_there_is_memory_for_says_so(solver):
     assert_runs(MANY_ROWS, solver)
 
 
-def test_room_grows_and_is_given_back_at_once():
-    room = Room().grown(10_000_000)
-    more = room.grown(30_000_000)
-    assert more.size >= 3 * room.size // 2
-    more.give_back()
+def test_a_reserve_grows_and_is_released_at_once():
+    reserve = Reserve().grown(10_000_000)
+    more = reserve.grown(30_000_000)
+    assert more.size >= 3 * reserve.size // 2
+    more.release()
     assert more.size == 0
-    assert Room().grown(1000).size == 0
+    assert Reserve().grown(1000).size == 0

@@ -222,7 +222,7 @@ def test_what_weighs_nothing_stays_through_tuning_and_merging():
     assert len(other.model_.examples) == 55
     # Without those that count there is no model, and with one there is again.
     clf.remove(clf.ids_[5:])
-    with pytest.raises(ValueError, match="holds no examples: all weigh nothing"):
+    with pytest.raises(ValueError, match="holds no examples: all have weight zero"):
         clf.predict(X)
     clf.add(X[:1], ["0"])
     assert clf.predict(X[:2]).tolist() == ["0", "0"]

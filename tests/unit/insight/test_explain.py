@@ -233,7 +233,7 @@ MISTAKES = {
     "nothing held": (
         lambda: explain(fitted().remove([0, 1]), [0.0, 0.0]),
         NoExamples,
-        "This GPClassifier holds no examples: all were removed. Add some before asking.",
+        "The model holds no examples: all were removed. Add some before asking.",
     ),
     "no model": (
         lambda: explain("model", [0.0]),

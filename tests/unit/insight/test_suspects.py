@@ -286,7 +286,7 @@ MISTAKES = {
     "nothing held": (
         lambda: suspects(GPClassifier().fit([[0.0], [1.0]], ["a", "b"]).remove([0, 1])),
         NoExamples,
-        "This GPClassifier holds no examples: all were removed. Add some before asking.",
+        "The model holds no examples: all were removed. Add some before asking.",
     ),
     "no model": (
         lambda: suspects(None),

@@ -11,7 +11,7 @@ from tolerance import assert_rounded, tolerance
 
 from knowmore import GPClassifier, LSSVMClassifier, NPlusOneClassifier, Scores
 from knowmore.errors import InvalidInput
-from knowmore.models.penalty import _NOISES
+from knowmore.models.noise import _NOISES
 
 rng = np.random.default_rng(3)
 X, y = rng.normal(size=(40, 3)), np.arange(40) % 4
