@@ -98,14 +98,6 @@ class Pair(Frozen):
         return self.T.T @ self.y, self.S.T @ self.support.targets.T[:, -1]
 
     @derived
-    def _independent(self) -> tuple[Array, Array]:
-        """The coefficients and the diagonal of the inverse at rho = 0, (n,)."""
-        models = (self.target, self.positive), (self.support, -1)
-        a = [model.coefficients[:, column] for model, column in models]
-        d = [model.covariance.factor.inverse_diagonal() for model, _ in models]
-        return np.concatenate(a), np.concatenate(d)
-
-    @derived
     def diagonal(self) -> Array:
         """The diagonal of K~, the same for all rho, (n,)."""
         return np.concatenate([self.target.covariance.diagonal, self.support.covariance.diagonal])
@@ -124,12 +116,14 @@ class Pair(Frozen):
         """alpha = K~^-1 y, (..., n)."""
         (r, delta), (p, q) = self._correlation(rho), self._projected
         target, support = (r * delta * (q - r * p)) @ self.T.T, (r * delta * (p - r * q)) @ self.S.T
-        return np.asarray(self._independent[0] - np.concatenate([target, support], axis=-1))
+        a_T, a_S = self.target.coefficients[:, self.positive], self.support.coefficients[:, -1]
+        return np.concatenate([a_T - target, a_S - support], axis=-1)
 
     def inverse_diagonal(self, rho: npt.ArrayLike) -> Array:
         """The diagonal of K~^-1, (..., n)."""
         r, delta = self._correlation(rho)
-        return np.asarray(self._independent[1] + (r**2 * delta) @ self._squares)
+        d = [self.target.inverse_diagonal(), self.support.inverse_diagonal()]
+        return np.asarray(np.concatenate(d) + (r**2 * delta) @ self._squares)
 
     def leave_one_out(self, rho: npt.ArrayLike) -> tuple[Array, Array]:
         """Means and variances of the target's examples, each by all others, (..., n_T). Eq. (6).
@@ -152,9 +146,9 @@ class Pair(Frozen):
 
     def conditional_likelihood(self, rho: npt.ArrayLike) -> Array:
         """log p(y_T | y_S), (...)."""
-        (r, delta), (p, q), n = self._correlation(rho), self._projected, len(self.y)
+        (r, delta), (p, q) = self._correlation(rho), self._projected
         # What the support task leaves unexplained of y_T' A^-1 y_T, without cancellation.
-        fit = float(self.y @ self._independent[0][:n] - p @ p)
+        fit = self.y @ self.target.coefficients[:, self.positive] - p @ p
         fit = fit + (delta * (p - r * q) ** 2).sum(axis=-1)
         logdet = self.target.covariance.factor.logdet() + (np.log1p(-r) + np.log1p(r)).sum(axis=-1)
-        return np.asarray(-0.5 * (fit + logdet + n * log(2 * pi)))
+        return np.asarray(-0.5 * (fit + logdet + len(self.y) * log(2 * pi)))
