@@ -551,6 +551,14 @@ def test_a_pickle_holds_nothing_of_a_support_that_was_removed():
     assert list(pickle.loads(pickle.dumps(clone(clf))).supports) == list(SUPPORTS)
 
 
+def test_a_pickle_holds_nothing_of_a_name_that_a_class_had():
+    clf, name = fitted(noise=0.1), "okapi".encode("utf-32-le")
+    assert clf.ranking_
+    assert name in pickle.dumps(clf)
+    assert clf.relabel([0], ["zebra"]).ranking_
+    assert name not in pickle.dumps(clf)
+
+
 def test_it_is_cloned_pickled_and_cross_validated():
     clf = fitted(6).add_support("crab", X[:3] - 2)
     copy = pickle.loads(pickle.dumps(clf))
@@ -617,7 +625,7 @@ def test_parameters_count_from_the_next_fit_on():
     assert tuple(clf.ranking_) == tuple(want.ranking_)
     assert clf.ranking_.criterion == "ap"
     assert clf.noise_ == want.noise_
-    with pytest.raises(KnowmoreError, match="preselect=3 needs to know which names are similar"):
+    with pytest.raises(KnowmoreError, match="preselect=3 compares the name of the positive class"):
         clf.fit(X, Y)
 
 

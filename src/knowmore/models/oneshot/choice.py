@@ -248,10 +248,10 @@ class Support(Frozen):
     @derived
     def digests(self) -> dict[bytes, int]:
         """The row of each example by its digest."""
-        return {digest: row for row, digest in enumerate(digests(self.X))}
+        return {digest: row for row, digest in enumerate(row_digests(self.X))}
 
 
-def digests(X: Array) -> list[bytes]:
+def row_digests(X: Array) -> list[bytes]:
     """A hash of each row of X (n, d), equal for equal rows."""
     # Adding zero turns a negative zero into the other.
     rows = np.ascontiguousarray(X + 0.0, dtype=float)

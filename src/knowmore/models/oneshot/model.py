@@ -17,7 +17,7 @@ from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.loo import Verdicts
-from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, digests, finite
+from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, finite, row_digests
 from knowmore.models.oneshot.pairs import Pair
 from knowmore.models.targets import Targets, one_vs_all
 
@@ -34,15 +34,15 @@ _PIVOT = 1e-10
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class OneShot(Frozen):
-    """An immutable model of one class against the background; `follow` is that of other examples.
+    """An immutable model of one class against the background; `follow` gives that of others.
 
     target : the model of the target's n_T examples alone, with the noise in use
     supports : all support tasks
     candidates : those that may be chosen; none if the only rho is zero
     preselect : names the candidates among the supports
 
-    An edit shares whatever it does not change: a support's factor while the noise stays, a pair
-    while the target's factor stays, a best rho while the target stays.
+    Edits share what they do not change: the factor of a support as long as the noise is the same,
+    a pair as long as the target's factor is, its best rho as long as the labels are.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> some = Examples.of(np.array([[0.0], [2.0], [3.0]]), np.array(["no", "yes", "no"]))
@@ -123,13 +123,13 @@ class OneShot(Frozen):
         self._check_duplicates(examples, candidates)
         blocks = self._blocks(examples, candidates)
         if self.rule.noise is not None:
-            return self._at(self.rule.noise, examples, supports, blocks)
+            return self._with_noise(self.rule.noise, examples, supports, blocks)
         variance = self._variance(examples)
         for level in LEVELS:
             try:
                 # If the variance is not finite, the kernel's values raise an error that says why.
                 noise = level * variance if np.isfinite(variance) else 0.0
-                return self._at(noise, examples, supports, blocks)
+                return self._with_noise(noise, examples, supports, blocks)
             except NotPositiveDefinite as error:
                 row, cause = error.row, error
         raise NotPositiveDefinite(
@@ -147,17 +147,17 @@ class OneShot(Frozen):
     def _check_duplicates(self, examples: Examples, supports: tuple[Support, ...]) -> None:
         """Raise InvalidInput if an example is in a support task too, unless the noise is given.
 
-        Adaptive noise would be tiny, and both would be believed: nothing sensible follows from
-        background that is also positive; a positive example would be predicted by its duplicate
-        when it is left out, and rho chosen by that. Examples and supports that were together before
-        are not compared again.
+        With the tiny noise that is enough here, the model would trust both. Background that is also
+        positive makes no sense. A positive example that is left out would be predicted by its own
+        duplicate, and rho chosen accordingly. Examples and supports that were together before are
+        not compared again.
         """
         if self.rule.noise is not None:
             return
         n, known = len(examples), self._known.keys()
         old = n - examples.since(self.examples)[1]
         first = old if known >= set(supports) else 0
-        rows = digests(examples.X[first:])
+        rows = row_digests(examples.X[first:])
         for one in supports:
             for row in range(old if one in known else 0, n):
                 if (twin := one.digests.get(rows[row - first])) is not None:
@@ -183,7 +183,7 @@ class OneShot(Frozen):
             blocks[one] = old
         return blocks
 
-    def _at(
+    def _with_noise(
         self,
         noise: float,
         examples: Examples,
@@ -192,7 +192,7 @@ class OneShot(Frozen):
     ) -> OneShot:
         """The batch fit with this noise; raises NotPositiveDefinite if it is too small.
 
-        Adaptive noise is too small also if a pivot nearly vanishes.
+        Adaptive noise is also too small if a pivot nearly vanishes.
         """
         target = (
             self.target.follow(examples)
@@ -214,15 +214,16 @@ class OneShot(Frozen):
     def _candidate(
         self, target: KernelModel, support: Support, C: Array, *, certain: bool
     ) -> Candidate:
-        """The support beside the target, from the candidate that it was before.
+        """The support with this target; whatever of the earlier candidate still holds is kept.
 
         certain : whether the noise outweighs all rounding
         """
         known, rho, covariance = self._known.get(support), self.rule.largest, target.covariance
         positive, noise = self.rule.positive(target.targets.names), covariance.noise
         if known is not None and known.pair.target.covariance.factor is covariance.factor:
-            pair = replace(known.pair, target=target, positive=positive)
-            return known if np.array_equal(pair.y, known.pair.y) else replace(known, pair=pair)
+            if np.array_equal(known.pair.target.examples.labels, target.examples.labels):
+                return known
+            return replace(known, pair=replace(known.pair, target=target, positive=positive))
         try:
             if not certain:
                 # A factor shows more reliably than correlations what is singular: the rounding of
@@ -273,7 +274,7 @@ class OneShot(Frozen):
     def _outweighs_rounding(
         self, noise: float, examples: Examples, peak: float, supports: Collection[Support]
     ) -> bool:
-        """Whether this noise makes every pair of the examples and a support sound.
+        """Whether this noise outweighs the rounding in every pair of the examples and a support.
 
         The canonical correlations s are computed to about n eps cond(K~), and cond(K~) is at most
         n (peak + noise) / noise; 1 - s is at least the reciprocal of that. So its square must stay
@@ -304,8 +305,8 @@ class OneShot(Frozen):
     def joint(self) -> KernelModel:
         """The model that answers: of both tasks at the chosen rho, or of the target by itself.
 
-        In the first case its inputs have one more column, 0 for the target and 1 for the support.
-        The target's examples come first.
+        With both tasks, the target's examples come first, and the inputs have one more column: 0
+        for the target, 1 for the support.
         """
         if self.chosen is None:
             return self.target
@@ -321,7 +322,7 @@ class OneShot(Frozen):
         kernel = _across_tasks(covariance.kernel, rho)
         return KernelModel.on(Covariance(kernel, covariance.noise, examples, factor), one_vs_all)
 
-    def _asked(self, X: Array) -> Array:
+    def _as_target(self, X: Array) -> Array:
         """Rows X (m, d) of the target as inputs of `joint`."""
         return X if self.chosen is None else _in_task(0, X)
 
@@ -329,11 +330,11 @@ class OneShot(Frozen):
 
     def mean(self, X: Array, side: Array | None = None) -> Array:
         """The scores of both classes, (m, 2). Eq. (4), Rodner and Denzler."""
-        return self.joint.mean(self._asked(X))
+        return self.joint.mean(self._as_target(X))
 
     def variance(self, X: Array) -> Array:
         """The predictive variance, (m,), noise included."""
-        return self.joint.variance(self._asked(X))
+        return self.joint.variance(self._as_target(X))
 
     def verdicts(self, groups: Array | None = None) -> Verdicts:
         """What the other groups and the support predict for the examples; groups (n_T,). Eq. (6).
@@ -351,7 +352,7 @@ class OneShot(Frozen):
         self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
     ) -> Verdicts:
         """The same for new rows X (m, d); groups of the rows, (m,), and of the examples, (n_T,)."""
-        return self.joint.verdicts_on(self._asked(X), side, groups)
+        return self.joint.verdicts_on(self._as_target(X), side, groups)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, support and rho."""
