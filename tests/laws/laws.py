@@ -203,7 +203,7 @@ def assert_equal_mixtures(one, other, K):
             hinges.offsets + scale * rng.normal(size=hinges.offsets.shape),
             hinges.slopes + scale * rng.normal(size=hinges.slopes.shape),
         )
-        moved = max(moved, abs(one.model_.optimiser(nearby, one.positive).beta - beta).max())
+        moved = max(moved, abs(model.coding.optimiser(nearby, one.positive).beta - beta).max())
     assert abs(other.model_.minimum.beta - beta).max() <= 10 * moved + np.finfo(float).eps
 
 
