@@ -134,7 +134,7 @@ def times(scale: Scale) -> Iterator[Row]:
             )
 
 
-_MISSING = "not installed: pip install knowmore[bench]"
+_MISSING = 'not installed: pip install ".[bench]"'
 _OURS = {
     "first": "first audit",
     "again": "mend a label, audit again",

@@ -102,7 +102,7 @@ def _growing(gp: KernelModel, k: int) -> Callable[[], object]:
 def fantasy(scale: Scale) -> Iterator[Row]:
     """GPyTorch's get_fantasy_model."""
     if find_spec("torch") is None or find_spec("gpytorch") is None:
-        yield Row("add one: GPyTorch", note="not installed: pip install knowmore[bench]")
+        yield Row("add one: GPyTorch", note='not installed: pip install ".[bench]"')
         return
     yield from gpytorch_peer.fantasy(scale)
 

@@ -151,7 +151,7 @@ def _pictures(n: int) -> list[bytes]:
 
 def _missing() -> str:
     fine = all(find_spec(library) is not None for library in ("cv2", "PIL"))
-    return "" if fine else "not installed: pip install knowmore[images]"
+    return "" if fine else 'not installed: pip install ".[images]"'
 
 
 def _count(scale: Scale) -> int:

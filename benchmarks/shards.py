@@ -21,7 +21,7 @@ _WORKERS = 2
 def merged(scale: Scale) -> Iterator[Row]:
     """All directions are kept, so that the merged model is the batch fit."""
     if find_spec("dask") is None or find_spec("distributed") is None:
-        yield Row("shards on Dask workers", note="not installed: pip install knowmore[dask]")
+        yield Row("shards on Dask workers", note='not installed: pip install ".[dask]"')
         return
     distributed = import_module("distributed")
     with (

@@ -49,4 +49,4 @@ def lacking() -> str:
     except MissingData:
         return "15scenes.tar is not in KNOWMORE_DATA"
     fine = all(find_spec(library) is not None for library in ("cv2", "PIL"))
-    return "" if fine else "not installed: pip install knowmore[images]"
+    return "" if fine else 'not installed: pip install ".[images]"'

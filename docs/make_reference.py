@@ -1,7 +1,7 @@
 """Write reference.md, beside this file, from the docstrings of everything public: `make reference`.
 
-What is public is what the packages below list in `__all__`; of a class, what knowmore itself
-defines and does not begin with an underscore.
+Public is what the packages below list in `__all__`; of a class, every member that knowmore defines
+and whose name does not begin with an underscore.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 PACKAGES = (
@@ -22,6 +21,10 @@ PACKAGES = (
     "knowmore.images",
     "knowmore.semantics",
     "knowmore.distributed",
+    "knowmore.models",
+    "knowmore.linalg",
+    "knowmore.examples",
+    "knowmore.edits",
     "knowmore.errors",
 )
 PAGE = Path(__file__).with_name("reference.md")
@@ -43,19 +46,9 @@ def page() -> str:
     for package in PACKAGES:
         module = import_module(package)
         blocks += [f"## {package}", *_prose(module)]
-        for name in public_names(module):
+        for name in sorted(module.__all__):
             blocks += _entry(name, getattr(module, name), seen)
     return "\n\n".join(blocks) + "\n"
-
-
-def public_names(module: ModuleType) -> list[str]:
-    """What a package exports; of the errors, which need no list, all that are defined there."""
-    own = [
-        name
-        for name, one in vars(module).items()
-        if getattr(one, "__module__", "") == module.__name__
-    ]
-    return sorted(getattr(module, "__all__", [name for name in own if not name.startswith("_")]))
 
 
 def members(cls: type) -> dict[str, Any]:

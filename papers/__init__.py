@@ -1,7 +1,7 @@
 """The papers behind knowmore: one folder for each, with its experiments and what they compare with.
 
 An experiment is a module with `run`, which computes a frozen result and nothing else, and
-`report`, which draws it, writes it down and says what it means: see `findings.Experiment`. To add
+`report`, which draws it, writes it down and says what it means: see `findings.Report`. To add
 one, write the module and name it here; `toy-2d` is `toy_2d.py` in the folder of its paper.
 
 `python -m papers` lists the experiments, `python -m papers toy-2d --quick` runs one.

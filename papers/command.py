@@ -1,4 +1,4 @@
-"""The commands. Whatever computes is loaded in their bodies, so that the list comes at once."""
+"""The commands. Their bodies import what computes, so that the list is printed at once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import rich  # noqa: F401  typer does without it, our output does not: say so before anything runs
+import rich  # noqa: F401  typer works without it, our output does not: fail before the work
 import typer
 from typer.core import TyperGroup
 
-from knowmore.cli.options import Out, Quick, Seed
+from knowmore.cli.app import Out, Quick, Seed
 from papers import MODULES, PAPERS, VARIABLE
 
 Data = Annotated[
@@ -54,7 +54,7 @@ def _command(module: str) -> Callable[..., None]:
     def command(
         out: Out = Path("results"), seed: Seed = 0, quick: Quick = False, data: Data = None
     ) -> None:
-        from knowmore.cli.console import present
+        from knowmore.cli.experiments import present
 
         if data is not None:
             # Whoever looks for data looks there, also in other processes.

@@ -1,11 +1,16 @@
-"""How findings are said, drawn and written down, as the demonstration of knowmore has them too."""
+"""How findings are reported, drawn and written; mostly as in the demonstration of knowmore."""
 
-from knowmore.cli.reports import (
-    Experiment,
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.padding import Padding
+from rich.text import Text
+
+from knowmore.cli.experiments import (
     Progress,
     Report,
     Table,
-    Verdict,
     as_time,
     new_figure,
     save_figure,
@@ -22,7 +27,6 @@ __all__ = [
     "PURPLE",
     "SKY",
     "VERMILION",
-    "Experiment",
     "Progress",
     "Report",
     "Table",
@@ -34,3 +38,19 @@ __all__ = [
     "silent",
     "write_csv",
 ]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim of a paper, whether it holds here, and the number that says so."""
+
+    claim: str
+    holds: bool
+    measured: str
+
+    def __rich__(self) -> Padding:
+        word, style = ("Holds.", "green") if self.holds else ("Does not hold here.", "red")
+        text = Text.assemble(
+            (self.claim, "bold"), "\n", (word, f"bold {style}"), f" Measured: {self.measured}."
+        )
+        return Padding(text, (0, 0, 0, 2))

@@ -1,9 +1,10 @@
-"""Documentation that can fail: every public name, command and equation is in it."""
+"""The documentation is complete: every public name, command and equation is in it."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import module_from_spec, spec_from_file_location
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NOTATION = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-# Without what is generated, which has every name by itself and explains none.
+# Generated pages list every name but explain none.
 GENERATED = {"reference.md", "results.md"}
 WRITTEN = [path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in GENERATED]
 GUIDE = README + "".join(path.read_text(encoding="utf-8") for path in WRITTEN)
@@ -37,10 +38,13 @@ def load_generator():
 
 REFERENCE = load_generator()
 PUBLIC = [
-    (package, name)
-    for package in REFERENCE.PACKAGES
-    for name in REFERENCE.public_names(import_module(package))
+    (package, name) for package in REFERENCE.PACKAGES for name in import_module(package).__all__
 ]
+EXPORTING = sorted(
+    path.relative_to(ROOT / "src")
+    for path in (ROOT / "src").rglob("*.py")
+    if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.MULTILINE)
+)
 
 
 def public_verbs():
@@ -109,13 +113,33 @@ def test_every_public_name_is_documented(package, name):
         assert REFERENCE.documentation(value), f"{package}.{name}.{member} has no docstring"
 
 
+@cache
+def reference_sections():
+    sections = re.split(r"^## ", REFERENCE.page(), flags=re.MULTILINE)
+    return {section.partition("\n")[0]: section for section in sections}
+
+
+@pytest.mark.parametrize(("package", "name"), PUBLIC)
+def test_every_public_name_is_in_the_reference(package, name):
+    assert f"\n### {name}\n" in reference_sections()[package]
+
+
+@pytest.mark.parametrize("path", EXPORTING, ids=str)
+def test_what_a_module_exports_is_public(path):
+    module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    public = {name for _, name in PUBLIC}
+    assert module in REFERENCE.PACKAGES or set(import_module(module).__all__) <= public
+
+
 def documented_imports():
     """The names that pages import from knowmore, each with its page."""
-    lines = re.compile(r"^(?:>>>|\.\.\.)?\s*from (knowmore[\w.]*) import ([^(\n#]+)", re.MULTILINE)
+    prompts = re.compile(r"^\s*(?:>>> ?|\.\.\. ?)", re.MULTILINE)
+    lines = re.compile(r"^\s*from (knowmore[\w.]*) import (\([^)]*\)|[^(\n#]+)", re.MULTILINE)
     for page in PAGES:
-        for package, names in lines.findall(page.read_text(encoding="utf-8")):
-            for name in names.split(","):
-                yield page.name, package, name.split(" as ")[0].strip()
+        code = prompts.sub("", page.read_text(encoding="utf-8"))
+        for package, names in lines.findall(code):
+            for name in filter(None, re.split(r"[(),\s]+", re.sub(r" as \w+", "", names))):
+                yield page.name, package, name
 
 
 @pytest.mark.parametrize(("page", "package", "name"), sorted(set(documented_imports())))

@@ -6,7 +6,7 @@ The one law: a model equals the batch fit of the examples it holds now.
 >>> from sklearn.datasets import load_iris
 >>> X, y = load_iris(return_X_y=True)
 >>> clf = GPClassifier().fit(X[:100], y[:100])      # two kinds of iris
->>> ids = clf.add(X[100:], y[100:])                 # a third one turns up
+>>> ids = clf.add(X[100:], y[100:])                 # a third turns up
 >>> clf.classes_
 array([0, 1, 2])
 >>> clf = clf.remove(ids[:10]).relabel([0], [1])    # some are withdrawn, one was wrong
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         OneShotClassifier,
         Scores,
         SubspaceMonitor,
+        living,
     )
-    from knowmore.estimators.pipeline import living
     from knowmore.linalg import Eigenspace, Truncation
 
     __version__: str
@@ -54,32 +54,23 @@ __all__ = [
     "living",
 ]
 
-# Loaded when first asked for: scikit-learn takes a while, and `knowmore --help` does without it.
+# Names whose module is not `knowmore.estimators`.
 _HOMES = {
     "Eigenspace": "knowmore.linalg",
-    "EigenspaceLDA": "knowmore.estimators",
-    "EigenspacePCA": "knowmore.estimators",
-    "GPClassifier": "knowmore.estimators",
-    "GPRegressor": "knowmore.estimators",
     "KnowmoreError": "knowmore.errors",
-    "LSSVMClassifier": "knowmore.estimators",
-    "NPlusOneClassifier": "knowmore.estimators",
-    "OneShotClassifier": "knowmore.estimators",
-    "Scores": "knowmore.estimators",
-    "SubspaceMonitor": "knowmore.estimators",
     "Truncation": "knowmore.linalg",
-    "living": "knowmore.estimators.pipeline",
 }
 
 
 def __getattr__(name: str) -> Any:
+    # Import on first use: scikit-learn is slow to load, and `knowmore --help` does not need it.
     if name == "__version__":
         from importlib.metadata import version
 
         return version("knowmore")
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES.get(name, "knowmore.estimators")), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`python -m knowmore`: the command."""
+"""`python -m knowmore` runs the `knowmore` command."""
 
 from knowmore.cli import main
 

@@ -1,4 +1,4 @@
-"""What answers share: they read as a table, print in a few lines, and stay as they are."""
+"""What answers share: a table, a short repr, and immutability."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from knowmore.arrays import Array, Frozen
 from knowmore.extras import optional
 
-# Rows of a table that a repr shows.
+# Rows that a repr shows.
 _SHOWN = 5
 
 
 class Answer(Frozen, ABC):
-    """An answer to a question about a model, one row for each thing that it speaks of.
+    """An answer to a question about a model, with one row for each example, class or candidate.
 
-    Every child is a frozen dataclass; its arrays cannot be written to either.
+    Subclasses are frozen dataclasses; their arrays are read-only.
     """
 
     @abstractmethod
@@ -29,7 +29,7 @@ class Answer(Frozen, ABC):
         """The answer in one line."""
 
     def to_pandas(self) -> Any:
-        """The answer as a pandas DataFrame, one row each."""
+        """The answer as a pandas DataFrame."""
         return optional("pandas", "tables").DataFrame(self._columns())
 
     def __len__(self) -> int:

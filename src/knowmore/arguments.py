@@ -1,8 +1,8 @@
-"""Checks of words and numbers that users choose; an error says what there is to choose from."""
+"""Checks of arguments that every layer shares; an error names the values that are allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,7 +12,7 @@ from knowmore.errors import InvalidInput
 
 
 def choice(name: str, value: Any, known: Collection[str]) -> str:
-    """The value, which must be one of the known words."""
+    """The value if it is one of the known strings."""
     if not isinstance(value, str) or value not in known:
         words = ", ".join(map(repr, known))
         raise InvalidInput(f"{name}={value!r} is not known. Choose one of {words}.")
@@ -58,15 +58,44 @@ def number(name: str, value: Any, interval: str, hint: str = "") -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    """The value as a bool; a word such as "no" would count as true."""
+    """The value as a bool, which it must be already: a string such as "no" is true in Python."""
     if not isinstance(value, (bool, np.bool_)):
         raise InvalidInput(f"{name}={value!r} is neither True nor False.")
     return bool(value)
 
 
 def is_missing(value: Any) -> bool:
-    """Does this stand where there is no value: None, NaN, pandas' NA and NaT, or a masked one?"""
+    """Whether this marks a missing value: None, NaN, pandas' NA and NaT, or a masked constant."""
     if isinstance(value, (float, np.floating)):
         return bool(np.isnan(value))
-    # By name: pandas need not be there, and its NA answers no comparison.
+    # By name: pandas may not be installed, and comparing its NA with anything gives NA.
     return type(value).__name__ in ("NoneType", "NAType", "NaTType", "MaskedConstant")
+
+
+def unmasked(name: str, values: Any) -> None:
+    """Raise InvalidInput if values are masked: np.asarray would read what is behind the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        where = np.argwhere(np.ma.getmaskarray(values))
+        raise InvalidInput(
+            f"{name} has {len(where)} masked value(s), the first at {tuple(where[0].tolist())}. "
+            f"Fill them in with {name}.filled(...), or leave these examples out."
+        )
+
+
+def one_each(name: str, shape: tuple[int, ...], n: int, order: str = "the same order") -> None:
+    """Raise InvalidInput unless the shape is (n,): one value for each example."""
+    if shape != (n,):
+        raise InvalidInput(
+            f"{name} has shape {shape}, but there are {n} examples. Give one value for each, in "
+            f"{order}."
+        )
+
+
+def some(names: Sequence[Any]) -> str:
+    """The first few names, for an error.
+
+    >>> some([3, 1, 2]), some("abcdefgh")
+    ('3, 1, 2', "'a', 'b', 'c', 'd', 'e' and 3 more")
+    """
+    shown = ", ".join(map(repr, names[:5]))
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -1,4 +1,4 @@
-"""Compiled functions: loaded whole, tried, and with a cache on disk only where one can be had."""
+"""Functions compiled by numba, with a cache on disk where there can be one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ Function = Callable[..., Any]
 def compiled(
     trial: Callable[..., object], *functions: Function, **options: Any
 ) -> tuple[Function, ...]:
-    """The functions as numba compiles them, after `trial(*them)` ran.
+    """The functions compiled by numba, after `trial(*compiled)` has run.
 
-    The trial calls each as it will be called: whatever can go wrong, goes wrong here. A cache on
-    disk may (a read-only installation without a writable home, a full disk, a damaged file); then
-    there is none. Called by `uninterrupted`: neither numba nor a compilation stands a Ctrl-C.
+    The trial calls each function with arguments of the types that it will get, so that whatever can
+    fail fails here. The cache on disk may fail (a read-only installation without a writable home, a
+    full disk, a damaged file); then the functions are compiled without one. Call this through
+    `uninterrupted`: neither numba's import nor a compilation survives a Ctrl-C.
     """
     from numba import njit
 

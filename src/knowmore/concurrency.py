@@ -1,9 +1,9 @@
-"""What threads, forks and Ctrl-C share: one lock, a derived value, and work that is never cut off.
+"""Threads, forks and Ctrl-C: one lock, a cached property without a lock, uninterruptible work.
 
-A process that forks while another of its threads holds a lock leaves the child with a lock that
-nobody will ever release. So there is one lock, `moment`, for all that several threads may write.
-It is held for a comparison and an assignment, never while anything is computed, and a fork waits
-for it: the child finds it free and what it guards whole.
+If a process forks while another of its threads holds a lock, the child inherits a lock that nobody
+will ever release. So there is one lock, `moment`, for everything that several threads write. It is
+held for a comparison and an assignment, never during a computation, and a fork waits for it: in the
+child it is free, and what it guards is consistent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
 
-# It may be asked for twice by one thread: by a finaliser that the garbage collector runs inside.
+# Reentrant: the garbage collector may run a finaliser that needs the lock while it is held.
 moment = RLock()
 os.register_at_fork(
     before=moment.acquire, after_in_parent=moment.release, after_in_child=moment.release
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):  # noqa: N801  it reads as a decorator
-        """That of functools without the lock that it has before Python 3.12.
+        """`functools.cached_property` without the lock that it has before Python 3.12.
 
-        That lock is one for all instances and held while the value is computed: others would wait
-        for it, and so would a forked child, for ever. Here two threads may compute one value.
+        That lock is shared by all instances and held while the value is computed: other threads
+        wait for it, and a forked child would wait for ever. Here two threads may compute the value
+        twice.
         """
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-            """The value, computed when first asked for."""
+            """The value, computed on first access."""
             if instance is None:
                 return self
             values = instance.__dict__
@@ -49,9 +50,9 @@ _at_work: list[Thread] = []
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
-    """What `work` returns, done in a thread of its own, which no Ctrl-C can reach.
+    """The result of `work`, computed in a thread of its own, which Ctrl-C cannot interrupt.
 
-    It interrupts those who wait for the result, not the work. A fork waits until it is done.
+    Ctrl-C interrupts the caller, who waits for the result. A fork waits until the work is done.
 
     >>> uninterrupted(lambda: 6 * 7)
     42
@@ -71,7 +72,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
     try:
         thread.start()
     except RuntimeError:
-        # There is no more thread to be had, as at the end of the process.
+        # No thread can be started any more, as at the end of the process.
         _at_work.remove(thread)
         return work()
     return result.result()

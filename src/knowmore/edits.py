@@ -12,6 +12,8 @@ import numpy as np
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, RepeatedId
 
+__all__ = ["Add", "Edit", "Id", "Relabel", "Remove", "Replace"]
+
 Id = int | str
 
 

@@ -1,21 +1,37 @@
-"""What knowmore says when it cannot do what was asked.
+"""The errors and warnings of knowmore.
 
-Every error a user can cause is a `KnowmoreError` and also the built-in type that a caller would
-expect. Its text says what was asked, what was got, why that likely happened, and what to do.
-Whatever raised it left everything as it was.
+Every error that a user can cause is a `KnowmoreError` and also the built-in type that a caller
+would expect. Its text says what was asked, what was got, why that likely happened, and what to do.
+A call that raises one changes nothing.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+
+__all__ = [
+    "InvalidInput",
+    "InvalidType",
+    "KnowmoreError",
+    "KnowmoreWarning",
+    "LostVariance",
+    "MissingData",
+    "MissingExtra",
+    "NoExamples",
+    "NotEnoughMemory",
+    "NotFitted",
+    "NotPositiveDefinite",
+    "NotWritten",
+    "RepeatedId",
+    "UnknownId",
+]
 
 
 class KnowmoreError(Exception):
     """The parent of all errors that knowmore raises on purpose."""
 
     def __str__(self) -> str:
-        # KeyError prints the repr of its argument; a message for people is printed as it is.
+        # KeyError would print the repr of the message.
         return str(self.args[0]) if self.args else ""
 
 
@@ -24,7 +40,7 @@ class InvalidInput(KnowmoreError, ValueError):
 
 
 class InvalidType(KnowmoreError, TypeError):
-    """An argument of a type that cannot be used: sparse data, an object that is no number, ..."""
+    """An argument of the wrong type: sparse data, an object that is not a number, ..."""
 
 
 class RepeatedId(InvalidInput):
@@ -39,8 +55,11 @@ class NoExamples(KnowmoreError, ValueError):
     """A question to a model that holds no examples."""
 
 
-class NotFitted(KnowmoreError, NotFittedError):
-    """A question to an estimator that never saw an example."""
+class NotFitted(KnowmoreError, ValueError, AttributeError):
+    """A question to an estimator that has not been fitted.
+
+    What estimators and transformers raise is also scikit-learn's `NotFittedError`.
+    """
 
 
 class NotPositiveDefinite(KnowmoreError, np.linalg.LinAlgError):
@@ -55,15 +74,15 @@ class NotPositiveDefinite(KnowmoreError, np.linalg.LinAlgError):
 
 
 class NotEnoughMemory(KnowmoreError, MemoryError):
-    """An edit or a question that there is no memory for."""
+    """Not enough memory for an edit or a question."""
 
 
 class MissingExtra(KnowmoreError, ImportError):
-    """An optional part of knowmore whose libraries are not installed."""
+    """A library that an optional part of knowmore needs is not installed."""
 
 
 class MissingData(KnowmoreError, FileNotFoundError):
-    """A data set whose file is in none of the folders where it may be."""
+    """A data set whose file is in none of the folders searched."""
 
 
 class NotWritten(KnowmoreError, OSError):
@@ -71,8 +90,8 @@ class NotWritten(KnowmoreError, OSError):
 
 
 class KnowmoreWarning(UserWarning):
-    """What knowmore did, but not as might be expected: what it found, why, and what to do."""
+    """Something was done in a way that may surprise: what was found, why, and what to do."""
 
 
 class LostVariance(KnowmoreWarning):
-    """Rows were taken out beside which what is left of some feature is lost in rounding."""
+    """Rows were removed that were so large that the rest of some feature is lost in rounding."""

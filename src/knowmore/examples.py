@@ -8,10 +8,13 @@ from typing import Any, assert_never, final
 import numpy as np
 import numpy.typing as npt
 
+from knowmore.arguments import some
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property, moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, RepeatedId, UnknownId
+
+__all__ = ["Examples"]
 
 
 class _Buffer:
@@ -278,7 +281,7 @@ class Examples:
         held = [one for one in ids if self._holds(one)]
         if held:
             raise RepeatedId(
-                f"The model already holds {_some(held)}. "
+                f"The model already holds {some(held)}. "
                 f"Use replace() to change an example, or give the new one another id."
             )
         serials = _serials.take(k)
@@ -321,7 +324,7 @@ class Examples:
         if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
             (kind,) = kinds
             hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
-        return f"The model holds no example {_some(ids)}. {hint}"
+        return f"The model holds no example {some(ids)}. {hint}"
 
 
 def _restore(
@@ -338,9 +341,3 @@ def _among(some: Array, others: Array) -> Array:
     found = at < len(others)
     found[found] = others[at[found]] == some[found]
     return found
-
-
-def _some(ids: list[Id]) -> str:
-    """A few ids, in words."""
-    shown = ", ".join(map(repr, ids[:5]))
-    return f"{shown} and {len(ids) - 5} more" if len(ids) > 5 else shown

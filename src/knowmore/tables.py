@@ -1,8 +1,8 @@
-"""Tables of pandas: their index says which example a row is.
+"""The index of a pandas table says which example each row is.
 
-An index that is not the default range 0, 1, ... becomes the ids, so that `remove(index)` forgets
-those very rows. Polars has no index, nor has an array: their rows get consecutive ids unless `ids`
-names them.
+An index that is not the default 0, 1, ... becomes the ids, so `remove(index)` forgets exactly those
+rows. Polars tables and arrays have no index: their rows get consecutive ids unless `ids` names
+them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from knowmore.arguments import one_each
 from knowmore.edits import Id, as_ids, is_mask
 from knowmore.errors import InvalidInput, KnowmoreWarning, RepeatedId
 
@@ -20,9 +21,9 @@ _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... name
 
 
 def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
-    """The ids of new examples: those given, else those of the first index that names any.
+    """The ids of new examples: those given, else the first index that names rows, else None.
 
-    `columns` are tables, columns and arrays by what they are called: see `in_step`.
+    columns : tables, columns and arrays by the names of their arguments; see `in_step`
     """
     in_step(**columns, ids=ids)
     if ids is not None:
@@ -30,110 +31,102 @@ def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
     numbered = False
     for name, value in columns.items():
         index = index_of(value)
-        if index is None:
-            continue
-        if _is_default(index) or _is_time(index):
-            numbered = True
-            continue
-        try:
-            return _as_names(name, index)
-        except InvalidInput:
-            # Beside a table that is numbered, what cannot name its rows need not.
-            if not numbered:
-                raise
+        if _names_rows(index):
+            try:
+                return _as_names(name, index)
+            except InvalidInput:
+                # Rows that are numbered already need no names, so these may be unusable.
+                if not numbered:
+                    raise
+        numbered |= index is not None
     return None
 
 
 def in_step(**columns: Any) -> None:
-    """Complain of tables and columns whose rows belong to different examples by their index."""
-    indices = {name: index_of(value) for name, value in columns.items()}
-    named = [(name, index) for name, index in indices.items() if index is not None]
-    for name, index in named[1:]:
-        _agree(*named[0], name, index)
+    """Raise InvalidInput if the rows of two of these belong to different examples by their index.
+
+    A default index agrees with any other of its length.
+    """
+    indices = [(name, index_of(value)) for name, value in columns.items()]
+    named = [(name, index) for name, index in indices if index is not None]
+    for name, other in named[1:]:
+        first, index = named[0]
+        if len(index) != len(other) or index.equals(other):
+            continue
+        if set(index) == set(other):
+            raise InvalidInput(
+                f"{first} and {name} have the same index in different orders. To match their rows "
+                f"by name, give {name}.loc[{first}.index]; by position, {name}.to_numpy()."
+            )
+        if not (_is_default(index) or _is_default(other)):
+            raise InvalidInput(
+                f"{first} and {name} have different indices: {index[0]!r} ... and {other[0]!r} ... "
+                f"To match their rows by position, give {name}.to_numpy()."
+            )
 
 
 def of_index(error: RepeatedId) -> RepeatedId:
-    """What to say of ids that are held already and came from an index, unasked."""
+    """The error for ids that are held already, if they come from an index."""
     return RepeatedId(f"{error} These ids are the index of the table: {_NUMBERED}")
 
 
 def is_named(table: Any) -> bool:
-    """Whether this is a table or column of pandas, which calls its rows 0, 1, ... if nothing else.
-
-    What counts time calls them otherwise, and by nothing that could be taken for an id.
-    """
+    """Whether this is a pandas table or column whose index could be taken for ids."""
     index = index_of(table)
     return index is not None and not _is_time(index)
 
 
 def warn_renumbered(k: int) -> None:
-    """Say that k rows have other ids than their own table's numbers, which name other examples."""
+    """Warn that k rows get other ids than the numbers in the default index of their table."""
     warnings.warn(
-        f"The table calls these {k} rows 0 to {k - 1}, as pandas does by default. Other examples "
-        f"may have these ids, so they get the next ones: remove and relabel them by the ids that "
-        f"add returns, or name them with ids=... or an index of their own.",
+        f"The table numbers these {k} rows 0 to {k - 1}, as pandas does by default. Other examples "
+        f"may have these ids, so the rows get the next ones: remove and relabel them by the ids "
+        f"that add returns, or name them with ids=... or an index of their own.",
         KnowmoreWarning,
         stacklevel=4,
     )
 
 
 def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:
-    """The ids that a Boolean mask names: by its index if it has one, else among those `held`."""
+    """The ids that a Boolean mask selects: by its index if it has one, else among those `held`."""
     index = index_of(mask)
     if index is not None and not _is_default(index):
         return _as_names("the mask", index[np.asarray(mask, dtype=bool)])
     flags = np.asarray(in_order("the mask", mask, held), dtype=bool)
-    if flags.shape != (len(held),):
-        raise InvalidInput(
-            f"A mask of {len(flags)} truth values was given, but there are {len(held)} examples. "
-            f"Give one for each, in the order of ids_, or name the examples."
-        )
+    one_each("mask", flags.shape, len(held), "the order of ids_")
     return tuple(held[row] for row in np.flatnonzero(flags))
 
 
 def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
-    """Values with an index, one for each example `held`, in that order; others as they are."""
+    """Values for all examples `held`, in that order: by their index if they have one."""
     index = index_of(values)
     if index is None:
         return values
     if not _is_default(index):
-        names = _as_names(name, index)
-        if missing := [one for one in held if one not in set(names)]:
-            raise InvalidInput(
-                f"The index of {name} lacks the example {missing[0]!r}, which is held. "
-                f"Give a value for each of ids_, or an array in that order."
-            )
-        return values.loc[list(held)]
+        return _selected(name, values, held, exact=False)
     if held != tuple(range(len(held))) and any(isinstance(one, int) for one in held):
         raise InvalidInput(
-            f"The index 0, 1, ... of {name} may mean ids or places in ids_, which are not the same "
-            f"here. Give {name} with the ids as its index, or as an array in the order of ids_."
+            f"The index 0, 1, ... of {name} may mean ids or positions in ids_, which differ here. "
+            f"Give {name} with the ids as its index, or as an array in the order of ids_."
         )
     return values
 
 
 def by_name(name: str, values: Any, ids: tuple[Id, ...], given: Any) -> Any:
-    """Values for these ids in their order: by their index if they have one that is not 0, 1, ...
+    """Values for these ids, in that order: by their index if it names rows.
 
-    Not so if the ids were `given` as a column of the same table: then they stand side by side.
+    given : the ids as the user gave them; a column of the same table is matched by position
     """
     index, beside = index_of(values), index_of(given)
-    if index is None or _is_default(index) or _is_time(index):
+    if not _names_rows(index):
         return values
     if beside is not None and beside.equals(index) and not is_mask(given):
         return values
-    names = _as_names(name, index)
-    if set(names) != set(ids):
-        strange = next(iter(set(names) ^ set(ids)))
-        raise InvalidInput(
-            f"{name} goes by its index, which has not the {len(ids)} names that ids has: they "
-            f"differ in {strange!r}. Give {name}.to_numpy() if the rows are in the order of ids."
-        )
-    return values.loc[list(ids)]
+    return _selected(name, values, ids, exact=True)
 
 
 def labels_by_id(series: Any) -> tuple[tuple[Id, ...], Any]:
-    """The ids and the labels of a column of labels whose index is the ids."""
+    """The ids and the labels in a Series of labels whose index is the ids."""
     index = index_of(series)
     if index is None or np.ndim(series) != 1:
         raise InvalidInput(
@@ -144,22 +137,26 @@ def labels_by_id(series: Any) -> tuple[tuple[Id, ...], Any]:
 
 
 def index_of(values: Any) -> Any:
-    """The index of a table or column of pandas, None of anything else."""
-    # Nothing is pandas' own where pandas was never loaded.
+    """The index of a pandas table or column; None for anything else."""
+    # If pandas was never loaded, nothing can be one of its tables.
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(values, (pandas.DataFrame, pandas.Series)):
         return None
     return values.index
 
 
+def _names_rows(index: Any) -> bool:
+    return index is not None and not _is_default(index) and not _is_time(index)
+
+
 def _is_default(index: Any) -> bool:
-    """0, 1, ..., as pandas counts rows that were never named."""
+    """Whether this is 0, 1, ..., as pandas numbers rows by default."""
     # By value: versions of pandas differ in which selections of rows keep a RangeIndex.
     return index.dtype.kind in "iu" and bool((index == np.arange(len(index))).all())
 
 
 def _is_time(index: Any) -> bool:
-    """Times are no ids, and are never mistaken for one: rows with these are numbered."""
+    """Whether these are times, which are never ids: such rows are numbered."""
     pandas = sys.modules["pandas"]
     return isinstance(index, (pandas.DatetimeIndex, pandas.TimedeltaIndex, pandas.PeriodIndex))
 
@@ -173,17 +170,14 @@ def _as_names(name: str, index: Any) -> tuple[Id, ...]:
         ) from error
 
 
-def _agree(first: str, index: Any, name: str, other: Any) -> None:
-    if len(index) != len(other) or index.equals(other):
-        return
-    if set(index) == set(other):
+def _selected(name: str, values: Any, ids: tuple[Id, ...], *, exact: bool) -> Any:
+    """The values whose index names these ids, in that order; `exact` allows no others."""
+    names, wanted = set(_as_names(name, values.index)), set(ids)
+    if different := names ^ wanted if exact else wanted - names:
+        one = min(different, key=str)
         raise InvalidInput(
-            f"{first} and {name} have the same index in different orders. If their rows belong "
-            f"together by name, give {name}.loc[{first}.index]; if as they stand, "
-            f"{name}.to_numpy()."
+            f"{name} is matched with {len(ids)} examples by its index, which "
+            f"{'has' if one in names else 'lacks'} {one!r}. Give one row for each of these ids, "
+            f"or {name}.to_numpy() if the rows are in their order."
         )
-    if not (_is_default(index) or _is_default(other)):
-        raise InvalidInput(
-            f"{first} and {name} have different indices: {index[0]!r} ... and {other[0]!r} ... If "
-            f"their rows belong together as they stand, give {name}.to_numpy()."
-        )
+    return values.loc[list(ids)]

@@ -93,7 +93,7 @@ def test_the_table_shows_every_row(quick: tuple[str, dict[str, Any]]) -> None:
 def test_a_missing_peer_says_how_to_get_it(tmp_path: Path) -> None:
     out = tmp_path / "found.json"
     text, found = run("benchmarks", "--quick", "--only", "peers.fantasy", out=out)
-    assert "not installed: pip install knowmore[bench]" in text
+    assert 'not installed: pip install ".[bench]"' in text
     assert [(row["measured"], row["met"]) for row in found["rows"]] == [(None, None)]
 
 
@@ -140,7 +140,7 @@ def test_a_class_more_gives_the_answers_of_a_refit(spaces: dict[str, dict[str, A
     assert exact["raw"]["agreement"] == 1.0
 
 
-def test_faces_that_are_not_there_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_faces_are_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
     out = tmp_path / "found.json"
     text, found = run("benchmarks", "--quick", "--only", "eigenspaces.orl_faces", out=out)
@@ -196,9 +196,7 @@ def test_planted_labels_are_found_among_few(questions: dict[str, dict[str, Any]]
     assert len(row["raw"]["precision"]) == 2
 
 
-def test_scenes_that_are_not_there_are_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_scenes_are_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
     names = ["insight.unknown_scene", "insight.scenes_needed", "audit.scenes"]
     only = [word for name in names for word in ("--only", name)]
@@ -216,7 +214,7 @@ def test_a_missing_cleanlab_says_how_to_get_it(questions: dict[str, dict[str, An
         if row["group"] == "audit" and row["measured"] is None and not name.startswith("scenes")
     ]
     assert {row["benchmark"] for row in rows} == {"audit.digits", "audit.times"}
-    assert {row["note"] for row in rows} == {"not installed: pip install knowmore[bench]"}
+    assert {row["note"] for row in rows} == {'not installed: pip install ".[bench]"'}
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from knowmore import cli
 from knowmore.cli.app import app
-from knowmore.cli.reports import Report
+from knowmore.cli.experiments import Report
 from knowmore.errors import MissingExtra, NotWritten
-from knowmore.extras import require
+from knowmore.extras import missing_extra, optional, require
 
 
 def invoke(*arguments):
@@ -68,7 +68,7 @@ def test_options_reach_the_experiment(tmp_path, monkeypatch):
     assert result.stdout.split("\n") == ["", "One sentence [not markup].", "", ""]
 
 
-def test_own_errors_are_said_in_words(tmp_path, monkeypatch):
+def test_own_errors_print_their_message(tmp_path, monkeypatch):
     taken = tmp_path / "taken"
     taken.write_text("a file, no folder")
     out = taken / "results"
@@ -82,7 +82,7 @@ def test_own_errors_are_said_in_words(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a folder closed even to root")
-def test_a_folder_that_cannot_be_written_to_is_found_out_before_the_run(monkeypatch):
+def test_an_unwritable_folder_is_refused_before_the_run(monkeypatch):
     monkeypatch.setattr("knowmore.cli.demo.run", None)
     error = invoke("demo", "--out", "/sys/kernel").exception
     assert isinstance(error, NotWritten)
@@ -113,22 +113,22 @@ def piped(*arguments, stdout=None, close=(), **environment):
     )
 
 
-def test_nobody_has_to_listen_to_help():
+def test_help_survives_a_closed_pipe():
     run = piped("--help")
     run.stdout.close()
-    _, told = run.communicate(timeout=120)
-    assert (run.returncode, told.strip()) == (0, b"")
+    _, errors = run.communicate(timeout=120)
+    assert (run.returncode, errors.strip()) == (0, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_report_that_could_not_be_written_is_told():
+def test_a_report_that_cannot_be_written_is_an_error():
     with open("/dev/full", "wb") as full:
         run = piped("--version", stdout=full)
-        _, told = run.communicate(timeout=120)
+        _, errors = run.communicate(timeout=120)
     assert run.returncode == 1
-    assert told.decode() == (
-        "knowmore: the work is done, but what there was to say could not be written to standard "
-        "output: No space left on device.\n"
+    assert errors.decode() == (
+        "knowmore: the work is done, but the report could not be written to standard output: No "
+        "space left on device.\n"
     )
 
 
@@ -149,8 +149,9 @@ def test_missing_command_line_libraries_are_named(library):
     assert result.returncode == 1
     assert result.stdout == ""
     assert result.stderr == (
-        f"knowmore: The command line needs {library}, which is not installed. "
-        'It comes with: pip install "knowmore[cli]"\n'
+        f"knowmore: {library} is not installed. It comes with the extra 'cli': pip install "
+        '".[cli]" in a clone of knowmore, or pip install "knowmore[cli]" if knowmore came from a '
+        "package index.\n"
     )
 
 
@@ -162,19 +163,18 @@ def test_missing_matplotlib_is_named_before_the_work_starts(tmp_path):
     )
     assert result.returncode == 1
     assert result.stdout == ""
-    assert result.stderr == (
-        'knowmore: matplotlib is not installed. It comes with: pip install "knowmore[plots]"\n'
-    )
+    assert result.stderr == f"knowmore: {missing_extra('matplotlib', 'plots')}\n"
     assert not (tmp_path / "out").exists()
 
 
 def test_missing_extra_is_an_import_error():
-    with pytest.raises(MissingExtra, match=r"no_such_library .*knowmore\[plots\]") as caught:
-        require("no_such_library", "plots")
-    assert isinstance(caught.value, ImportError)
+    for load in require, optional:
+        with pytest.raises(MissingExtra, match=r"no_such_library .*knowmore\[plots\]") as caught:
+            load("no_such_library", "plots")
+        assert isinstance(caught.value, ImportError)
 
 
-def test_help_loads_nothing_that_computes():
+def test_help_imports_no_numerical_library():
     result = run_apart(
         "import sys; sys.argv = ['knowmore', '--help']\n"
         "from knowmore.cli import main\n"

@@ -9,8 +9,8 @@ import pytest
 from tolerance import assert_solves, tolerance
 
 from knowmore.cli import demo
-from knowmore.cli.demo_steps import audit, forget, grow, load, notice
-from knowmore.cli.reports import Table, silent
+from knowmore.cli.demo_steps import audit, forget, grow, load, unlearn
+from knowmore.cli.experiments import Table, silent
 
 
 def coded(y):
@@ -64,12 +64,14 @@ def test_audit_finds_what_was_planted(grown, digits):
     clf, _ = grown
     result = audit(clf, digits, 30, np.random.default_rng(0))
     assert result.planted == 30
-    assert result.found > 0.9 * result.planted
-    assert result.found == sum(one.planted for one in result.suspects)
-    assert result.flagged == len(result.suspects) < len(digits.y) / 4
-    assert result.suggested <= result.found
+    assert result.is_planted.sum() > 0.9 * result.planted
+    assert len(result.is_planted) == len(result.suspects) < len(digits.y) / 4
+    truth = dict(zip(digits.ids, digits.y, strict=True))
+    true = np.array([truth[one] for one in result.suspects.ids])
+    np.testing.assert_array_equal(result.is_planted, result.suspects.labels != true)
+    np.testing.assert_array_equal(result.is_right, result.suspects.preferred == true)
     assert result.before < result.after
-    assert all(one.label != one.suggested for one in result.suspects)
+    assert (result.suspects.labels != result.suspects.preferred).all()
 
 
 def test_forgetting_is_exact(grown, digits):
@@ -81,12 +83,13 @@ def test_forgetting_is_exact(grown, digits):
     assert result.difference <= score_bound(clf, digits, ~mine)
 
 
-def test_strangers_are_noticed_more_often_than_the_known(grown, digits):
+def test_unlearnt_digits_are_called_unknown_more_often_than_known_ones(grown, digits):
     clf, _ = grown
-    result = notice(clf, digits, 0)
+    result = unlearn(clf, digits, 0)
     assert len(result.unknown) == (digits.y_test == 0).sum()
     assert len(result.known) + len(result.unknown) == len(digits.y_test)
-    assert result.caught > 0.5 > result.false_alarms
+    assert result.caught == (result.unknown > 1).mean()
+    assert result.caught > 0.5 > (result.known > 1).mean()
 
 
 def test_what_if_leaves_the_model_alone(grown, digits):
@@ -94,7 +97,7 @@ def test_what_if_leaves_the_model_alone(grown, digits):
     ids, scores = clf.ids_, clf.decision_function(digits.X_test)
     audit(clf, digits, 30, np.random.default_rng(0))
     forget(clf, digits, "ann")
-    notice(clf, digits, 3)
+    unlearn(clf, digits, 3)
     np.testing.assert_array_equal(clf.ids_, ids)
     np.testing.assert_array_equal(clf.decision_function(digits.X_test), scores)
 
@@ -115,7 +118,7 @@ def test_demo_reports(tmp_path):
     assert all(len(row) == len(table.header) for row in table.rows)
     text = " ".join(part for part in report.parts if isinstance(part, str))
     for measured in (
-        f"{result.audit.found} of the {result.audit.planted} planted",
+        f"{result.audit.is_planted.sum()} of the {result.audit.planted} planted",
         f"Ann withdrew {result.forgetting.withdrawn} images",
         f"at most {result.forgetting.difference:.0e}",
     ):

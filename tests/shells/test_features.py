@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from knowmore import cli
 from knowmore.cli.app import app
 from knowmore.errors import KnowmoreError, MissingData
+from knowmore.extras import missing_extra
 from knowmore.images import PHOG, KMeansCodebook, feature_table, image_folder
 from knowmore.images.extraction import BLOCK
 from papers.data import find
@@ -128,7 +129,7 @@ def test_folder_archive_and_list_give_the_same(folder, tmp_path):
             np.testing.assert_array_equal(array, tables[0][name], err_msg=name)
 
 
-def test_words_are_kept_for_pictures_to_come(folder, tmp_path):
+def test_words_are_saved_for_later_pictures(folder, tmp_path):
     words = tmp_path / "words.npz"
     common = "-o", tmp_path / "out.npz"
     result = features(folder, *common, "--words", 8, "--save-codebook", words)
@@ -182,7 +183,7 @@ def image_folder_without_links(folder):
 # -- what goes wrong -----------------------------------------------------------------------------
 
 
-def test_a_killed_command_goes_on_where_it_was(folder, tmp_path):
+def test_a_killed_command_resumes(folder, tmp_path):
     out = folder, "-o", tmp_path / "out.npz", "--kind", "phog", "--jobs", 1
     killed = run_apart(
         "import os, signal\n"
@@ -205,12 +206,12 @@ def test_a_killed_command_goes_on_where_it_was(folder, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["npz", "parquet"])
-def test_a_full_disk_is_told_and_leaves_the_old_table(form, folder, tmp_path):
+def test_a_full_disk_is_reported_and_leaves_the_old_table(form, folder, tmp_path):
     if form == "parquet":
         pytest.importorskip("pyarrow", reason="needs the extra tables")
     out = tmp_path / f"out.{form}"
     out.write_bytes(b"the old table")
-    # No file may grow beyond this: what writes past it is told so, as on a full disk.
+    # No file may grow beyond this: writing past it fails, as on a full disk.
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
     result = run_apart(limit, folder, "-o", out, "--kind", "phog", "--no-cache")
     assert result.returncode == 1
@@ -223,7 +224,7 @@ def test_a_full_disk_is_told_and_leaves_the_old_table(form, folder, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, "pictures"]
 
 
-def test_who_stopped_listening_has_the_table_all_the_same(folder, tmp_path):
+def test_the_table_is_written_although_the_pipe_is_closed(folder, tmp_path):
     (folder / "class 1" / "broken é.jpg").write_bytes(b"no picture")
     command = [sys.executable, "-c", "from knowmore.cli import main; main()", "features", folder]
     run = subprocess.Popen(
@@ -233,10 +234,10 @@ def test_who_stopped_listening_has_the_table_all_the_same(folder, tmp_path):
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
     )
     run.stdout.close()
-    _, told = run.communicate(timeout=120)
+    _, errors = run.communicate(timeout=120)
     # Not 1: only a picture was skipped.
     assert run.returncode == 3
-    assert b"Skipped: 'class 1/broken \\xe9.jpg' cannot be read: it is no picture" in told
+    assert b"Skipped: 'class 1/broken \\xe9.jpg' cannot be read: it is no picture" in errors
     assert len(feature_table(tmp_path / "out.npz")) == N
 
 
@@ -250,13 +251,13 @@ def test_a_link_stays_a_link_and_a_mode_stays(folder, tmp_path):
     assert len(feature_table(target)) == N
 
 
-def test_nobody_at_home_is_told(folder, tmp_path, monkeypatch):
+def test_a_user_without_a_home_is_told_to_name_a_cache(folder, tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert "this user has no home" in refused(folder, "-o", tmp_path / "o.npz", "--kind", "phog")
 
 
-def test_a_cache_without_room_is_told(folder, tmp_path):
+def test_a_cache_without_room_is_reported(folder, tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
     result = run_apart(limit, folder, "-o", tmp_path / "out.npz", "--kind", "phog")
     assert result.returncode == 1
@@ -266,7 +267,7 @@ def test_a_cache_without_room_is_told(folder, tmp_path):
     assert not (tmp_path / "out.npz").exists()
 
 
-def test_what_cannot_work_is_said_before_the_work(folder, tmp_path, monkeypatch):
+def test_wrong_options_are_refused_before_the_work(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("knowmore.cli.features.listing", None)
     assert "'out.csv' must end in .npz or .parquet" in refused(folder, "-o", "out.csv")
     nowhere = tmp_path / "nowhere" / "out.npz"
@@ -320,7 +321,7 @@ FORMS = [
 ]
 
 
-def test_new_words_are_kept_beside_the_table_and_told(folder, tmp_path):
+def test_new_words_are_saved_beside_the_table_and_named(folder, tmp_path):
     result = features(folder, "-o", tmp_path / "out.npz", "--kind", "bow", "--words", 8)
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1:] == [
@@ -354,7 +355,7 @@ def test_a_table_like_another_can_be_compared_with_it(form, kind, folder, others
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_tables_in_other_words_are_told_apart(form, folder, others, tmp_path):
+def test_tables_with_other_words_are_refused(form, folder, others, tmp_path):
     old, new = tmp_path / f"old.{form}", tmp_path / f"new.{form}"
     for source, out in (folder, old), (others, new):
         assert features(source, "-o", out, "--kind", "bow", "--words", 8).exit_code == 0
@@ -374,7 +375,7 @@ def test_tables_in_other_words_are_told_apart(form, folder, others, tmp_path):
     assert f"The visual words of {str(old)!r} are not beside it, in " in words
 
 
-def test_other_kinds_and_settings_are_told_apart(folder, others, tmp_path):
+def test_other_kinds_and_settings_are_refused(folder, others, tmp_path):
     common = "--words", 8
     for name, options in {
         "bow": ["--kind", "bow", *common],
@@ -390,18 +391,18 @@ def test_other_kinds_and_settings_are_told_apart(folder, others, tmp_path):
             feature_table(tmp_path / f"{name}.npz", like=tmp_path / f"{like}.npz")
 
 
-def test_words_that_a_table_needs_are_not_replaced_unasked(folder, others, tmp_path):
+def test_words_that_a_table_needs_are_not_replaced_silently(folder, others, tmp_path):
     out = "-o", tmp_path / "out.npz", "--kind", "bow"
     assert features(folder, *out, "--words", 8).exit_code == 0
     place = tmp_path / "out.words.npz"
     words, table = place.read_bytes(), (tmp_path / "out.npz").read_bytes()
     # The same words once more are none others.
     assert features(folder, *out, "--words", 8).exit_code == 0
-    told = refused(others, *out, "--words", 8)
-    assert told == (
-        f"{str(place)!r} holds other visual words, or something else. Whatever has learnt from "
-        f"{str(tmp_path / 'out.npz')!r} needs its words: only features in the same words can be "
-        f"compared. To use those that are there: --codebook {place}. To replace them: "
+    message = refused(others, *out, "--words", 8)
+    assert message == (
+        f"{str(place)!r} holds other visual words, or something else. Models that learnt from "
+        f"{str(tmp_path / 'out.npz')!r} need its words: only features in the same words can be "
+        f"compared. To use the words in that file: --codebook {place}. To replace them: "
         f"--save-codebook {place}."
     )
     assert (place.read_bytes(), (tmp_path / "out.npz").read_bytes()) == (words, table)
@@ -412,7 +413,7 @@ def test_words_that_a_table_needs_are_not_replaced_unasked(folder, others, tmp_p
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_no_table_is_told(form, others, tmp_path):
+def test_damaged_tables_are_refused(form, others, tmp_path):
     path = tmp_path / f"out.{form}"
     assert features(others, "-o", path, "--kind", "phog").exit_code == 0
     whole = path.read_bytes()
@@ -447,7 +448,7 @@ def test_unknown_kinds_and_missing_options_are_misuse(folder):
     assert features(folder).exit_code == 2
 
 
-def test_own_errors_are_said_in_words(tmp_path, monkeypatch):
+def test_own_errors_print_their_message(tmp_path, monkeypatch):
     arguments = ["knowmore", "features", str(tmp_path / "nowhere"), "-o", str(tmp_path / "o.npz")]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as caught:
@@ -460,9 +461,7 @@ def test_missing_pyarrow_is_named_before_the_work(folder, tmp_path):
         "sys.modules['pyarrow'] = None", folder, "-o", tmp_path / "out.parquet", "--kind", "phog"
     )
     assert result.returncode == 1
-    assert result.stderr == (
-        'knowmore: pyarrow is not installed. It comes with: pip install "knowmore[tables]"\n'
-    )
+    assert result.stderr == f"knowmore: {missing_extra('pyarrow', 'tables')}\n"
 
 
 def test_real_pictures(tmp_path):

@@ -67,7 +67,7 @@ def test_command_and_machine_are_named(page: Any) -> None:
     assert "A Processor, 2 cores; Python 3.11, NumPy 2, SciPy 1, scikit-learn 1.6." in text
 
 
-def test_what_was_not_measured_or_missed_is_told(page: Any) -> None:
+def test_missing_and_missed_measurements_are_shown(page: Any) -> None:
     bare = {"against": "", "reference": None, "ratio": None, "best_ratio": None}
     absent = row(**bare, measured=None, target=None, met=None, note="not installed")
     slow = row(**bare, name="ask | one", target={"sign": "<=", "bound": 0.001}, met=False)
@@ -87,7 +87,7 @@ def test_groups_are_headings_in_the_order_measured(page: Any) -> None:
     ("facts", "words"),
     [({"load": 3.5}, "its load was 3.5"), ({"scale": "quick"}, "**Tiny sizes**")],
 )
-def test_what_weakens_the_figures_is_told(page: Any, facts: Any, words: str) -> None:
+def test_what_weakens_the_figures_is_shown(page: Any, facts: Any, words: str) -> None:
     assert words in page(results(row(), **facts))
     assert words not in page(results(row()))
 

@@ -32,7 +32,7 @@ for kernel in (None, HistogramIntersection()):
 
 def installed(folder):
     """A copy of the package in a folder, without what Python and numba left beside it."""
-    leave = shutil.ignore_patterns("__pycache__", "experiments")
+    leave = shutil.ignore_patterns("__pycache__")
     shutil.copytree(SOURCE, folder / "knowmore", ignore=leave)
     return folder
 
@@ -54,7 +54,7 @@ def test_a_read_only_installation_without_a_home_forgets_too(tmp_path):
     assert not list(folder.rglob("*.nb*"))
 
 
-def test_a_damaged_cache_is_done_without(tmp_path):
+def test_a_damaged_cache_is_ignored(tmp_path):
     folder = installed(tmp_path / "installed")
     env = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     first = assert_runs(FORGET, folder, env=env)
@@ -65,7 +65,7 @@ def test_a_damaged_cache_is_done_without(tmp_path):
     assert assert_runs(FORGET, folder, env=env) == first
 
 
-def test_what_fails_without_a_cache_too_is_told():
+def test_what_fails_without_a_cache_too_is_raised():
     def trial(function):
         raise OSError("no room on the disk")
 
@@ -74,7 +74,7 @@ def test_what_fails_without_a_cache_too_is_told():
 
 
 @pytest.mark.parametrize("char", ["d", "f"])
-def test_a_deletion_compiles_nothing_that_was_not_tried(char):
+def test_a_deletion_compiles_nothing_beyond_the_trial(char):
     from knowmore.linalg import Cholesky
     from knowmore.linalg.sweep import sweep
 
@@ -88,7 +88,7 @@ def test_a_deletion_compiles_nothing_that_was_not_tried(char):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_histogram_kernels_compile_nothing_that_was_not_tried(dtype):
+def test_histogram_kernels_compile_nothing_beyond_the_trial(dtype):
     from scipy.sparse import csr_array
 
     from knowmore.kernels import ChiSquared, HistogramIntersection

@@ -105,7 +105,7 @@ def test_a_child_forked_at_any_moment_of_other_threads_edits_does_not_hang():
     assert_runs(FORKED_AT_EVERY_STEP)
 
 
-def test_work_goes_on_when_those_who_wait_are_interrupted():
+def test_work_goes_on_when_its_caller_is_interrupted():
     script = """
 import signal, time
 from knowmore.concurrency import uninterrupted
@@ -133,7 +133,7 @@ def test_what_the_work_raises_is_raised():
         uninterrupted(lambda: 1 // 0)
 
 
-def test_a_derived_value_is_kept_and_holds_up_nobody():
+def test_a_cached_property_is_kept_and_blocks_nobody():
     both = Barrier(2, timeout=60)
 
     class Value:

@@ -5,45 +5,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from knowmore.cli.streams import listened
+from knowmore.cli.streams import forgiving_streams
 
 
 def main() -> None:
-    """The command `knowmore`."""
+    """Run the `knowmore` command."""
     guarded(_run)
 
 
 def guarded(run: Callable[[], None]) -> None:
-    """Run a command; what knowmore itself complains about is said in words, not in a trace."""
-    with listened():
+    """Run a command; print the message of knowmore's own errors instead of a traceback."""
+    with forgiving_streams():
         try:
-            _with_libraries(run)
+            run()
         except Exception as error:
-            # Only now: the errors load scikit-learn, and `knowmore --help` does without it.
+            # Imported here because they load scikit-learn, which `knowmore --help` does not need.
             from knowmore.errors import KnowmoreError
+            from knowmore.extras import missing_extra
 
-            if not isinstance(error, KnowmoreError):
+            failure = error
+            if isinstance(error, ModuleNotFoundError):
+                library = (error.name or "").partition(".")[0]
+                if library in ("typer", "rich", "click"):
+                    failure = missing_extra(library, "cli")
+            if not isinstance(failure, KnowmoreError):
                 raise
-            sys.exit(f"knowmore: {error}")
+            sys.exit(f"knowmore: {failure}")
 
 
 def _run() -> None:
     from knowmore.cli.app import app
 
     app()
-
-
-def _with_libraries(run: Callable[[], None]) -> None:
-    """Run it; if a library of the command line is missing, say which extra brings it."""
-    try:
-        run()
-    except ModuleNotFoundError as error:
-        from knowmore.errors import MissingExtra
-
-        missing = (error.name or "").partition(".")[0]
-        if missing not in ("typer", "rich", "click"):
-            raise
-        raise MissingExtra(
-            f"The command line needs {missing}, which is not installed. "
-            f'It comes with: pip install "knowmore[cli]"'
-        ) from error

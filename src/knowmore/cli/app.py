@@ -1,14 +1,21 @@
-"""The commands. Whatever computes is loaded in their bodies, so that help comes at once."""
+"""The commands. Their bodies import what computes, so that help is printed at once."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
 
-import rich  # noqa: F401  typer does without it, our output does not: say so before anything runs
+import rich  # noqa: F401  typer works without it, our output does not: fail before the work
 import typer
 
-from knowmore.cli.options import Out, Quick, Seed
+# The demonstration shares these options with the experiments of the papers.
+Out = Annotated[
+    Path,
+    typer.Option(help="Folder for pictures and tables; made if it is missing.", file_okay=False),
+]
+# The largest seed of NumPy's older generators, which scikit-learn uses.
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=2**32 - 1)]
+Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that it works.")]
 
 app = typer.Typer(
     help="Classifiers that keep learning, and forget exactly.",
@@ -39,7 +46,7 @@ def _options(
 @app.command()
 def demo(out: Out = Path("results"), seed: Seed = 0, quick: Quick = False) -> None:
     """Learn digits class by class, find wrong labels, forget a contributor, say "I don't know"."""
-    from knowmore.cli.console import present
+    from knowmore.cli.experiments import present
 
     present("knowmore.cli.demo", out, seed, quick)
 
@@ -86,25 +93,11 @@ def features(
         Path | None,
         typer.Option(help="Folder for what was computed before; else the user's own."),
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Compute everything anew.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Compute everything again.")] = False,
 ) -> None:
     """Turn pictures into vectors. Exit code 3: some could not be used, and were listed."""
-    from knowmore.cli.features import run
-    from knowmore.cli.recipe import Request
+    options = dict(locals())
+    from knowmore.cli.features import Request, run
 
-    asked = Request(
-        source=source,
-        out=out,
-        kind=kind,
-        words=words,
-        codebook=codebook,
-        save_codebook=save_codebook,
-        like=like,
-        longest=longest,
-        seed=seed,
-        jobs=jobs,
-        cache=cache,
-        no_cache=no_cache,
-    )
-    if not run(asked):
+    if not run(Request(**options)):
         raise typer.Exit(3)

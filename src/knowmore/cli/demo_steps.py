@@ -1,11 +1,11 @@
-"""The four parts of the demonstration: each takes a model and gives back what was measured."""
+"""The four parts of the demonstration; each takes a model and returns what was measured."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from time import perf_counter
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -13,21 +13,21 @@ from sklearn.model_selection import train_test_split
 
 from knowmore import GPClassifier
 from knowmore.arrays import Array
-from knowmore.cli.reports import Progress
-from knowmore.cli.stopwatch import median_seconds
+from knowmore.cli.experiments import Progress, timed
+from knowmore.insight import Suspects, novelty, suspects
+
+_Edit = Callable[[GPClassifier], object]
 
 # People who sent in the training images; "ann/0007" is Ann's eighth.
 CONTRIBUTORS = (
     *("ann", "ben", "cleo", "dora", "emil", "fay"),
     *("gus", "hana", "ivo", "jana", "karl", "lena"),
 )
-# Above this quantile of the leave-one-out variances of what it knows, an image is unknown.
+# An image is unknown if its variance is above this quantile of the leave-one-out variances.
 QUANTILE = 0.95
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Digits:
+class Digits(NamedTuple):
     """Images (., 64), their digits, and the ids of those to learn from."""
 
     X: Array
@@ -37,10 +37,9 @@ class Digits:
     y_test: Array
 
 
-@final
-@dataclass(frozen=True)
-class Step:
-    """A number of known classes, the accuracy over all ten, and what it took to get there."""
+class Step(NamedTuple):
+    """The number of known classes and of examples, the accuracy over all ten digits, and the times
+    of the update that led here and of a refit."""
 
     classes: int
     examples: int
@@ -49,52 +48,34 @@ class Step:
     refit: float
 
 
-@final
-@dataclass(frozen=True)
-class Growth:
-    """The steps, the last example alone, and the largest difference from the refit at the end."""
+class Growth(NamedTuple):
+    """The steps, the last example alone, and the largest difference from a refit at the end."""
 
     steps: tuple[Step, ...]
     one: Step
     difference: float
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Suspect:
-    """An image, the label it was given, the one that the others suggest, and if it was planted."""
+class Audit(NamedTuple):
+    """Wrong labels that were planted, and the suspects that leave-one-out found in `seconds`.
 
-    image: Array
-    label: int
-    suggested: int
-    planted: bool
-
-
-@final
-@dataclass(frozen=True)
-class Audit:
-    """Wrong labels that were planted, and found by leaving each example out.
-
-    `suggested` counts the found ones for which the suggested label is the true one. Accuracies:
-    of the clean model, with the wrong labels, and after those that were flagged were looked at.
+    `is_planted` and `is_right` are masks of the suspects: a wrong label was planted, and the
+    preferred label is the true one. Accuracies: of the clean model, with the wrong labels, and
+    after the suspects were relabelled.
     """
 
-    examples: int
     planted: int
-    flagged: int
-    found: int
-    suggested: int
+    suspects: Suspects
+    is_planted: Array
+    is_right: Array
     clean: float
     before: float
     after: float
     seconds: float
-    suspects: tuple[Suspect, ...]
 
 
-@final
-@dataclass(frozen=True)
-class Forgetting:
-    """A contributor who withdrew, and how far the model is from one that never saw the images.
+class Forgetting(NamedTuple):
+    """A contributor who withdrew, and the difference from a model that never saw the images.
 
     `seconds` is the time to remove all of them, `one` to remove one of them.
     """
@@ -108,13 +89,9 @@ class Forgetting:
     difference: float
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Novelty:
-    """Test images of known digits and of one unknown digit, by a model that never saw the latter.
-
-    Variances are divided by the threshold: above one, the model says that it does not know.
-    """
+class Unlearnt(NamedTuple):
+    """A digit that the model unlearnt, and the variances of test images of `known` digits and of
+    this one, divided by the threshold: above one, the model says that it does not know."""
 
     digit: int
     known: Array
@@ -122,13 +99,8 @@ class Novelty:
 
     @property
     def caught(self) -> float:
-        """The share of unknown images that were called unknown."""
+        """The share of its images that were called unknown."""
         return float((self.unknown > 1).mean())
-
-    @property
-    def false_alarms(self) -> float:
-        """The share of known images that were called unknown."""
-        return float((self.known > 1).mean())
 
 
 def load(seed: int, examples: int) -> Digits:
@@ -143,91 +115,72 @@ def load(seed: int, examples: int) -> Digits:
 
 
 def grow(digits: Digits, known: int, progress: Progress) -> tuple[GPClassifier, Growth]:
-    """Start with `known` classes and meet the others one at a time."""
+    """Start with `known` classes and add the others one at a time."""
     first = digits.y < known
     clf = GPClassifier().fit(digits.X[first], digits.y[first], digits.ids[first])
     steps = [_step(clf, digits, None)]
     for digit in range(known, 10):
         progress((digit - known) / (10 - known), f"meeting digit {digit}")
-        new = digits.y == digit
-        update = _time_of_adding(clf, digits, new)
-        clf.add(digits.X[new], digits.y[new], digits.ids[new])
+        clf, update = _timed_edit(clf, digits, _adding(digits, digits.y == digit))
         steps.append(_step(clf, digits, update))
     last = np.arange(len(digits.y)) == len(digits.y) - 1
-    one = _time_of_adding(copy(clf).remove(digits.ids[last]), digits, last)
+    _, one = _timed_edit(copy(clf).remove(digits.ids[last]), digits, _adding(digits, last))
     difference = _difference(clf, _refit(clf), digits)
     return clf, Growth(tuple(steps), _step(clf, digits, one), difference)
 
 
 def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Generator) -> Audit:
-    """Give some examples wrong labels, find them by leave-one-out, and have them looked at."""
+    """Give some examples wrong labels, find them by leave-one-out, and correct the suspects."""
     truth = dict(zip(digits.ids.tolist(), digits.y.tolist(), strict=True))
     victims = rng.choice(digits.ids, planted, replace=False)
     wrong = [(truth[one] + rng.integers(1, 10)) % 10 for one in victims.tolist()]
     spoilt = copy(clf).relabel(victims, wrong)
     before = _accuracy(spoilt, digits)
     begin = perf_counter()
-    left = spoilt.leave_one_out()
+    found = suspects(spoilt)
     seconds = perf_counter() - begin
-    own = left.scores[np.arange(len(left.labels)), np.searchsorted(clf.classes_, left.labels)]
-    preference = left.scores.max(axis=1) - own
-    order = np.argsort(-preference)
-    flagged = order[preference[order] > 0]
-    is_planted = np.isin(left.ids, victims)
-    right = left.predicted == [truth[one] for one in left.ids.tolist()]
-    # Whoever looks at a flagged image gives it its true label, be it another one or the same.
-    checked = left.ids[flagged]
-    mended = copy(spoilt).relabel(checked, [truth[one] for one in checked.tolist()])
-    X = spoilt.model_.examples.X
+    # Whoever looks at a suspect gives it its true label, be it another one or the same.
+    true = np.array([truth[one] for one in found.ids.tolist()])
+    mended = copy(spoilt).relabel(found.ids, true)
     return Audit(
-        examples=len(left.ids),
         planted=planted,
-        flagged=len(flagged),
-        found=int(is_planted[flagged].sum()),
-        suggested=int((is_planted & right)[flagged].sum()),
+        suspects=found,
+        is_planted=np.isin(found.ids, victims),
+        is_right=found.preferred == true,
         clean=_accuracy(clf, digits),
         before=before,
         after=_accuracy(mended, digits),
         seconds=seconds,
-        suspects=tuple(
-            Suspect(X[i], int(left.labels[i]), int(left.predicted[i]), bool(is_planted[i]))
-            for i in flagged
-        ),
     )
 
 
 def forget(clf: GPClassifier, digits: Digits, contributor: str) -> tuple[GPClassifier, Forgetting]:
     """Remove all images of a contributor, and compare with a model that never saw them."""
     mine = np.char.startswith(digits.ids, f"{contributor}/")
-
-    def without(ids: Array) -> GPClassifier:
-        rest = copy(clf).remove(ids)
-        rest.predict(digits.X_test[:1])
-        return rest
-
     withdrawn = digits.ids[mine]
-    rest = without(withdrawn)
-    # Fitted to the images as they were loaded, not to what the model says that it holds.
+    rest, seconds = _timed_edit(clf, digits, lambda model: model.remove(withdrawn))
+    _, one = _timed_edit(clf, digits, lambda model: model.remove(withdrawn[:1]))
+    # Fitted to the images that were loaded, not to those that the model says it holds.
     never = GPClassifier(clf.kernel_).fit(digits.X[~mine], digits.y[~mine])
     return rest, Forgetting(
         contributor=contributor,
         withdrawn=len(withdrawn),
         left=int((~mine).sum()),
-        seconds=median_seconds(lambda: without(withdrawn)),
-        one=median_seconds(lambda: without(withdrawn[:1])),
+        seconds=seconds,
+        one=one,
         refit=_time_of_refit(rest, digits),
         difference=_difference(rest, never, digits),
     )
 
 
-def notice(clf: GPClassifier, digits: Digits, digit: int) -> Novelty:
+def unlearn(clf: GPClassifier, digits: Digits, digit: int) -> Unlearnt:
     """Unlearn a digit, and see whether the variance tells it from the digits that are known."""
     examples = clf.model_.examples
     others = copy(clf).remove(examples.ids[examples.labels == digit])
-    threshold = np.quantile(others.leave_one_out().variance, QUANTILE)
-    ratio = others.predict_variance(digits.X_test) / threshold
+    found = novelty(others, digits.X_test, "variance")
+    ratio = found.values / found.threshold(QUANTILE)
     unknown = digits.y_test == digit
-    return Novelty(digit, known=ratio[~unknown], unknown=ratio[unknown])
+    return Unlearnt(digit, known=ratio[~unknown], unknown=ratio[unknown])
 
 
 def _step(clf: GPClassifier, digits: Digits, update: float | None) -> Step:
@@ -251,19 +204,24 @@ def _difference(one: GPClassifier, other: GPClassifier, digits: Digits) -> float
     return float(abs(one.decision_function(X) - other.decision_function(X)).max())
 
 
-def _time_of_adding(clf: GPClassifier, digits: Digits, new: Array) -> float:
-    """Seconds until a model with the new examples has answered its first question."""
+def _adding(digits: Digits, new: Array) -> _Edit:
+    return lambda model: model.add(digits.X[new], digits.y[new], digits.ids[new])
 
-    def act() -> None:
+
+def _timed_edit(clf: GPClassifier, digits: Digits, edit: _Edit) -> tuple[GPClassifier, float]:
+    """The edited model, and the seconds until it has answered its first question."""
+
+    def act() -> GPClassifier:
         # A copy shares the frozen model, so that each repeat starts from the same state.
-        grown = copy(clf)
-        grown.add(digits.X[new], digits.y[new], digits.ids[new])
-        grown.predict(digits.X_test[:1])
+        edited = copy(clf)
+        edit(edited)
+        edited.predict(digits.X_test[:1])
+        return edited
 
-    # Edits before this one are folded into the next answer: let them not be timed.
+    # Earlier edits are folded in by the next answer, which must not be timed.
     clf.predict(digits.X_test[:1])
-    return median_seconds(act)
+    return timed(act)
 
 
 def _time_of_refit(clf: GPClassifier, digits: Digits) -> float:
-    return median_seconds(lambda: _refit(clf).predict(digits.X_test[:1]))
+    return timed(lambda: _refit(clf).predict(digits.X_test[:1]))[1]

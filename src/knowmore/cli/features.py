@@ -1,104 +1,194 @@
-"""`knowmore features`: a folder of pictures to a table of vectors."""
+"""`knowmore features`: a table of vectors from a folder of pictures."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from knowmore.cli.console import watched
-from knowmore.cli.recipe import WORDS, Recipe, Request, beside, check_kept, loaded
-from knowmore.files import user_folder
-from knowmore.images import Listing, Picture, listing
+from knowmore.cli.experiments import progress_bar
+from knowmore.errors import InvalidInput
+from knowmore.files import check_writable, user_folder
+from knowmore.images import ForestCodebook, KMeansCodebook, Listing, listing
 from knowmore.images.codebooks import Codebook
-from knowmore.images.extraction import Extraction, Progress, extract, learn_codebook
+from knowmore.images.extraction import Extraction, Kind, Progress, extract, learn_codebook, steps_of
 from knowmore.images.extraction_cache import Cache
-from knowmore.images.tables import write_table
+from knowmore.images.extraction_settings import LONGEST, canonical, settings_of
+from knowmore.images.tables import check_form, made_with, unlike, write_table
+
+KIND: Kind = "sift-pyramid"
+WORDS = 200
+# Kinds that count visual words.
+_WORDED = ("sift-pyramid", "bow")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command; None where one was not given."""
+
+    source: Path
+    out: Path
+    kind: Kind | None
+    words: int | None
+    codebook: Path | None
+    save_codebook: Path | None
+    like: Path | None
+    longest: int | None
+    seed: int
+    jobs: int
+    cache: Path | None
+    no_cache: bool
+
+    @property
+    def saved(self) -> Path | None:
+        """Where to save the codebook: beside the table, unless --codebook says where it is."""
+        return self.save_codebook or (_beside(self.out) if self.codebook is None else None)
 
 
 def run(request: Request) -> bool:
-    """Do it, tell it, and say whether every picture has its features."""
-    recipe = request.recipe()
+    """Write the table and print a summary; False if some pictures were skipped."""
+    kind, longest, path = _checked(request)
     listed = listing(request.source)
     pictures = listed.pictures
-    with watched() as bar, _cache(request) as cache:
-        codebook = _codebook(request, recipe, pictures, cache, bar)
-        steps, about = recipe.steps(codebook)
-        found = extract(
-            pictures,
-            steps,
-            longest=recipe.longest,
-            cache=cache,
-            n_jobs=request.jobs,
-            progress=_shown(bar, "pictures"),
-        )
-    # The words first: a table without them could never be added to.
-    if codebook is not None and request.keeps is not None:
-        codebook.save(request.keeps)
+    codebook: Codebook | None = None
+    storage: Any = nullcontext() if request.no_cache else Cache(request.cache or user_folder())
+    with progress_bar() as bar, storage as cache:
+        common: dict[str, Any] = {"longest": longest, "cache": cache, "n_jobs": request.jobs}
+        if path is not None:
+            codebook = _loaded(path)
+        elif kind in _WORDED:
+            codebook = learn_codebook(
+                pictures,
+                size=request.words or WORDS,
+                seed=request.seed,
+                progress=_counter(bar, "pictures to learn words from"),
+                **common,
+            )
+        if codebook is not None and request.saved is not None:
+            _check_replaced(request, request.saved, codebook)
+        steps = steps_of(kind, codebook)
+        about = {"kind": kind, **json.loads(settings_of(steps, longest))}
+        if request.like is not None and (difference := unlike(about, made_with(request.like))):
+            raise InvalidInput(
+                f"Features like those of {str(request.like)!r} cannot be made: they would have "
+                f"{difference}. Name the words it was made with: --codebook."
+            )
+        found = extract(pictures, steps, progress=_counter(bar, "pictures"), **common)
+    # The codebook first: without it, a table could never be added to.
+    if codebook is not None and request.saved is not None:
+        codebook.save(request.saved)
     kept = [pictures[row] for row in found.rows]
     ids, labels = [one.name for one in kept], [one.label for one in kept]
-    write_table(request.out, ids, labels, found.features, about)
-    _tell(request, listed, found, is_new=codebook is not None and recipe.codebook is None)
+    write_table(request.out, ids, labels, found.features, canonical(about))
+    _summarise(request, listed, found, is_new=codebook is not None and path is None)
     return not (listed.skipped or found.skipped)
 
 
-def _cache(request: Request) -> Any:
-    return nullcontext() if request.no_cache else Cache(request.cache or user_folder())
+def _checked(request: Request) -> tuple[Kind, int, Path | None]:
+    """The kind of features, the longest side of a picture, and the codebook to load, if any.
 
-
-def _codebook(
-    request: Request,
-    recipe: Recipe,
-    pictures: tuple[Picture, ...],
-    cache: Cache | None,
-    bar: Callable[[float, str], None],
-) -> Codebook | None:
-    if not recipe.has_words:
-        return None
-    codebook: Codebook
-    if recipe.codebook is not None:
-        codebook = loaded(recipe.codebook)
-    else:
-        codebook = learn_codebook(
-            pictures,
-            size=request.words or WORDS,
-            seed=request.seed,
-            longest=recipe.longest,
-            cache=cache,
-            n_jobs=request.jobs,
-            progress=_shown(bar, "pictures to learn words from"),
+    Whatever cannot work raises here, before the work.
+    """
+    out, like, codebook = request.out, request.like, request.codebook
+    check_form(out)
+    check_writable(out)
+    if request.words is not None and codebook is not None:
+        raise InvalidInput(
+            f"--words {request.words} asks for new visual words, but --codebook "
+            f"{str(codebook)!r} brings its own. Leave one of them out."
         )
-    if request.save_codebook is None and request.keeps is not None:
-        check_kept(codebook, request.keeps, request.out)
-    return codebook
+    kind, longest = request.kind or KIND, request.longest or LONGEST
+    if like is not None:
+        if given := _given(request, "kind", "words", "longest"):
+            raise InvalidInput(
+                f"--like {str(like)!r} settles how the features are made. Leave {given} out."
+            )
+        about = made_with(like)
+        kind, longest = about["kind"], about["longest"]
+        if kind in _WORDED and codebook is None:
+            codebook = _beside(like)
+            if not codebook.is_file():
+                raise InvalidInput(
+                    f"The visual words of {str(like)!r} are not beside it, in {str(codebook)!r}. "
+                    f"Say where they are: --codebook."
+                )
+    if kind not in _WORDED:
+        if given := _given(request, "words", "codebook", "save_codebook"):
+            raise InvalidInput(
+                f"--kind {kind} has no visual words. Leave {given} out, or choose "
+                f"{' or '.join(_WORDED)}."
+            )
+        return kind, longest, None
+    for path in filter(None, (request.codebook, request.saved)):
+        if path.resolve() == out.resolve():
+            raise InvalidInput(
+                f"{str(path)!r} is to be both the table and the codebook, and would hold only "
+                f"the table. Name two files."
+            )
+    if request.saved is not None:
+        check_writable(request.saved)
+    return kind, longest, codebook
 
 
-def _shown(bar: Callable[[float, str], None], what: str) -> Progress:
+def _given(request: Request, *names: str) -> str:
+    given = [name for name in names if getattr(request, name) is not None]
+    return " and ".join(f"--{name.replace('_', '-')}" for name in given)
+
+
+def _beside(table: Path) -> Path:
+    """The file for the visual words of a table."""
+    return table.with_suffix(".words.npz")
+
+
+def _loaded(path: Path) -> Codebook:
+    """The codebook in a file, of either class."""
+    with suppress(InvalidInput):
+        return ForestCodebook.load(path)
+    return KMeansCodebook.load(path)
+
+
+def _check_replaced(request: Request, path: Path, codebook: Codebook) -> None:
+    """Raise InvalidInput if other words would be replaced in a file that was not named."""
+    if request.save_codebook is not None or not path.exists():
+        return
+    with suppress(InvalidInput):
+        if settings_of([_loaded(path)]) == settings_of([codebook]):
+            return
+    raise InvalidInput(
+        f"{str(path)!r} holds other visual words, or something else. Models that learnt from "
+        f"{str(request.out)!r} need its words: only features in the same words can be compared. To "
+        f"use the words in that file: --codebook {path}. To replace them: --save-codebook {path}."
+    )
+
+
+def _counter(bar: Callable[[float, str], None], what: str) -> Progress:
     return lambda done, total: bar(done / total, f"{done} of {total} {what}")
 
 
-def _tell(request: Request, listed: Listing, found: Extraction, is_new: bool) -> None:
+def _summarise(request: Request, listed: Listing, found: Extraction, is_new: bool) -> None:
     n, d = found.features.shape
     skipped = dict(listed.skipped)
     skipped |= {listed.pictures[row].name: why for row, why in found.skipped.items()}
-    # Names and reasons unwrapped, so that other programs can read them.
-    errors = Console(stderr=True, highlight=False)
+
+    def show(line: str, stderr: bool = False) -> None:
+        # Unwrapped, so that other programs can read it.
+        Console(stderr=stderr, highlight=False).print(Text(line), soft_wrap=True)
+
     for name, why in sorted(skipped.items()):
-        errors.print(Text(f"Skipped: {name!r} {why}"), soft_wrap=True)
+        show(f"Skipped: {name!r} {why}", stderr=True)
     new = f"{found.computed} computed now, {n - found.computed} known"
-    console = Console(highlight=False)
-    console.print(Text(f"{n} pictures of {d} numbers each ({new}), {len(skipped)} skipped."))
-    console.print(Text(f"Written: {request.out}"), soft_wrap=True)
+    show(f"{n} pictures of {d} numbers each ({new}), {len(skipped)} skipped.")
+    show(f"Written: {request.out}")
     if is_new:
-        elsewhere = f" --codebook {request.keeps}" if request.keeps != beside(request.out) else ""
-        console.print(Text(f"New visual words: {request.keeps}"), soft_wrap=True)
-        console.print(
-            Text(
-                f"Only features in the same words can be compared. For pictures to come: "
-                f"knowmore features ... --like {request.out}{elsewhere}"
-            ),
-            soft_wrap=True,
+        elsewhere = f" --codebook {request.saved}" if request.saved != _beside(request.out) else ""
+        show(f"New visual words: {request.saved}")
+        show(
+            f"Only features in the same words can be compared. For pictures to come: "
+            f"knowmore features ... --like {request.out}{elsewhere}"
         )

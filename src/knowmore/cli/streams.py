@@ -1,4 +1,4 @@
-"""Standard output and standard error that cannot end a command whose work is done."""
+"""Standard streams that cannot fail a command whose work is done."""
 
 from __future__ import annotations
 
@@ -10,56 +10,55 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class _Listened(io.FileIO):
-    """A descriptor to write to, whose other end may be closed at any time.
+class _Descriptor(io.FileIO):
+    """A descriptor that discards its output once writing fails.
 
-    Whoever closes it has heard enough: what follows goes nowhere, and that is no error. Any other
-    `trouble`, such as a full disk, is to be told at the end.
+    A closed pipe is no failure: the reader has seen enough. Others, such as a full disk, are
+    appended to `failures`, to be reported at the end.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, failures: list[OSError]) -> None:
         super().__init__(descriptor, "w", closefd=False)
-        self.trouble: OSError | None = None
+        self.failures = failures
 
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
             if not isinstance(error, BrokenPipeError):
-                self.trouble = error
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
-            os.close(nowhere)
+                self.failures.append(error)
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())
+            os.close(null)
             return len(data)
 
 
 @contextmanager
-def listened() -> Iterator[None]:
-    """Within, whatever is printed is printed as far as anybody listens and letters go.
-
-    A letter that the terminal does not have is written as its number.
-    """
-    _fill_closed()
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = map(_tolerant, before)
+def forgiving_streams() -> Iterator[None]:
+    """Replace stdout and stderr by streams that survive a closed pipe and a limited encoding."""
+    _open_missing_descriptors()
+    before, failures = (sys.stdout, sys.stderr), list[OSError]()
+    sys.stdout, sys.stderr = _forgiving(sys.stdout, failures), _forgiving(sys.stderr, [])
     try:
         yield
     except SystemExit as leaving:
-        trouble = _trouble(sys.stdout)
-        if trouble is None or leaving.code not in (None, 0):
-            raise
-        raise SystemExit(
-            f"knowmore: the work is done, but what there was to say could not be written to "
-            f"standard output: {trouble.strerror}."
-        ) from leaving
+        _flush()
+        if failures and leaving.code in (None, 0):
+            raise SystemExit(
+                f"knowmore: the work is done, but the report could not be written to standard "
+                f"output: {failures[0].strerror}."
+            ) from leaving
+        raise
     finally:
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            stream.flush()
+        _flush()
         sys.stdout, sys.stderr = before
 
 
-def _fill_closed() -> None:
-    """Let closed descriptors lead nowhere, lest the next file to be opened gets what is printed."""
+def _open_missing_descriptors() -> None:
+    """Open closed standard descriptors on /dev/null.
+
+    Otherwise the next file that is opened would get such a number, and then what is printed.
+    """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -67,22 +66,19 @@ def _fill_closed() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-def _tolerant(stream: Any) -> Any:
-    # None if it is closed; or something of whoever calls, such as a notebook.
+def _forgiving(stream: Any, failures: list[OSError]) -> Any:
+    # It is None if the descriptor was closed, or an object of the caller, such as a notebook's.
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
     return io.TextIOWrapper(
-        io.BufferedWriter(_Listened(stream.fileno())),
+        io.BufferedWriter(_Descriptor(stream.fileno(), failures)),
         encoding=stream.encoding,
         errors="backslashreplace",
         line_buffering=stream.line_buffering,
     )
 
 
-def _trouble(stream: Any) -> OSError | None:
-    raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    if not isinstance(raw, _Listened):
-        return None
-    stream.flush()
-    return raw.trouble
+def _flush() -> None:
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()

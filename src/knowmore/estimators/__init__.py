@@ -7,6 +7,7 @@ from knowmore.estimators.monitor import SubspaceMonitor
 from knowmore.estimators.n_plus_one import NPlusOneClassifier, Scores
 from knowmore.estimators.one_shot import OneShotClassifier
 from knowmore.estimators.pca import EigenspacePCA
+from knowmore.estimators.pipeline import living
 
 __all__ = [
     "EigenspaceLDA",
@@ -18,4 +19,5 @@ __all__ = [
     "OneShotClassifier",
     "Scores",
     "SubspaceMonitor",
+    "living",
 ]

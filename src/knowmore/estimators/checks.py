@@ -1,10 +1,9 @@
-"""What users hand in, made into clean arrays, or an error that says what is wrong with it."""
+"""Arguments of the estimators as clean arrays, or an error that says what is wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,83 +11,72 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from knowmore.arguments import is_missing
-from knowmore.arrays import Array
+from knowmore.arguments import is_missing, number, one_each, unmasked
+from knowmore.arrays import Array, first_not_finite
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.shell import names_in
 from knowmore.linalg.names import Names, columns_of, first_difference, names_of
 
-EPS = np.finfo(float).eps
-# The square of a weight is a number, and so is the sum of as many as there may be.
+# The square of a weight must be a number, and so must the sum of as many as there may be.
 _HEAVIEST = 1e150
 
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str", "S": "bytes"}
+_LABELS = {"bool": bool, "int": np.int64, "float": float, "str": str}
+
+
+# -- features -------------------------------------------------------------------------------------
 
 
 def inputs(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
-    """X as finite float64 (k, d). `reset` learns the number and names of features, else they bind.
+    """X as finite float64 (k, d), from any table that scikit-learn reads.
 
-    Any table that scikit-learn reads will do: arrays, lists, pandas, polars.
+    reset : whether to learn the number and names of the features; otherwise X must match them
     """
-    _unmasked("X", X)
+    _given("X", X)
+    # For speed, a plain array skips scikit-learn's validation.
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
     known = not reset and not hasattr(estimator, "feature_names_in_")
     if not (plain and known and X.shape[1] == estimator.n_features_in_):
         X = _validated(estimator, X, reset)
-    _finite("X", X)
-    return np.asarray(X)
+    return np.asarray(_finite("X", X))
 
 
 def table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """X as `inputs` has it, or a sparse matrix in rows, left sparse."""
+    """X as `inputs` returns it; a sparse matrix as finite float64 in CSR format."""
     if not sparse.issparse(X):
         return inputs(estimator, X, reset=reset)
-    X = _validated(estimator, X, reset, accept_sparse="csr")
-    if not np.isfinite(X.data).all():
-        bad = X.tocoo()
-        i = int(np.flatnonzero(~np.isfinite(bad.data))[0])
-        raise InvalidInput(
-            f"Input X contains NaN or infinity, the first at row {bad.row[i]}, column {bad.col[i]} "
-            f"({bad.data[i]}). Remove these examples or fill in the values."
-        )
-    return X
+    return _finite("X", _validated(estimator, X, reset, accept_sparse="csr"))
 
 
 def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
-    """X as `inputs` has it; of a sparse matrix all k d values are written out."""
+    """X as `inputs` returns it; a sparse matrix is made dense."""
     X = table(estimator, X, reset=reset)
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def points(X: Any) -> Array:
-    """X as finite float64 values (m, d), of whatever these may be coordinates."""
-    _unmasked("X", X)
-    _is_table(X)
-    with _translated():
-        values = check_array(X, dtype=np.float64, ensure_all_finite=False, input_name="X")
-    _finite("X", values)
-    return np.asarray(values)
+    """X as finite float64 (m, d), whatever its columns mean."""
+    return _numbers("X", X, ensure_2d=True)
 
 
-def _validated(estimator: BaseEstimator, X: Any, reset: bool, **kinds: Any) -> Any:
-    _is_table(X)
+def _validated(estimator: BaseEstimator, X: Any, reset: bool, **options: Any) -> Any:
     names = names_of(X)
     if not reset:
-        _same_names(names_in(estimator), names)
-    try:
-        with _translated():
-            values = validate_data(
-                estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, **kinds
-            )
-    except InvalidInput as error:
-        raise _of_words(X, error) from error
+        _check_names(names_in(estimator), names)
+    with _translated(X):
+        values = validate_data(
+            estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, **options
+        )
     if reset:
         estimator._names_in = names
     return values
 
 
-def _same_names(learnt: Names, given: Names) -> None:
-    """Complain of columns that are not those learnt, unless scikit-learn does: of strings alone."""
+def _check_names(learnt: Names, given: Names) -> None:
+    """Raise InvalidInput if columns differ from those of the fit.
+
+    scikit-learn compares names that are all strings, in words that its own checks expect.
+    """
     if learnt is None or given is None or all(isinstance(one, str) for one in learnt + given):
         return
     if (at := first_difference(learnt, given)) is not None:
@@ -98,56 +86,25 @@ def _same_names(learnt: Names, given: Names) -> None:
         )
 
 
-def _of_words(X: Any, error: InvalidInput) -> InvalidInput:
-    """The error, or a better one if a column of the table X is not of numbers."""
-    if not str(error).startswith("could not convert"):
-        return error
-    words = [name for name in columns_of(X) if not _is_numeric(X[name])]
-    which = f"The column {words[0]!r} of X" if words else "X"
-    return InvalidInput(
-        f"{which} has values that are no numbers: {error}. Leave such columns out, or let a "
-        f"OneHotEncoder in a Pipeline make numbers of them."
-    )
-
-
-def _is_numeric(column: Any) -> bool:
-    try:
-        np.asarray(column, dtype=float)
-    except (TypeError, ValueError):
-        return False
-    return True
+# -- labels, targets, weights ---------------------------------------------------------------------
 
 
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
-    """y as k class labels of one kind, (k,), and of the kind of those `held` already."""
-    labels = _one_column(y)
-    _none_missing(labels)
-    kinds = _kinds_of(labels)
-    if len(kinds) > 1:
+    """y as k class labels (k,) of one type, which is also that of the labels `held`."""
+    labels = _column("y", y)
+    kind = _type_of("label", labels, _LABELS)
+    one_each("y", labels.shape, k)
+    if kind == "float" and (_finite("y", labels.astype(float)) % 1 != 0).any():
         raise InvalidInput(
-            f"The labels are of mixed types: {', '.join(sorted(kinds))}. "
-            f"Classes must be told apart and sorted: use one type for all, such as str."
+            "Unknown label type: continuous. The labels are numbers with fractions, which cannot "
+            "name classes. Use GPRegressor to predict numbers."
         )
-    _paired(len(labels), k)
-    (kind,) = kinds or {"int"}
-    if kind not in ("bool", "int", "float", "str"):
-        raise InvalidInput(
-            f"Unknown label type: a label of type {kind} was given. "
-            f"A class label is a string, an integer or a bool."
-        )
-    if kind == "float":
-        _finite("y", labels := labels.astype(float))
-        if (labels != np.round(labels)).any():
-            raise InvalidInput(
-                "Unknown label type: continuous. The labels are numbers with fractions, which name "
-                "no classes; use GPRegressor for values."
-            )
-    given = labels
+    converted = labels
     with suppress(OverflowError):
-        labels = labels.astype({"int": np.int64, "float": float, "bool": bool, "str": str}[kind])
-    if labels.dtype == object or labels.tolist() != given.tolist():
+        converted = labels.astype(_LABELS[kind])
+    if converted.dtype == object or converted.tolist() != labels.tolist():
         raise InvalidInput(
-            "Some labels cannot be kept as they are: integers beyond 64 bits, or strings that end "
+            "Some labels cannot be stored exactly: integers beyond 64 bits, or strings that end "
             "in NUL. Use other names for these classes."
         )
     if held is not None and len(held) and _KINDS[held.dtype.kind] != kind:
@@ -155,33 +112,29 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
             f"The new labels are of type {kind}, but those held are of type "
             f"{_KINDS[held.dtype.kind]}, such as {held[0].item()!r}. Convert them first."
         )
-    return labels
+    return converted
 
 
 def label_like(unknown: Any, classes: Array) -> Array:
-    """The label for what is unknown, (1,), of the kind of the classes."""
-    label = class_labels([unknown], 1, None)
-    mine, theirs = _KINDS[label.dtype.kind], _KINDS[classes.dtype.kind]
-    if mine != theirs:
-        raise InvalidInput(
-            f"unknown={unknown!r} is of type {mine}, but the classes are of type {theirs}, such as "
-            f"{classes[0].item()!r}. Give a label of that type."
-        )
+    """The label for rows of no known class, (1,), of the type of the classes."""
+    try:
+        label = class_labels([unknown], 1, classes)
+    except InvalidInput as error:
+        raise InvalidInput(f"unknown={unknown!r} cannot be a label here. {error}") from error
     if label[0] in classes:
         raise InvalidInput(
-            f"unknown={unknown!r} is a class that is held: what is unknown could not be told from "
-            f"it. Give another label."
+            f"unknown={unknown!r} is already a class of the model, so the two could not be told "
+            f"apart. Give another label."
         )
     return label
 
 
 def among(y: Any, classes: Any) -> None:
-    """Complain if y has a label that is not one of the declared `classes`; None declares none."""
+    """Raise InvalidInput if y has a label that is not one of `classes`, unless that is None."""
     if classes is None or y is None:
         return
-    labels = _one_column(y)
-    known = set(_declared(classes).tolist())
-    strange = sorted(set(class_labels(labels, len(labels), None).tolist()) - known)
+    labels, known = _column("y", y), _declared(classes).tolist()
+    strange = sorted(set(class_labels(labels, len(labels), None).tolist()) - set(known))
     if strange:
         raise InvalidInput(
             f"y has the label {strange[0]!r}, which is not among classes. "
@@ -189,235 +142,193 @@ def among(y: Any, classes: Any) -> None:
         )
 
 
-def _declared(classes: Any) -> Array:
-    """The classes that were declared, (C,), of one kind."""
-    if isinstance(classes, str) or np.ndim(classes) != 1:
-        raise InvalidInput(f"classes={classes!r} is no list of the names of classes.")
-    names = _one_column(classes)
-    if any(map(is_missing, names.tolist())):
-        raise InvalidInput(
-            f"classes={classes!r} has a class without a name. Leave it out: examples whose class "
-            f"is not known are not learnt."
-        )
-    return class_labels(names, len(names), None)
-
-
 def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array, Array]:
-    """How far each of k examples belongs to each class: names (C,) sorted, and Y (k, C).
+    """The class names, (C,) sorted, and how far each of k examples belongs to each class, (k, C).
 
-    Y is a column of labels, or soft labels: a matrix of parts that sum to one in each row, whose
-    columns are `classes`, or those held.
+    Y is a column of labels, or soft labels: a matrix whose rows sum to one and whose columns are
+    `classes`, or those held.
     """
-    _unmasked("y", Y)
-    parts = np.asarray(Y) if not isinstance(Y, (list, tuple)) or np.ndim(Y) == 2 else None
-    columns = held if classes is None else np.asarray(classes)
-    if parts is None or not _is_soft(parts, columns):
+    unmasked("y", Y)
+    parts, columns = np.asarray(Y), held if classes is None else np.asarray(classes)
+    if not _is_soft(parts, columns):
         among(Y, classes)
         names, index = np.unique(class_labels(Y, k, held), return_inverse=True)
         return names, np.eye(len(names))[index]
-    if columns is None:
-        raise InvalidInput(
-            f"y has shape {parts.shape}: soft labels, a column for each class. "
-            f"Name the columns with classes=[...]."
-        )
-    names = class_labels(_declared(columns), len(columns), held)
+    names = _declared(() if columns is None else columns)
+    names = class_labels(names, len(names), held)
     if len(np.unique(names)) != len(names) or parts.shape[1] != len(names):
         raise InvalidInput(
             f"y has {parts.shape[1]} columns of soft labels, for the classes {names.tolist()}. "
-            f"Give one column for each class, and each class once."
+            f"Give one column for each class, and name each class once: classes=[...]."
         )
     parts = real_values(parts, k, None)
-    if parts.min() < 0 or abs(parts.sum(axis=1) - 1).max() > len(names) * np.sqrt(EPS):
+    rounding = len(names) * np.sqrt(np.finfo(float).eps)
+    if parts.min() < 0 or abs(parts.sum(axis=1) - 1).max() > rounding:
         raise InvalidInput(
-            "Soft labels are parts of a whole: none below zero, and one in sum for each example."
+            "Soft labels are parts of a whole: none may be negative, and each row must sum to one."
         )
     order = np.argsort(names)
     return names[order], parts[:, order]
 
 
+def real_values(y: Any, k: int, held: Array | None) -> Array:
+    """y as finite float64 targets of k examples, (k,) or (k, q), with q as in those `held`."""
+    values = _numbers("y", y)
+    one_each("y", values.shape[:1], k)
+    if held is not None and values.shape[1:] != held.shape[1:]:
+        raise InvalidInput(
+            f"The new targets have shape {values.shape}, but those held have {held.shape}: "
+            f"each example must have the same number of values."
+        )
+    return values
+
+
+def sample_weights(weights: Any, k: int) -> Array | None:
+    """The weights of k examples, (k,), finite and not negative; None if none are given."""
+    if weights is None:
+        return None
+    values = _numbers("sample_weight", weights)
+    one_each("sample_weight", values.shape, k)
+    bad = np.flatnonzero((values < 0) | (values > _HEAVIEST))
+    if len(bad):
+        raise InvalidInput(
+            f"sample_weight has {values[bad[0]]} at position {bad[0]}, but a weight must be from 0 "
+            f"to {_HEAVIEST:g}. An example of weight 0 is held, but does not count."
+        )
+    return values
+
+
+def group_names(groups: Any, n: int) -> Array:
+    """The group of each of n examples, (n,), all of one type."""
+    one_each("groups", np.shape(groups), n, "the order of ids_")
+    names = _column("groups", groups)
+    if _type_of("group", names, _KINDS.values()) == "float":
+        _finite("groups", names.astype(float))
+    return np.array(names.tolist())
+
+
+def noise_level(noise: Any) -> float:
+    """The noise variance as a float."""
+    hint = "It is a variance; usual values lie between 1e-6 and 1."
+    return number("noise", noise, "[0, inf)", hint)
+
+
+# -- what they share ------------------------------------------------------------------------------
+
+
+@contextmanager
+def _translated(X: Any = None) -> Iterator[None]:
+    """Raise the errors of scikit-learn as ours, and say more about text in a table X."""
+    try:
+        yield
+    except TypeError as error:
+        raise InvalidType(str(error)) from error
+    except ValueError as error:
+        raise InvalidInput(_about_text(X, str(error))) from error
+
+
+def _about_text(X: Any, message: str) -> str:
+    """The message; if it is about text in X, with the first column of text and what to do."""
+    if X is None or not message.startswith("could not convert"):
+        return message
+    text = next((f"The column {name!r} of X" for name in columns_of(X) if _is_text(X[name])), "X")
+    return (
+        f"{text} has values that are not numbers: {message}. Leave such columns out, or encode "
+        f"them with a OneHotEncoder in a Pipeline."
+    )
+
+
+def _is_text(column: Any) -> bool:
+    try:
+        np.asarray(column, dtype=float)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _given(name: str, values: Any) -> None:
+    if values is None:
+        # scikit-learn's checks look for these words.
+        raise InvalidInput(
+            f"Expected array-like (array or non-string sequence), got None as {name}. Give one row "
+            f"or value for each example."
+        )
+    unmasked(name, values)
+
+
+def _numbers(name: str, values: Any, *, ensure_2d: bool = False) -> Array:
+    """The values as finite float64, (k,) or (k, d)."""
+    _given(name, values)
+    with _translated():
+        array = check_array(
+            values, dtype=np.float64, ensure_2d=ensure_2d, ensure_all_finite=False, input_name=name
+        )
+    return np.asarray(_finite(name, array))
+
+
+def _finite(name: str, values: Any) -> Any:
+    """The values, (k,), (k, d) or sparse, if all are finite."""
+    if first_not_finite(values.data if sparse.issparse(values) else values) is None:
+        return values
+    entries = sparse.coo_array(values)
+    bad = np.flatnonzero(~np.isfinite(entries.data))
+    axes = zip(("row", "column"), entries.coords, strict=False)
+    where = ", ".join(f"{axis} {position[bad[0]]}" for axis, position in axes)
+    raise InvalidInput(
+        f"Input {name} contains NaN or infinity: {len(bad)} value(s), the first at {where} "
+        f"({entries.data[bad[0]]}). Remove these examples or fill in the values."
+    )
+
+
+def _column(name: str, values: Any) -> Array:
+    """The values as an array (k,). Lists and columns of other libraries keep their objects."""
+    _given(name, values)
+    dtype = getattr(values, "dtype", None)
+    if not isinstance(dtype, np.dtype) or dtype.kind not in _KINDS:
+        # NumPy would turn numbers beside strings into strings, and scikit-learn nullable integers
+        # into floats; strings of any length (kind T) do not convert to those of a fixed length.
+        values = np.asarray(values, dtype=object)
+    if type(values) is np.ndarray and values.ndim == 1:
+        return values
+    with _translated():
+        return np.asarray(column_or_1d(values, warn=True))
+
+
+def _declared(classes: Any) -> Array:
+    """The class names that were declared, (C,), of one type."""
+    try:
+        names = _column("classes", classes)
+        return class_labels(names, len(names), None)
+    except InvalidInput as error:
+        raise InvalidInput(f"classes={classes!r} is not a list of class names. {error}") from error
+
+
 def _is_soft(Y: Array, columns: Array | None) -> bool:
-    """Whether Y is a matrix of parts rather than a column of labels; one class may be both."""
+    """Whether Y is a matrix of soft labels rather than a column of labels; (k, 1) may be either."""
     if Y.ndim != 2 or Y.shape[1] != 1:
         return Y.ndim == 2
     named = columns is not None and len(columns) == 1 and columns.dtype.kind != "f"
     return named and Y.dtype.kind == "f"
 
 
-def group_names(groups: Any, n: int) -> Array:
-    """The group of each of n examples, (n,), of one kind."""
-    _unmasked("groups", groups)
-    names = np.asarray(groups)
-    if names.shape != (n,):
+def _type_of(what: str, values: Array, known: Collection[str]) -> str:
+    """The name of the type that all values share, which must be known."""
+    if values.dtype.kind in _KINDS:
+        types = {_KINDS[values.dtype.kind]}
+    else:
+        if missing := [i for i, one in enumerate(values) if is_missing(one)]:
+            raise InvalidInput(
+                f"{len(missing)} of {len(values)} {what}s are missing, the first at position "
+                f"{missing[0]} ({values[missing[0]]!r}). Leave these examples out until they are "
+                f"known."
+            )
+        types = {
+            _KINDS.get(np.asarray(one).dtype.kind if np.isscalar(one) else "O", type(one).__name__)
+            for one in values
+        }
+    if len(types) > 1 or not types <= {*known}:
         raise InvalidInput(
-            f"groups has shape {names.shape}, but there are {n} examples. "
-            f"Give one group for each, in the order of ids_."
+            f"Unknown {what} type: {', '.join(sorted(types))}. "
+            f"Use strings, integers or bools, and one type for all."
         )
-    column = _one_column(groups)
-    kinds = _kinds_of(column)
-    if len(kinds) > 1 or not kinds <= set(_KINDS.values()) or (names != names).any():
-        raise InvalidInput(
-            "The groups are of mixed types, or some are missing. Name each group by a string or a "
-            "number."
-        )
-    return np.array(column.tolist()) if names.dtype.kind == "T" else names
-
-
-def real_values(y: Any, k: int, held: Array | None) -> Array:
-    """y as finite float64 values, (k,) or (k, q); q as in those `held` already."""
-    _given(y)
-    _unmasked("y", y)
-    with _translated():
-        values = check_array(
-            y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y"
-        )
-    _finite("y", values)
-    _paired(len(values), k)
-    if held is not None and values.shape[1:] != held.shape[1:]:
-        raise InvalidInput(
-            f"The new targets have shape {values.shape}, but those held have {held.shape}: "
-            f"each example must have the same number of values."
-        )
-    return np.asarray(values)
-
-
-def sample_weights(weights: Any, k: int) -> Array | None:
-    """The weights of k examples, (k,), finite and not below zero; None if none are given."""
-    if weights is None:
-        return None
-    _unmasked("sample_weight", weights)
-    with _translated():
-        values = check_array(
-            weights,
-            dtype=np.float64,
-            ensure_2d=False,
-            ensure_all_finite=False,
-            input_name="sample_weight",
-        )
-    if values.shape != (k,):
-        raise InvalidInput(
-            f"sample_weight has shape {values.shape}, but there are {k} examples. Give one each."
-        )
-    bad = np.flatnonzero(~((values >= 0) & (values < _HEAVIEST)))
-    if len(bad):
-        raise InvalidInput(
-            f"sample_weight has {values[bad[0]]} at position {bad[0]}, but a weight is finite and "
-            f"not below zero, at most {_HEAVIEST:g}. An example of weight zero is held and says "
-            f"nothing."
-        )
-    return np.asarray(values)
-
-
-def positive(name: str, value: Any) -> float:
-    """The value as a float that is finite and above zero."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise InvalidInput(f"{name}={value!r} is not a number. Give one above zero.")
-    if not 0 < float(value) < np.inf:
-        raise InvalidInput(f"{name}={value!r}, but it must be above zero and finite.")
-    return float(value)
-
-
-def noise_level(noise: Any) -> float:
-    """The noise variance as a float that is finite and not negative."""
-    if isinstance(noise, (bool, np.bool_)) or not isinstance(noise, Real):
-        raise InvalidInput(f"noise={noise!r} is not a number. Give the noise variance.")
-    if not 0 <= float(noise) < np.inf:
-        raise InvalidInput(
-            f"noise={noise!r}, but a variance is finite and not below zero. "
-            f"Usual values lie between 1e-6 and 1."
-        )
-    return float(noise)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """scikit-learn's complaints in its own good words, as errors of ours."""
-    try:
-        yield
-    except TypeError as error:
-        raise InvalidType(str(error)) from error
-    except ValueError as error:
-        raise InvalidInput(str(error)) from error
-
-
-def _given(y: Any) -> None:
-    if y is None:
-        raise InvalidInput(
-            "Learning requires y to be passed, but the target y is None. Give one label each."
-        )
-
-
-def _is_table(X: Any) -> None:
-    if X is None:
-        raise InvalidInput("X is None. Give a table of numbers, a row for each example.")
-
-
-def _unmasked(name: str, values: Any) -> None:
-    """Complain of what is masked: made an array, the numbers behind the mask would count."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        first = tuple(map(int, np.argwhere(np.ma.getmaskarray(values))[0]))
-        raise InvalidInput(
-            f"{name} has {int(values.mask.sum())} masked value(s), the first at {first}. "
-            f"Fill them in with {name}.filled(...), or leave these examples out."
-        )
-
-
-def _none_missing(labels: Array) -> None:
-    if labels.dtype.kind != "O":
-        return
-    gaps = [i for i, one in enumerate(labels.tolist()) if is_missing(one)]
-    if gaps:
-        raise InvalidInput(
-            f"{len(gaps)} of {len(labels)} labels are missing, the first at position {gaps[0]} "
-            f"({labels[gaps[0]]!r}). Leave these examples out until their class is known."
-        )
-
-
-def _paired(labels: int, examples: int) -> None:
-    if labels != examples:
-        raise InvalidInput(
-            f"There are {examples} examples, but y has {labels} labels. Give one label for each."
-        )
-
-
-def _finite(name: str, values: Array) -> None:
-    # A finite sum has only finite terms; the reverse is looked into.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        where = f"row {bad[0][0]}" + (f", column {bad[0][1]}" if values.ndim > 1 else "")
-        raise InvalidInput(
-            f"Input {name} contains NaN or infinity: {len(bad)} value(s), the first at {where} "
-            f"({values[tuple(bad[0])]}). Remove these examples or fill in the values."
-        )
-
-
-def _one_column(y: Any) -> Array:
-    """y as an array (k,), numbers and strings in one list kept apart."""
-    _given(y)
-    _unmasked("y", y)
-    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in _KINDS:
-        return y
-    dtype = getattr(y, "dtype", None)
-    if dtype is not None and (not isinstance(dtype, np.dtype) or dtype.kind == "T"):
-        # Columns of tables with types of their own: scikit-learn would make floats of integers.
-        # Strings of any length (kind T) know no way to those of a fixed one.
-        y = np.asarray(y, dtype=object)
-    if isinstance(y, (list, tuple)) and not all(isinstance(one, (list, tuple)) for one in y):
-        values = np.empty(len(y), dtype=object)
-        values[:] = y
-        return values
-    with _translated():
-        return np.asarray(column_or_1d(y, warn=True))
-
-
-def _kinds_of(labels: Array) -> set[str]:
-    if labels.dtype.kind in _KINDS:
-        return {_KINDS[labels.dtype.kind]}
-    return {
-        _KINDS.get(np.asarray(one).dtype.kind, type(one).__name__)
-        if np.isscalar(one)
-        else type(one).__name__
-        for one in labels.tolist()
-    }
+    return types.pop() if types else "int"

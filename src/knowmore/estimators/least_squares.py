@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from knowmore.arguments import flag
+from knowmore.arguments import flag, number
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import class_labels, positive
+from knowmore.estimators.checks import class_labels
 from knowmore.estimators.living import LivingClassifier
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
@@ -21,7 +21,7 @@ def penalty(
 ) -> float:
     """C as a number: as given, or chosen by leave-one-out if it is "loo"."""
     if not isinstance(C, str):
-        return positive("C", C)
+        return number("C", C, "(0, inf)")
     if C != "loo":
         raise InvalidInput(f"C={C!r} is not known. Give a number above zero, or 'loo'.")
     return 1 / noise_by_loo("C", kernel, examples, weighting, bias=bias)

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, NotFitted, RepeatedId
+from knowmore.errors import InvalidInput, RepeatedId
 from knowmore.estimators.checks import among, class_labels, dense, group_names, sample_weights
 from knowmore.estimators.shell import exchange, learnt, same_features, same_kind
 from knowmore.examples import Examples
@@ -32,6 +32,7 @@ from knowmore.tables import (
     of_index,
     warn_renumbered,
 )
+from knowmore.unfitted import Unfitted
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
@@ -299,7 +300,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         A question takes it once: another thread may exchange it at any time.
         """
         if not self.__sklearn_is_fitted__():
-            raise NotFitted(
+            raise Unfitted(
                 f"This {type(self).__name__} has learnt nothing yet. Call fit or add first."
             )
         return self._living

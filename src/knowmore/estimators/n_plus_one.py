@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from knowmore.arguments import choice, flag
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NotFitted
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.estimators.checks import class_labels
 from knowmore.estimators.least_squares import penalty
 from knowmore.estimators.living import LivingClassifier, LivingEstimator
@@ -23,6 +23,7 @@ from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import KernelModel, Transfer, Weighting
 from knowmore.models.transfer import interior, subgradient
+from knowmore.unfitted import Unfitted
 
 # Products of scores beyond this would overflow.
 _LARGEST = 1e50
@@ -248,7 +249,7 @@ def _snapshot(source: Any) -> Any:
         try:
             check_is_fitted(source)
         except NotFittedError as error:
-            raise NotFitted(
+            raise Unfitted(
                 f"The source, a {type(source).__name__}, has learnt nothing yet. Fit it first. "
                 f"(scikit-learn's clone, as in a grid search, empties it, unless it is wrapped in "
                 f"sklearn.frozen.FrozenEstimator.)"

@@ -5,15 +5,23 @@ from __future__ import annotations
 from copy import copy
 from typing import Any, Self, final
 
-import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidType, RepeatedId
 from knowmore.estimators.living import LivingEstimator
-from knowmore.models import LeftOut
 from knowmore.tables import by_name, names_of, of_index
+
+# Questions about rows X, which the earlier steps transform first, and about the examples held.
+_OF_ROWS = (
+    "predict",
+    "decision_function",
+    "predict_proba",
+    "predict_variance",
+    "score",
+    "model_inputs",
+)
+_OF_EXAMPLES = ("leave_one_out", "log_marginal_likelihood", "residual", "model_groups")
 
 
 def living(pipeline: Pipeline) -> LivingPipeline:
@@ -28,23 +36,32 @@ def living(pipeline: Pipeline) -> LivingPipeline:
     array(['tall'], dtype='<U4')
     >>> pipe.predict([[235.0]])
     array(['c'], dtype='<U1')
+
+    Parameters
+    ----------
+    pipeline : the Pipeline, which every edit changes
+
+    Notes
+    -----
+    Rows pass through the earlier steps before they reach the last one. These steps keep what they
+    learnt when the pipeline was fitted: edits are exact for features made in that way. Fit the
+    pipeline again to change how features are made.
+
+    Besides `add`, `partial_fit`, `remove`, `replace` and `relabel`, it answers what the last step
+    answers: `predict`, `decision_function`, `predict_proba`, `predict_variance`, `score`,
+    `leave_one_out`, `log_marginal_likelihood`, `residual` and all questions of `knowmore.insight`.
+    Leave-one-out leaves an example out of the last step only. Parameters and learnt attributes
+    (`ids_`, `classes_`, ...) are those of the last step; `n_features_in_` and `feature_names_in_`
+    are those of the pipeline.
     """
     return LivingPipeline(pipeline)
 
 
 @final
 class LivingPipeline:
-    """A fitted Pipeline, its last step living: what is given goes through the earlier steps first.
+    """What `living` returns.
 
-    These transform as they learnt to when the pipeline was fitted, and learn nothing more: edits
-    are exact for features that are made in one way. To have them made in another way, fit the
-    pipeline anew.
-
-    Questions of `knowmore.insight` are asked of this as of an estimator. The parameters and what
-    was learnt (`ids_`, `classes_`, ...) are those of the last step; the features that go in are
-    those of the pipeline.
-
-    pipeline : the Pipeline itself, which every edit changes
+    pipeline : the fitted Pipeline
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -67,18 +84,19 @@ class LivingPipeline:
         """The last step."""
         return self.pipeline.steps[-1][1]
 
-    # -- learning ----------------------------------------------------------------------------
+    @property
+    def model_(self) -> Any:
+        """The frozen value behind the last step."""
+        return self.estimator.model_
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,); the index of X is theirs by default."""
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         try:
             new: Array = self.estimator.add(self._transformed(X), y, names, sample_weight)
-            return new
         except RepeatedId as error:
-            if ids is not None:
-                raise
-            raise of_index(error) from error
+            raise error if ids is not None else of_index(error) from error
+        return new
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`."""
@@ -92,9 +110,8 @@ class LivingPipeline:
 
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
         """Give these examples other features X (k, d), and other labels unless y is None."""
-        chosen = self.estimator._chosen(ids)
-        X = self._transformed(by_name("X", X, chosen, ids))
-        self.estimator.replace(ids, X, y)
+        rows = by_name("X", X, self.estimator._chosen(ids), ids)
+        self.estimator.replace(ids, self._transformed(rows), y)
         return self
 
     def relabel(self, ids: Any, y: Any = None) -> Self:
@@ -102,90 +119,37 @@ class LivingPipeline:
         self.estimator.relabel(ids, y)
         return self
 
-    # -- asking ------------------------------------------------------------------------------
-
-    def predict(self, X: Any, **options: Any) -> Any:
-        """As the last step predicts, with its options: `unknown`, `return_std`, ..."""
-        return self.estimator.predict(self._transformed(X), **options)
-
-    def decision_function(self, X: Any) -> Array:
-        """As the last step has it."""
-        return np.asarray(self.estimator.decision_function(self._transformed(X)))
-
-    def predict_proba(self, X: Any) -> Array:
-        """As the last step has it."""
-        return np.asarray(self.estimator.predict_proba(self._transformed(X)))
-
-    def predict_variance(self, X: Any) -> Array:
-        """As the last step has it."""
-        return np.asarray(self.estimator.predict_variance(self._transformed(X)))
-
-    def score(self, X: Any, y: Any) -> float:
-        """As the last step has it."""
-        return float(self.estimator.score(self._transformed(X), y))
-
-    def leave_one_out(self, groups: Any = None) -> LeftOut:
-        """What would be said of each example had the last step never seen it.
-
-        The earlier steps saw it when they were fitted, and stay as they are.
-        """
-        left: LeftOut = self.estimator.leave_one_out(groups)
-        return left
-
-    def log_marginal_likelihood(self) -> float:
-        """As the last step has it."""
-        return float(self.estimator.log_marginal_likelihood())
-
-    def residual(self) -> float:
-        """How far the last step is from the batch fit of its examples."""
-        return float(self.estimator.residual())
-
-    @property
-    def model_(self) -> Any:
-        """The frozen value behind the last step."""
-        return self.estimator.model_
-
     def __getattr__(self, name: str) -> Any:
-        """Parameters of the last step and what it learnt; none of these takes features."""
+        """Questions, parameters and learnt attributes of the last step; none that skips a step."""
+        if name in _OF_ROWS:
+            ask = getattr(self.estimator, name)
+            return lambda X, *rest, **options: ask(self._transformed(X), *rest, **options)
         if name in ("n_features_in_", "feature_names_in_"):
             return getattr(self.pipeline, name)
-        if not name.startswith("_") and name != "pipeline":
-            parameters = self.estimator.get_params(deep=False)
-            if name.endswith("_") or name in parameters:
-                return getattr(self.estimator, name)
+        # A copy or a pickle asks for private names and `pipeline` before there is a pipeline.
+        public = name[0] != "_" and name != "pipeline"
+        learnt = public and (name[-1] == "_" or name in self.estimator.get_params(deep=False))
+        if learnt or name in _OF_EXAMPLES:
+            return getattr(self.estimator, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
         learnt = (name for name in dir(self.estimator) if name[-1] == "_" and name[0] != "_")
-        return sorted({*super().__dir__(), *learnt})
+        return sorted({*super().__dir__(), *learnt, *_OF_ROWS, *_OF_EXAMPLES})
 
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = self.estimator.__sklearn_tags__()
-        return tags
+    def __sklearn_tags__(self) -> Any:
+        return self.estimator.__sklearn_tags__()
 
     def __repr__(self) -> str:
         return f"living({self.pipeline!r})"
-
-    # -- inside ------------------------------------------------------------------------------
 
     def _transformed(self, X: Any) -> Any:
         """X as the last step sees it."""
         return self.pipeline[:-1].transform(X) if len(self.pipeline) > 1 else X
 
-    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
-        """X as the model takes it, (m, d), and its side information: see `LivingEstimator`."""
-        inputs: tuple[Array, Array | None] = self.estimator.model_inputs(self._transformed(X))
-        return inputs
-
-    def model_groups(self, groups: Any) -> Array | None:
-        """The groups of those examples that count: see `LivingEstimator`."""
-        names: Array | None = self.estimator.model_groups(groups)
-        return names
-
     def refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
         """The same earlier steps before another last one: see `LivingEstimator.refitted`."""
         pipeline = copy(self.pipeline)
-        name = pipeline.steps[-1][0]
-        last = self.estimator.refitted(examples, **parameters)
-        pipeline.steps = [*pipeline.steps[:-1], (name, last)]
+        name, last = pipeline.steps[-1]
+        pipeline.steps = [*pipeline.steps[:-1], (name, last.refitted(examples, **parameters))]
         return LivingPipeline(pipeline)

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from sklearn.base import BaseEstimator
 
 from knowmore.concurrency import moment
-from knowmore.errors import InvalidInput, NotFitted
+from knowmore.errors import InvalidInput
 from knowmore.linalg.names import Names, is_count
+from knowmore.unfitted import Unfitted
 
 E = TypeVar("E", bound=BaseEstimator)
 
@@ -22,7 +23,7 @@ def held(estimator: BaseEstimator, name: str) -> Any:
     try:
         return vars(estimator)[name]
     except KeyError as error:
-        raise NotFitted(
+        raise Unfitted(
             f"This {type(estimator).__name__} has learnt nothing yet. Call fit first."
         ) from error
 

@@ -20,11 +20,12 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.utils import Tags
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, NotFitted
+from knowmore.errors import InvalidInput
 from knowmore.files import load, save
 from knowmore.images.local import Descriptors, Words, values
 from knowmore.images.settings import seed_number, whole
 from knowmore.images.vocabulary import Centres, Leaves, Vocabulary, single
+from knowmore.unfitted import Unfitted
 
 # How many random splits a node chooses from: the most that Moosmann et al. try.
 _TRIALS = 50
@@ -89,7 +90,7 @@ class Codebook(TransformerMixin, BaseEstimator, ABC):
 
     def _held(self) -> Vocabulary:
         if not self.__sklearn_is_fitted__():
-            raise NotFitted(f"This {type(self).__name__} has no words yet. Call fit, or load one.")
+            raise Unfitted(f"This {type(self).__name__} has no words yet. Call fit, or load one.")
         vocabulary: Vocabulary = self.vocabulary_
         return vocabulary
 

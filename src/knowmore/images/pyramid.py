@@ -20,8 +20,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, NotFitted
+from knowmore.errors import InvalidInput
 from knowmore.images.local import Words, values
+from knowmore.unfitted import Unfitted
 
 Weights = Literal["match", "equal"] | Sequence[float]
 
@@ -64,7 +65,7 @@ class SpatialPyramid(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """The weighted histograms of n pictures, (n, size (4^levels - 1) / 3)."""
         if not self.__sklearn_is_fitted__():
-            raise NotFitted("This SpatialPyramid does not know its words yet. Call fit first.")
+            raise Unfitted("This SpatialPyramid does not know its words yet. Call fit first.")
         weights = level_weights(self.levels, self.weights)
         words = values(Words, X, "a codebook")
         _same_size(words, self.size_)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from knowmore.arguments import some
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
@@ -269,26 +270,21 @@ class Transfer:
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput unless there are the N known classes and one new one."""
         known, held = np.array(self.known), np.unique(examples.labels)
-        missing, new = np.setdiff1d(known, held), np.setdiff1d(held, known)
+        missing, new = np.setdiff1d(known, held).tolist(), np.setdiff1d(held, known).tolist()
         if len(missing) == 0 and len(new) == 1:
             return
         if len(new) == 0:
             problem = "There would be no example of a new class"
             remedy = "Without one, source_ is the classifier to use."
         elif len(new) > 1:
-            problem = f"There would be {len(new)} new classes, {_some(new)}"
+            problem = f"There would be {len(new)} new classes, {some(new)}"
             remedy = "Learn one after the other: this classifier can be the source of the next."
         else:
-            problem = f"There would be no example of the known class(es) {_some(missing)}"
+            problem = f"There would be no example of the known class(es) {some(missing)}"
             remedy = "Add one of each, or use a source that does not know them."
         if len(missing) and len(new) > 1:
-            remedy = f"Of the known, {_some(missing)} would have no example: is this the source?"
+            remedy = f"Of the known, {some(missing)} would have no example: is this the source?"
         raise InvalidInput(
             f"{problem}, but this classifier learns the {len(known)} classes of its source and "
             f"exactly one more. {remedy} Nothing was changed."
         )
-
-
-def _some(names: Array) -> str:
-    shown = ", ".join(map(repr, names.tolist()[:5]))
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -1,7 +1,7 @@
-"""What names of classes have to do with each other, by the nouns of WordNet.
+"""How similar the things are that classes are named after, according to WordNet.
 
-`WordNet.load` reads the database wherever it is and answers questions about names; models get the
-answers as names and numbers. See docs/semantics.md.
+`WordNet.load` finds and reads the database; models get names and numbers from it. See
+docs/semantics.md.
 """
 
 from knowmore.semantics.wordnet import Similarities, Synset, WordNet

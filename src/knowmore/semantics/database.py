@@ -1,140 +1,347 @@
-"""The files of WordNet's database, line by line."""
+"""Reading WordNet's database: data.noun, index.noun, noun.exc and counts of texts, ic-*.dat.
+
+The files are in a folder, or in a tar archive that is read in place. Parsing takes seconds, so its
+result is kept in the user's cache, in a file named by the SHA-256 of all that was read. A damaged
+file there is replaced, and where nothing can be written there is no cache.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import io
+import os
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
 import numpy as np
+from scipy.sparse import csr_array, eye_array
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, MissingData
+from knowmore.files import load, save, user_folder
+from knowmore.semantics.nouns import Nouns
 
-# A hypernym is what a noun is a kind of, an instance hypernym what a name is one of.
+_T = TypeVar("_T")
+
+VARIABLE = "KNOWMORE_DATA"
+ARCHIVE = "wordnet30_nouns.tar.xz"
+DEBIAN = Path("/usr/share/wordnet")
+
+_FILES = ("data.noun", "index.noun", "noun.exc")
+# Princeton's archives have the database in "dict"; counts come in a folder of their own.
+_FOLDERS = ("", "dict", "ic")
+# Ten times the size of WordNet's largest file; nothing larger is read into memory.
+_MOST_BYTES = 2**28
+# Change it when the same files are parsed or stored in another way.
+_FORMAT = 3
+# A hypernym is what a noun is a kind of, an instance hypernym what it is an instance of.
 _HYPERNYMS = ("@", "@i")
-# Counts are written in fifteen digits.
+# Counts are written with fifteen digits.
 _ROUNDING = 1e-14
 
 
-def frequencies(text: str, offsets: Array, above: Array, above_from: Array, name: str) -> Array:
-    """(n,): the counts of a file such as ic-brown.dat as parts of the count of the roots.
+def read(path: str | os.PathLike[str] | None) -> Nouns:
+    """The nouns in a folder or tar archive; None looks for it in the usual places."""
+    source = _locate() if path is None else Path(path)
+    contents = _contents(source)
+    # There is no cache folder, no such file in it, or it is damaged.
+    with suppress(MissingData, InvalidInput):
+        return load(_cache_file(contents), "WordNet", _from_arrays)
+    texts = _texts(source, contents)
+    try:
+        nouns = parse(texts)
+    except InvalidInput as error:
+        raise InvalidInput(f"{str(source)!r} cannot be read as WordNet: {error}") from error
+    # There is no cache folder, or no room or permission to write.
+    with suppress(OSError):
+        cache = _cache_file(contents)
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        save(cache, "WordNet", {}, _to_arrays(nouns))
+    return nouns
 
-    Its lines have the offset of a synset with its part of speech, how often the text speaks of it
-    or of one below, and ROOT if nothing is above. Every synset has a line, also one that is never
-    spoken of: so a file that was cut off shows.
+
+# -- the cache -----------------------------------------------------------------------------------
+
+
+def _cache_file(contents: Mapping[str, bytes]) -> Path:
+    digest = hashlib.sha256(f"{_FORMAT}\n".encode())
+    for name, content in sorted(contents.items()):
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
+    return user_folder() / f"wordnet-{digest.hexdigest()[:32]}.npz"
+
+
+def _to_arrays(nouns: Nouns) -> dict[str, Array]:
+    """The fields; text as bytes, since NumPy would take four bytes for a letter."""
+    values = {field.name: getattr(nouns, field.name) for field in fields(nouns)}
+    return {
+        name: np.frombuffer(value.encode(), dtype=np.uint8) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
+
+
+def _from_arrays(_: dict[str, Any], arrays: dict[str, Array]) -> Nouns:
+    values: dict[str, Any] = {
+        name: array.tobytes().decode() if array.dtype == np.uint8 else array
+        for name, array in arrays.items()
+    }
+    return Nouns(**values)
+
+
+# -- files and archives --------------------------------------------------------------------------
+
+
+def _locate() -> Path:
+    """The archive in the folder KNOWMORE_DATA, or else the folder of Debian's wordnet-base."""
+    named = os.environ.get(VARIABLE)
+    if named and (archive := Path(named, ARCHIVE)).is_file():
+        return archive
+    if DEBIAN.is_dir():
+        return DEBIAN
+    why = f"{VARIABLE} is {named!r}, which has no {ARCHIVE}" if named else f"{VARIABLE} is not set"
+    raise MissingData(
+        f"WordNet was not found: {why}, and there is no folder {str(DEBIAN)!r}, where Debian's "
+        f"package wordnet-base puts it. knowmore does not include it. Set {VARIABLE} to the folder "
+        f"that holds {ARCHIVE}, or name a folder or an archive: WordNet.load(path)."
+    )
+
+
+def _contents(source: Path) -> dict[str, bytes]:
+    """The wanted files of a folder by their names, or an archive under the name ""."""
+    try:
+        if not source.is_dir():
+            return {"": _read(source)}
+        # Reversed, so that the first folder that has a file wins.
+        folders = [source / name for name in reversed(_FOLDERS) if (source / name).is_dir()]
+        files = {file.name: file for folder in folders for file in folder.iterdir()}
+        return {
+            name: _read(file) for name, file in files.items() if _is_wanted(name) and file.is_file()
+        }
+    except FileNotFoundError as error:
+        raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.") from error
+    except OSError as error:
+        raise InvalidInput(f"{str(source)!r} cannot be read: {error.strerror}.") from error
+
+
+def _texts(source: Path, contents: Mapping[str, bytes]) -> dict[str, str]:
+    """The text of each wanted file by its name."""
+    files = _unpacked(source, contents[""]) if "" in contents else contents
+    if missing := [name for name in _FILES if name not in files]:
+        raise MissingData(
+            f"{str(source)!r} has no {' and no '.join(missing)}. The nouns of WordNet are "
+            f"the files {', '.join(_FILES)}: name the folder or the archive that has them."
+        )
+    try:
+        return {name: content.decode() for name, content in files.items()}
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{str(source)!r} is not WordNet, or it is damaged: some of it is not text."
+        ) from error
+
+
+def _unpacked(source: Path, content: bytes) -> dict[str, bytes]:
+    found = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            for member in archive:
+                name = PurePosixPath(member.name).name
+                file = archive.extractfile(member) if member.isreg() and _is_wanted(name) else None
+                if file is not None:
+                    found[name] = file.read()
+    # Damage makes tarfile and the decompressors raise more than their own errors.
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidInput(
+            f"{str(source)!r} cannot be read as a tar archive: {why}. It may be cut off or damaged."
+        ) from error
+    return found
+
+
+def _is_wanted(name: str) -> bool:
+    return name in _FILES or (name.startswith("ic-") and name.endswith(".dat"))
+
+
+def _read(path: Path) -> bytes:
+    if (size := path.stat().st_size) > _MOST_BYTES:
+        raise InvalidInput(
+            f"{str(path)!r} has {size:,} bytes, but at most {_MOST_BYTES:,} are read. Is it "
+            f"WordNet?"
+        )
+    return path.read_bytes()
+
+
+# -- parsing -------------------------------------------------------------------------------------
+
+
+def parse(texts: Mapping[str, str]) -> Nouns:
+    """The nouns in the texts of data.noun, index.noun, noun.exc and any ic-*.dat.
+
+    >>> nouns = parse({
+    ...     "data.noun": "00000000 03 n 01 entity 0 000 | all there is  \\n"
+    ...     "00000052 05 n 02 dog 0 Canis_familiaris 0 001 @ 00000000 n 0000 | it barks  \\n",
+    ...     "index.noun": "canis_familiaris n 1 1 @ 1 0 00000052  \\ndog n 1 1 @ 1 1 00000052  \\n"
+    ...     "entity n 1 1 ~ 1 1 00000000  \\n",
+    ...     "noun.exc": "",
+    ... })
+    >>> nouns.look_up("dogs"), nouns.hypernyms(1), nouns.hyponyms
+    ((1,), (0,), array([1, 0]))
     """
-    rows = {f"{offset}n": row for row, offset in enumerate(offsets.tolist())}
-    counts, whole = np.full(len(offsets), np.nan), 0.0
-    if text and not text.endswith("\n"):
-        raise InvalidInput(f"{name} breaks off within its last line. Fetch it again.")
-    for number, line in _numbered(text):
-        synset, _, rest = line.partition(" ")
-        row = rows.get(synset)
-        if row is None:
-            if synset.startswith("wnver::") or synset.endswith("v"):
-                continue
-            raise InvalidInput(
-                f"Line {number} of {name} counts {synset!r}, but the database has no such "
-                f"synset. Counts belong to one version of WordNet, and these to another."
-            )
-        if not np.isnan(counts[row]):
-            raise InvalidInput(f"Line {number} of {name} counts {synset!r} once more.")
-        try:
-            count, *root = rest.split()
-            counts[row] = float(count)
-        except ValueError as error:
-            raise _unreadable(name, number) from error
-        if root == ["ROOT"]:
-            whole += counts[row]
-    _check_counts(counts, whole, above, above_from, name)
-    return counts / whole
-
-
-def _check_counts(counts: Array, whole: float, above: Array, above_from: Array, name: str) -> None:
-    if missing := int(np.isnan(counts).sum()):
-        raise InvalidInput(
-            f"{name} has no count for {missing} of {len(counts)} synsets. It is cut off, or of "
-            f"another version of WordNet: each synset has a line, with a zero if no text speaks of "
-            f"it. Fetch the file again."
-        )
-    if not (0 < whole < np.inf and counts.min() >= 0 and counts.max() <= whole):
-        raise InvalidInput(
-            f"{name} holds no counts: they must be between zero and the count of the roots, which "
-            f"are marked as ROOT, and finite."
-        )
-    below = np.repeat(np.arange(len(counts)), np.diff(above_from))
-    if (counts[above] < counts[below] * (1 - _ROUNDING)).any():
-        raise InvalidInput(
-            f"{name} counts a synset more often than what it is a kind of, which holds it. The "
-            f"file is damaged: fetch it again."
-        )
-
-
-def read_synsets(text: str) -> tuple[list[str], list[str], list[str], list[str], list[int]]:
-    """The offset, nouns and gloss of each synset; its hypernyms, and how many they are."""
-    offsets, words, glosses, counts = [], [], [], []
-    above: list[str] = []
-    for number, line in _numbered(text):
-        facts, bar, gloss = line.partition(" | ")
-        try:
-            # offset, file, n, number of words (hexadecimal), word, id, ..., number of pointers,
-            # pointer, offset, part of speech, which words, ...
-            fields = facts.split(" ")
-            end = 4 + 2 * int(fields[3], 16)
-            pointers = fields[end + 1 :]
-            if not bar or end == 4 or len(pointers) != 4 * int(fields[end]):
-                raise ValueError(line)
-        except (IndexError, ValueError) as error:
-            raise _unreadable("data.noun", number) from error
-        offsets.append(fields[0])
-        words.append(" ".join(fields[4:end:2]))
-        glosses.append(gloss.strip())
-        before = len(above)
-        above += [
-            offset
-            for kind, offset in zip(pointers[::4], pointers[1::4], strict=True)
-            if kind in _HYPERNYMS
-        ]
-        counts.append(len(above) - before)
-    return offsets, words, glosses, above, counts
-
-
-def read_lemmas(text: str) -> tuple[list[str], list[str], list[int]]:
-    """Each noun; the offsets of the synsets that it means, and how many they are."""
-    lemmas, counts = [], []
-    senses: list[str] = []
-    for number, line in _numbered(text):
-        fields = line.split()
-        try:
-            # noun, n, number of senses, number of pointers, pointers, two counts, offsets.
-            count = int(fields[2])
-            if count < 1 or len(fields) != 6 + int(fields[3]) + count:
-                raise ValueError(line)
-        except (IndexError, ValueError) as error:
-            raise _unreadable("index.noun", number) from error
-        lemmas.append(fields[0])
-        senses += fields[-count:]
-        counts.append(count)
-    return lemmas, senses, counts
-
-
-def check_exceptions(text: str) -> None:
-    """Each line has a plural and its singulars, and the last one ends as the others do."""
-    *lines, last = text.split("\n")
+    synsets = [synset for _, synset in _records("data.noun", texts["data.noun"], _synset)]
+    if not synsets:
+        raise InvalidInput("data.noun has no synset. Is it a file of the database?")
+    offsets, words, glosses, hypernyms = zip(*synsets, strict=True)
+    index = dict(lemma for _, lemma in _records("index.noun", texts["index.noun"], _lemma))
+    rows = {offset: row for row, offset in enumerate(offsets)}
+    above, above_from = _pointers("data.noun", hypernyms, rows)
+    senses, senses_from = _pointers("index.noun", index.values(), rows)
+    for offset, some in zip(offsets, words, strict=True):
+        for noun in some.lower().split(" "):
+            if offset not in index.get(noun, ""):
+                raise InvalidInput(
+                    f"index.noun does not list the synset {offset!r} of data.noun under its noun "
+                    f"{noun!r}. It is cut off, or the files are of different versions."
+                )
+    *lines, last = texts["noun.exc"].split("\n")
     if last or any(line and len(line.split()) < 2 for line in lines):
         raise InvalidInput(
-            "noun.exc is not as WordNet writes it: a line has a plural, its singulars and an end. "
-            "The file is cut off or damaged."
+            "noun.exc is not as WordNet writes it: lines of a plural and its singulars. The file "
+            "is cut off or damaged."
         )
-
-
-def _numbered(text: str) -> Iterator[tuple[int, str]]:
-    """The lines and their numbers; the licence is indented."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line[:1].strip():
-            yield number, line
-
-
-def _unreadable(name: str, number: int) -> InvalidInput:
-    return InvalidInput(
-        f"Line {number} of {name} is not as WordNet writes it. The file is damaged, or another one."
+    nouns = Nouns(
+        synsets="\n".join(map(" | ".join, zip(words, glosses, strict=True))),
+        lemmas="\n".join(index),
+        exceptions=texts["noun.exc"],
+        above=above,
+        above_from=above_from,
+        senses=senses,
+        senses_from=senses_from,
+        hyponyms=_hyponyms(above, above_from),
+        offsets=np.array(offsets, dtype=np.int64),
+        texts="",
+        frequencies=np.empty((0, len(rows))),
     )
+    counts = {
+        name.removesuffix(".dat"): frequencies(nouns, name, text)
+        for name, text in texts.items()
+        if name.endswith(".dat")
+    }
+    table = np.array(list(counts.values())).reshape(-1, len(nouns))
+    return replace(nouns, texts="\n".join(counts), frequencies=table)
+
+
+def frequencies(nouns: Nouns, name: str, text: str) -> Array:
+    """(n,): the counts of a file such as ic-brown.dat, as parts of the count of the roots.
+
+    Its lines have the offset of a synset with its part of speech, how often a text speaks of it
+    or of one below, and ROOT if nothing is above. Every synset has a line, even if its count is
+    zero, so that a file that was cut off is noticed.
+    """
+    if text and not text.endswith("\n"):
+        raise InvalidInput(f"{name} breaks off within its last line. Fetch it again.")
+    rows = {f"{offset}n": row for row, offset in enumerate(nouns.offsets.tolist())}
+    counts, total = np.zeros(len(rows)), 0.0
+    for number, (synset, count, is_root) in _records(name, text, _count):
+        if synset.endswith("v"):
+            continue
+        row = rows.pop(synset, None)
+        if row is None:
+            raise InvalidInput(
+                f"Line {number} of {name} counts {synset!r}, but the database has no such synset, "
+                f"or it was counted before. The file is of another version of WordNet, or damaged."
+            )
+        counts[row] = count
+        total += count * is_root
+    if rows:
+        raise InvalidInput(
+            f"{name} has no count for {len(rows)} of {len(counts)} synsets. It is cut off, or of "
+            f"another version of WordNet: each synset has a line, even if its count is zero. Fetch "
+            f"the file again."
+        )
+    below = np.repeat(np.arange(len(counts)), np.diff(nouns.above_from))
+    is_ordered = (counts[below] * (1 - _ROUNDING) <= counts[nouns.above]).all()
+    if not (is_ordered and 0 < total < np.inf and counts.min() >= 0 and counts.max() <= total):
+        raise InvalidInput(
+            f"{name} has impossible counts: they must be finite and not negative, and no larger "
+            f"than those of the hypernyms and than the sum of the roots, which are marked as ROOT. "
+            f"The file is damaged: fetch it again."
+        )
+    return counts / total
+
+
+def _records(name: str, text: str, parse: Callable[[str], _T]) -> Iterator[tuple[int, _T]]:
+    """The number of each line and what `parse` makes of it, without the header.
+
+    The licence at the top is indented; counts begin with the version of WordNet. Let `parse` return
+    strings and numbers: many small lists would keep the garbage collector busy.
+    """
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line[:1].strip() and not line.startswith("wnver::"):
+            try:
+                yield number, parse(line)
+            except (IndexError, ValueError) as error:
+                raise InvalidInput(
+                    f"Line {number} of {name} is not as WordNet writes it. The file is damaged, or "
+                    f"it is another file."
+                ) from error
+
+
+def _synset(line: str) -> tuple[str, str, str, str]:
+    """The offset, nouns, gloss and hypernyms of a synset."""
+    facts, bar, gloss = line.partition(" | ")
+    # offset, file, n, number of words (hexadecimal), word, id, ..., number of pointers,
+    # pointer, offset, part of speech, which words, ...
+    values = facts.split(" ")
+    end = 4 + 2 * int(values[3], 16)
+    pointers = values[end + 1 :]
+    if not bar or end == 4 or len(pointers) != 4 * int(values[end]):
+        raise ValueError(line)
+    above = [
+        at for kind, at in zip(pointers[::4], pointers[1::4], strict=True) if kind in _HYPERNYMS
+    ]
+    return values[0], " ".join(values[4:end:2]), gloss.strip(), " ".join(above)
+
+
+def _lemma(line: str) -> tuple[str, str]:
+    """A lemma and its senses."""
+    # lemma, n, number of senses, number of pointers, pointers, two counts, offsets.
+    values = line.split()
+    count = int(values[2])
+    if count < 1 or len(values) != 6 + int(values[3]) + count:
+        raise ValueError(line)
+    return values[0], " ".join(values[-count:])
+
+
+def _count(line: str) -> tuple[str, float, bool]:
+    synset, count, *root = line.split()
+    return synset, float(count), root == ["ROOT"]
+
+
+def _pointers(name: str, lists: Iterable[str], rows: Mapping[str, int]) -> tuple[Array, Array]:
+    """The rows of all offsets, and where each list begins; at last, where all of them end."""
+    found: list[int] = []
+    ends = [0]
+    try:
+        for offsets in lists:
+            found += [rows[offset] for offset in offsets.split(" ") if offset]
+            ends.append(len(found))
+    except KeyError as error:
+        raise InvalidInput(
+            f"{name} refers to the synset {error.args[0]!r}, which is not in data.noun. The files "
+            f"are of different versions, or damaged."
+        ) from error
+    return np.array(found, dtype=np.int64), np.array(ends)
+
+
+def _hyponyms(above: Array, above_from: Array) -> Array:
+    """(n,): how many synsets are below each, however many paths lead there."""
+    n = len(above_from) - 1
+    step = csr_array((np.ones(len(above), dtype=bool), above, above_from), shape=(n, n))
+    reach, known = step + eye_array(n, dtype=bool, format="csr"), -1
+    while reach.nnz != known:
+        known = reach.nnz
+        reach = reach @ reach
+    return np.bincount(reach.indices, minlength=n) - 1

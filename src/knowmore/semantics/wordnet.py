@@ -7,20 +7,24 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from numbers import Integral
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, final, get_args
 
 import numpy as np
 
+from knowmore.arguments import choice, whole_number
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, InvalidType
-from knowmore.semantics.information import DEFAULT, INTRINSIC, information_content
-from knowmore.semantics.noun_cache import read
+from knowmore.errors import InvalidInput, InvalidType, MissingData
+from knowmore.semantics.database import frequencies, read
 from knowmore.semantics.nouns import Nouns
-from knowmore.semantics.sources import Source
 
 Unknown = Literal["raise", "keep"]
+
+INTRINSIC = "intrinsic"
+# Preferred among the counts that come with WordNet 3.0: none of them is zero, so that all synsets
+# can be compared, and the senses of a noun share its occurrences, as in Resnik's paper.
+DEFAULT = "ic-brown-resnik-add1"
 
 _SYNSET = re.compile(r"(.+)\.n\.(\d+)")
 
@@ -28,10 +32,10 @@ _SYNSET = re.compile(r"(.+)\.n\.(\d+)")
 @final
 @dataclass(frozen=True)
 class Synset:
-    """A meaning: nouns that share it, and what they mean in words.
+    """A meaning: the nouns that share it, and a gloss that explains it.
 
-    "dog.n.01" is the first, most frequent meaning of "dog". A meaning goes by its first noun, but
-    every noun may name it: "domestic_dog.n.01" is the same.
+    "dog.n.01" is the first, most frequent meaning of "dog". A synset is named after its first
+    noun, but is found by any of them: "domestic_dog.n.01" is the same.
     """
 
     name: str
@@ -42,7 +46,7 @@ class Synset:
 @final
 @dataclass(frozen=True, eq=False)
 class Similarities:
-    """One name against others, each (m,): see `WordNet.resnik`, `WordNet.lin`, `WordNet.path`."""
+    """One name against m others: (m,) each, as defined by the methods of `WordNet`."""
 
     resnik: Array
     lin: Array
@@ -52,12 +56,13 @@ class Similarities:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WordNet:
-    """The nouns of WordNet, with how much each synset says.
+    """The nouns of WordNet, with the information content of each synset.
 
-    n synsets; content (n,) is their information content, by the `information` that is named.
-    A name may be a synset ("crane.n.04"), a name that `meanings` has a synset for, or a noun,
-    singular or plural, with blanks, hyphens or underscores. A noun stands for all its meanings,
-    and two nouns are as similar as the most similar of them (Resnik, IJCAI 1995).
+    content : (n,), the information content of the n synsets, computed from `information`
+
+    A name may be a synset ("crane.n.04"), a key of `meanings`, or a noun, singular or plural, with
+    blanks, hyphens or underscores. A noun stands for all its meanings, and two nouns are as similar
+    as the most similar of them (Resnik, IJCAI 1995).
     """
 
     nouns: Nouns
@@ -75,21 +80,29 @@ class WordNet:
     ) -> WordNet:
         """Read the database in the folder or tar archive `path`.
 
-        Without a path it is looked for in the folder KNOWMORE_DATA and where Debian's
-        package wordnet-base puts it. `information` names counts that came with it, such as
-        "ic-brown", a file of counts, or "intrinsic": by the hierarchy alone. None is Brown's,
-        "ic-brown-resnik-add1", if they came along, else intrinsic. `meanings` says which synsets
-        names stand for. The second time is faster: there is a cache.
+        path : default: wordnet30_nouns.tar.xz in the folder KNOWMORE_DATA, or else the folder of
+            Debian's package wordnet-base
+        information : what to compute information content from: counts that come with the database,
+            such as "ic-brown"; a file of counts; or "intrinsic", the hierarchy alone. Default:
+            "ic-brown-resnik-add1" if it is there, else "intrinsic"
+        meanings : a dict of names and the synsets they stand for
+
+        What was parsed is cached, so that later calls are faster.
         """
+        for name, value in {"path": path, "information": information}.items():
+            if not isinstance(value, str | os.PathLike | None):
+                raise InvalidType(
+                    f"{name}={value!r} is of type {type(value).__name__}. Give a string or a path."
+                )
         if not isinstance(meanings, Mapping | None):
             raise InvalidType(
                 f"meanings is a {type(meanings).__name__}. Give a dict of names and synsets."
             )
-        nouns = read(Source.of(path))
+        nouns = read(path)
         if information is None:
-            information = DEFAULT if DEFAULT in nouns.frequencies else INTRINSIC
-        content = information_content(nouns, information)
-        found = _frozen(nouns, os.fspath(information), content, meanings or {})
+            information = DEFAULT if DEFAULT in nouns.counts else INTRINSIC
+        content = _information_content(nouns, information)
+        found = cls(nouns, os.fspath(information), content, meanings or {})
         for name, synset in found.meanings.items():
             _check_name(name)
             if not isinstance(synset, str) or not found._synset(synset):
@@ -99,55 +112,63 @@ class WordNet:
                 )
         return found
 
+    def __post_init__(self) -> None:
+        self.content.setflags(write=False)
+        object.__setattr__(self, "meanings", MappingProxyType(dict(self.meanings)))
+
     def __contains__(self, name: str) -> bool:
         return bool(self._rows(name))
 
     def synsets(self, name: str) -> tuple[Synset, ...]:
-        """What a name means, most frequent first; nothing if it is not known."""
-        return self._shown(self._rows(name))
+        """The meanings of a name, most frequent first; empty if WordNet does not know it."""
+        return self._described(self._rows(name))
 
     def hypernyms(self, name: str) -> tuple[Synset, ...]:
-        """What the thing is a kind of, or, if it is one of a kind, one of. `name` means one."""
-        return self._shown(self.nouns.hypernyms(self._one(name)))
+        """What it is a kind of, or an instance of. `name` must have one meaning."""
+        return self._described(self.nouns.hypernyms(self._one(name)))
 
     def lowest_common_subsumers(self, a: str, b: str) -> tuple[Synset, ...]:
-        """What both are, as far down as that goes: no more special synset is above both.
+        """The synsets above both that have no other such synset below them.
 
-        There may be several, or none, as a synset may be of several kinds. Those that say most
-        come first. `a` and `b` mean one synset each.
+        There may be several, since a synset may have several hypernyms, or none; those of highest
+        information content come first. `a` and `b` must have one meaning each.
         """
         above = self.nouns.subsumers
         common = above(self._one(a)).keys() & above(self._one(b)).keys()
         higher = {up for row in common for up in above(row) if up != row}
         lowest = sorted(common - higher, key=lambda row: (-self.content[row], row))
-        return self._shown(lowest)
+        return self._described(lowest)
 
     def information_content(self, name: str) -> float:
-        """How much it says that something is of that kind. `name` means one."""
+        """IC(name), how much it says that something is of this kind; `name` must have one meaning.
+
+        From counts IC(c) = -log p(c), infinite if no text speaks of c; from the hierarchy alone
+        it is between zero and one.
+        """
         return float(self.content[self._one(name)])
 
     def resnik(self, a: str, b: str) -> float:
-        """max IC(c), c among all that is above both: zero if they have nothing in common."""
+        """max IC(c) over all c above both; zero if nothing is above both."""
         return float(self.similarities(a, [b]).resnik[0])
 
     def lin(self, a: str, b: str) -> float:
         """2 resnik(a, b) / (IC(a) + IC(b)), from zero to one.
 
-        Lin, An information-theoretic definition of similarity, ICML 1998. Of what no text speaks,
-        IC is infinite: then it is zero, or one if no text speaks of what is above both.
+        Lin, An information-theoretic definition of similarity, ICML 1998. If IC(a) or IC(b) is
+        infinite it is zero, or one if resnik(a, b) is infinite too.
         """
         return float(self.similarities(a, [b]).lin[0])
 
     def path(self, a: str, b: str) -> float:
-        """1 / (1 + the steps from a up to what is above both and down to b), zero without a way."""
+        """1 / (1 + the steps from a up to what is above both and down to b), or else zero."""
         return float(self.similarities(a, [b]).path[0])
 
     def similarities(self, name: str, names: Iterable[str]) -> Similarities:
         """The similarities of a name to each of m others."""
         names = _listed(names)
         self._check_known([name, *names])
-        mine = self._above(name)
-        found = [self._compared(mine, self._above(one)) for one in names]
+        above = self._above(name)
+        found = [self._compared(above, self._above(other)) for other in names]
         return Similarities(*np.array(found).reshape(-1, 3).T)
 
     def most_similar(
@@ -155,17 +176,16 @@ class WordNet:
     ) -> tuple[str, ...]:
         """The k of the names, or all, that are most similar to `name`; the best first.
 
-        Resnik's similarity decides; many have the same, so then Lin's does, then the path, then
-        the alphabet. With unknown="keep" names that WordNet does not know are no error: it has no
-        say on them, so they follow after the k, all of them, in their order. If it does not know
-        `name` itself, it has no say at all, and all names are returned in their order.
+        They are ordered by Resnik's similarity; ties, which are frequent, by Lin's, by the path and
+        by the alphabet. Names that WordNet does not know are an error, or with unknown="keep" they
+        all follow after the k, in their order. If it does not know `name` itself, all names are
+        returned in their order.
         """
         names = _listed(names)
-        k = _count(k, len(names))
-        if unknown not in get_args(Unknown):
-            raise InvalidInput(f"unknown={unknown!r} must be 'raise' or 'keep'.")
+        k = len(names) if k is None else whole_number("k", k, 1, len(names))
+        choice("unknown", unknown, get_args(Unknown))
         if unknown == "raise":
-            self._check_known([name, *names], "; or let unknown='keep' such names")
+            self._check_known([name, *names], ", or pass unknown='keep'")
         elif name not in self:
             return tuple(names)
         known = [one for one in names if one in self]
@@ -175,15 +195,16 @@ class WordNet:
         return (*ranked[:k], *(one for one in names if one not in self))
 
     def __repr__(self) -> str:
-        told = f", {len(self.meanings)} meanings" if self.meanings else ""
-        return f"WordNet({len(self.nouns)} synsets, information={self.information!r}{told})"
+        meanings = f", {len(self.meanings)} meanings" if self.meanings else ""
+        return f"WordNet({len(self.nouns)} synsets, information={self.information!r}{meanings})"
 
     def __deepcopy__(self, _: dict[int, Any]) -> WordNet:
-        # Nothing in it changes, and scikit-learn copies every parameter of an estimator it clones.
+        # It never changes, and scikit-learn's clone copies the parameters of an estimator.
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _frozen, (self.nouns, self.information, self.content, dict(self.meanings))
+        # A mapping proxy cannot be pickled.
+        return WordNet, (self.nouns, self.information, self.content, dict(self.meanings))
 
     # -- names to rows ---------------------------------------------------------------------------
 
@@ -191,7 +212,7 @@ class WordNet:
         """The synsets that a name stands for."""
         _check_name(name)
         name = self.meanings.get(name, name)
-        return self._synset(name) or self.nouns.mean(name)
+        return self._synset(name) or self.nouns.look_up(name)
 
     def _synset(self, name: str) -> tuple[int, ...]:
         """The row of a synset's name, if it is one."""
@@ -205,7 +226,7 @@ class WordNet:
         self._check_known([name])
         rows = self._rows(name)
         if len(rows) > 1:
-            senses = "; ".join(f"{one.name}: {one.gloss}" for one in self._shown(rows[:5]))
+            senses = "; ".join(f"{one.name}: {one.gloss}" for one in self._described(rows[:5]))
             more = f"; and {len(rows) - 5} more" if len(rows) > 5 else ""
             raise InvalidInput(f"{name!r} means {len(rows)} things. Name one of {senses}{more}.")
         return rows[0]
@@ -216,75 +237,110 @@ class WordNet:
             return
         shown = ", ".join(map(repr, strangers[:5])) + (", ..." if len(strangers) > 5 else "")
         first = strangers[0]
-        close = self._close_to(first)
+        # Only lemmas that begin alike: to compare with all of them would take seconds.
+        plain = first.lower().replace(" ", "_")
+        lemmas = [lemma for lemma in self.nouns.lines if lemma.startswith(plain[:2])]
+        close = get_close_matches(plain, lemmas, n=1, cutoff=0.8)
         raise InvalidInput(
             f"WordNet does not know {shown} ({len(strangers)} of {len(set(names))} names)."
-            + (f" Is {first!r} {close!r}?" if close else "")
-            + f" Say which synset it is: WordNet.load(meanings={{{first!r}: ...}}){instead}."
+            + (f" Did you mean {close[0]!r} by {first!r}?" if close else "")
+            + f" Name its synset: WordNet.load(meanings={{{first!r}: ...}}){instead}."
         )
 
-    def _close_to(self, name: str) -> str:
-        """A noun that is spelt nearly so and begins alike."""
-        plain = name.lower().replace(" ", "_")
-        alike = [lemma for lemma in self.nouns.lines if lemma.startswith(plain[:2])]
-        return next(iter(get_close_matches(plain, alike, n=1, cutoff=0.8)), "")
-
-    def _shown(self, rows: Iterable[int]) -> tuple[Synset, ...]:
-        return tuple(
-            Synset(self._name(row), self.nouns.words_of(row), self.nouns.gloss_of(row))
-            for row in rows
-        )
-
-    def _name(self, row: int) -> str:
-        lemma = self.nouns.words_of(row)[0].lower()
-        return f"{lemma}.n.{self.nouns.senses_of(lemma).index(row) + 1:02}"
+    def _described(self, rows: Iterable[int]) -> tuple[Synset, ...]:
+        found = []
+        for row in rows:
+            nouns, gloss = self.nouns.describe(row)
+            lemma = nouns[0].lower()
+            number = self.nouns.senses_of(lemma).index(row) + 1
+            found.append(Synset(f"{lemma}.n.{number:02}", nouns, gloss))
+        return tuple(found)
 
     # -- rows to numbers -------------------------------------------------------------------------
 
     def _above(self, name: str) -> dict[int, tuple[int, float]]:
-        """All that is above a meaning of the name: the steps from the nearest one up to it, and
-        the IC of the one below it that says least."""
+        """For each synset above a meaning of the name: the smallest number of steps up to it, and
+        the smallest IC, among the meanings below it."""
         found: dict[int, tuple[int, float]] = {}
         for row in self._rows(name):
-            says = float(self.content[row])
+            content = float(self.content[row])
             for up, steps in self.nouns.subsumers(row).items():
-                least = found.get(up, (steps, says))
-                found[up] = min(steps, least[0]), min(says, least[1])
+                least = found.get(up, (steps, content))
+                found[up] = min(steps, least[0]), min(content, least[1])
         return found
 
     def _compared(
         self, a: dict[int, tuple[int, float]], b: dict[int, tuple[int, float]]
     ) -> tuple[float, float, float]:
-        """The largest of each similarity among all pairs of meanings.
+        """The largest Resnik, Lin and path similarity among all pairs of meanings.
 
-        Each is the largest, over all that is above both of a pair, of what grows as the steps and
-        the IC of either become less. So the pair that is best below c need not be looked for.
+        Each is a maximum over the synsets c above both of a pair, and decreases with the steps to c
+        and with the IC of either meaning. So for each c the smallest of them suffice, and the pairs
+        need not be enumerated.
         """
         resnik = lin = path = 0.0
         for c in a.keys() & b.keys():
             shared = float(self.content[c])
-            (steps_a, says_a), (steps_b, says_b) = a[c], b[c]
+            (steps_a, content_a), (steps_b, content_b) = a[c], b[c]
             resnik = max(resnik, shared)
-            lin = max(lin, _lin(shared, says_a, says_b))
+            # Where all three are zero or infinite the quotient is not defined.
+            same = shared == content_a == content_b
+            lin = max(lin, 1.0 if same else 2 * shared / (content_a + content_b))
             path = max(path, 1 / (1 + steps_a + steps_b))
         return resnik, lin, path
 
 
-def _frozen(nouns: Nouns, information: str, content: Array, meanings: Mapping[str, str]) -> WordNet:
-    content.setflags(write=False)
-    return WordNet(nouns, information, content, MappingProxyType(dict(meanings)))
+def _information_content(nouns: Nouns, information: str | os.PathLike[str]) -> Array:
+    """(n,), from counts that come with the nouns, from a file of counts, or from the hierarchy."""
+    if information == INTRINSIC:
+        return intrinsic(nouns.hyponyms)
+    name = os.fspath(information)
+    if name in nouns.counts:
+        return from_frequencies(nouns.counts[name])
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        available = ", ".join(sorted(nouns.counts)) or "none"
+        raise MissingData(
+            f"information={name!r} is neither among the counts that come with this WordNet "
+            f"({available}) nor a file of counts. Name one, or choose {INTRINSIC!r}, which needs "
+            f"only the hierarchy."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The file of counts {name!r} cannot be read: {error}.") from error
+    return from_frequencies(frequencies(nouns, name, text))
 
 
-def _lin(shared: float, a: float, b: float) -> float:
-    # Infinite or zero, all three: the quotient would not be defined.
-    return 1.0 if shared == a == b else 2 * shared / (a + b)
+def from_frequencies(p: Array) -> Array:
+    """IC(c) = -log p(c), p (n,) the part of a text that speaks of c or of a synset below.
+
+    It is infinite if the text never does. Resnik, Using information content to evaluate semantic
+    similarity in a taxonomy, IJCAI 1995.
+
+    >>> from_frequencies(np.array([1.0, 0.5, 0.0]))
+    array([0.        , 0.69314718,        inf])
+    """
+    with np.errstate(divide="ignore"):
+        # Adding zero turns the negative zero of -log 1 into zero.
+        return -np.log(p) + 0.0
+
+
+def intrinsic(hyponyms: Array) -> Array:
+    """IC(c) = 1 - log(h(c) + 1) / log n, h (n,) the number of synsets below c: no text needed.
+
+    From zero for a root above all others to one for synsets with none below. Seco, Veale and Hayes,
+    An intrinsic information content metric for semantic similarity in WordNet, ECAI 2004.
+
+    >>> intrinsic(np.array([3, 1, 0, 0]))
+    array([0. , 0.5, 1. , 1. ])
+    """
+    n = max(len(hyponyms), 2)
+    return np.asarray(1 - np.log(hyponyms + 1) / np.log(n))
 
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str):
-        raise InvalidType(
-            f"{name!r} is no name: it is of type {type(name).__name__}. Names are text."
-        )
+        raise InvalidType(f"The name {name!r} is of type {type(name).__name__}. Names are strings.")
 
 
 def _listed(names: Iterable[str]) -> list[str]:
@@ -294,16 +350,6 @@ def _listed(names: Iterable[str]) -> list[str]:
     for name in listed:
         _check_name(name)
         if name in seen:
-            raise InvalidInput(f"names has {name!r} more than once. Name each one once.")
+            raise InvalidInput(f"names has {name!r} more than once. Give each name once.")
         seen.add(name)
     return listed
-
-
-def _count(k: int | None, most: int) -> int:
-    if k is None:
-        return most
-    if not isinstance(k, Integral) or isinstance(k, bool):
-        raise InvalidType(f"k={k!r} must be a whole number.")
-    if not 1 <= k <= most:
-        raise InvalidInput(f"k={k} must be between 1 and the number of names, {most}.")
-    return int(k)

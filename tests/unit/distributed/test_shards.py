@@ -215,7 +215,8 @@ MISTAKES = {
     "no labels": (
         lambda: fit(EigenspaceLDA(), [X]),
         ValueError,
-        "Shard 0: Learning requires y to be passed, but the target y is None. Give one label each.",
+        "Shard 0: Expected array-like (array or non-string sequence), got None as y. Give one row "
+        "or value for each example.",
     ),
     "a missing file": (
         lambda: eigenspace(["no/such.npy"]),

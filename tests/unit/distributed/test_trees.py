@@ -19,6 +19,7 @@ from tolerance import assert_models, assert_rounded, scatter_error
 
 from knowmore import Eigenspace, EigenspaceLDA, EigenspacePCA, Truncation
 from knowmore.distributed import eigenspace, fit
+from knowmore.extras import missing_extra
 
 X = np.random.default_rng(0).normal(size=(61, 7)) + 5
 Y = np.sort(np.random.default_rng(1).integers(0, 5, len(X)))
@@ -185,6 +186,4 @@ def test_a_missing_library_names_its_extra(library):
         "except MissingExtra as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == (
-        f'{library} is not installed. It comes with: pip install "knowmore[dask]"\n'
-    )
+    assert done.stdout == f"{missing_extra(library, 'dask')}\n"

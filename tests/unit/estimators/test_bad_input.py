@@ -73,13 +73,14 @@ MISTAKES = {
     "NaN in a sparse X": (
         lambda clf: clf.add(sparse.csr_array(NAN), ["a"]),
         ValueError,
-        "Input X contains NaN or infinity, the first at row 0, column 1 (nan). Remove these "
-        "examples or fill in the values.",
+        "Input X contains NaN or infinity: 1 value(s), the first at row 0, column 1 (nan). "
+        "Remove these examples or fill in the values.",
     ),
     "no X": (
         lambda clf: clf.predict(None),
         ValueError,
-        "X is None. Give a table of numbers, a row for each example.",
+        "Expected array-like (array or non-string sequence), got None as X. Give one row or value "
+        "for each example.",
     ),
     "a masked X": (
         lambda clf: clf.add(np.ma.masked_equal(X, 1.0), Y),
@@ -108,18 +109,18 @@ MISTAKES = {
     "more examples than labels": (
         lambda clf: clf.add(X, ["a"]),
         ValueError,
-        "There are 3 examples, but y has 1 labels. Give one label for each.",
+        "y has shape (1,), but there are 3 examples. Give one value for each, in the same order.",
     ),
     "no labels": (
         lambda clf: clf.add(X, None),
         ValueError,
-        "Learning requires y to be passed, but the target y is None. Give one label each.",
+        "Expected array-like (array or non-string sequence), got None as y. Give one row or value "
+        "for each example.",
     ),
     "mixed labels": (
         lambda clf: clf.add(X, ["a", 1, "b"]),
         ValueError,
-        "The labels are of mixed types: int, str. Classes must be told apart and sorted: "
-        "use one type for all, such as str.",
+        "Unknown label type: int, str. Use strings, integers or bools, and one type for all.",
     ),
     "labels of another type than those held": (
         lambda clf: clf.add(X, [1, 2, 3]),
@@ -130,49 +131,49 @@ MISTAKES = {
     "unhashable labels": (
         lambda clf: clf.add(X, [{"a"}, {"b"}, {"b"}]),
         ValueError,
-        "Unknown label type: a label of type set was given. A class label is a string, an integer "
-        "or a bool.",
+        "Unknown label type: set. Use strings, integers or bools, and one type for all.",
     ),
     "missing labels": (
         lambda clf: clf.relabel([0, 1], [None, None]),
         ValueError,
         "2 of 2 labels are missing, the first at position 0 (None). Leave these examples out until "
-        "their class is known.",
+        "they are known.",
     ),
     "missing labels among others": (
         lambda clf: clf.add(X, ["a", "b", np.nan]),
         ValueError,
         "1 of 3 labels are missing, the first at position 2 (nan). Leave these examples out until "
-        "their class is known.",
+        "they are known.",
     ),
     "missing labels in a column of strings": (
         lambda clf: clf.add(X, pd.Series(["a", None, "b"], dtype="string")),
         ValueError,
         "1 of 3 labels are missing, the first at position 1 (<NA>). Leave these examples out until "
-        "their class is known.",
+        "they are known.",
     ),
     "a declared class without a name": (
         lambda clf: clf.partial_fit(X, Y, classes=["a", "b", None]),
         ValueError,
-        "classes=['a', 'b', None] has a class without a name. Leave it out: examples whose class "
-        "is not known are not learnt.",
+        "classes=['a', 'b', None] is not a list of class names. 1 of 3 labels are missing, the "
+        "first at position 2 (None). Leave these examples out until they are known.",
     ),
     "a declared class of another type": (
         lambda clf: clf.partial_fit(X, Y, classes=[0, 1, None]),
         ValueError,
-        "classes=[0, 1, None] has a class without a name. Leave it out: examples whose class is "
-        "not known are not learnt.",
+        "classes=[0, 1, None] is not a list of class names. 1 of 3 labels are missing, the first "
+        "at position 2 (None). Leave these examples out until they are known.",
     ),
     "classes that are no list": (
         lambda clf: clf.partial_fit(X, Y, classes="ab"),
         ValueError,
-        "classes='ab' is no list of the names of classes.",
+        "classes='ab' is not a list of class names. y should be a 1d array, got an array of shape "
+        "() instead.",
     ),
     "fractions as labels": (
         lambda clf: clf.relabel([0], [0.5]),
         ValueError,
-        "Unknown label type: continuous. The labels are numbers with fractions, which name no "
-        "classes; use GPRegressor for values.",
+        "Unknown label type: continuous. The labels are numbers with fractions, which cannot name "
+        "classes. Use GPRegressor to predict numbers.",
     ),
     "two columns of labels": (
         lambda clf: clf.add(X[:2], np.array([["a", "b"], ["a", "b"]])),
@@ -220,8 +221,8 @@ MISTAKES = {
     "a mask of another length": (
         lambda clf: clf.remove([True]),
         ValueError,
-        "A mask of 1 truth values was given, but there are 3 examples. Give one for each, in the "
-        "order of ids_, or name the examples.",
+        "mask has shape (1,), but there are 3 examples. Give one value for each, in the order of "
+        "ids_.",
     ),
     "no ids for some examples": (
         lambda clf: clf.add(X, Y, ids=[]),
@@ -269,32 +270,42 @@ MISTAKES = {
     "groups of the wrong length": (
         lambda clf: clf.leave_one_out([1, 2]),
         ValueError,
-        "groups has shape (2,), but there are 3 examples. Give one group for each, in the order "
+        "groups has shape (2,), but there are 3 examples. Give one value for each, in the order "
         "of ids_.",
     ),
     "groups with a gap": (
         lambda clf: clf.leave_one_out([1.0, np.nan, 1.0]),
         ValueError,
-        "The groups are of mixed types, or some are missing. Name each group by a string or a "
-        "number.",
+        "1 of 3 groups are missing, the first at position 1 (nan). Leave these examples out until "
+        "they are known.",
     ),
-    "groups of mixed type": (
+    "groups with a gap in an array": (
+        lambda clf: clf.leave_one_out(np.array([1.0, np.nan, 1.0])),
+        ValueError,
+        "Input groups contains NaN or infinity: 1 value(s), the first at row 1 (nan). Remove these "
+        "examples or fill in the values.",
+    ),
+    "groups with None": (
         lambda clf: clf.leave_one_out(["a", None, 1]),
         ValueError,
-        "The groups are of mixed types, or some are missing. Name each group by a string or a "
-        "number.",
+        "1 of 3 groups are missing, the first at position 1 (None). Leave these examples out until "
+        "they are known.",
+    ),
+    "groups of mixed type": (
+        lambda clf: clf.leave_one_out(["a", "b", 1]),
+        ValueError,
+        "Unknown group type: int, str. Use strings, integers or bools, and one type for all.",
     ),
     "labels beyond 64 bits": (
         lambda clf: GPClassifier().fit(X, np.array([2**63 + 1, 1, 2], dtype=np.uint64)),
         ValueError,
-        "Some labels cannot be kept as they are: integers beyond 64 bits, or strings that end in "
+        "Some labels cannot be stored exactly: integers beyond 64 bits, or strings that end in "
         "NUL. Use other names for these classes.",
     ),
     "bytes as labels": (
         lambda clf: clf.add(X, [b"a", b"b", b"c"]),
         ValueError,
-        "Unknown label type: a label of type bytes was given. A class label is a string, an "
-        "integer or a bool.",
+        "Unknown label type: bytes. Use strings, integers or bools, and one type for all.",
     ),
     "as many length scales as there are not features": (
         lambda clf: GPClassifier(RBF([1.0, 2.0, 3.0])).fit(X, Y),
@@ -318,7 +329,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_and_changes_nothing(mistake):
+def test_a_mistake_is_reported_and_changes_nothing(mistake):
     act, kind, text = MISTAKES[mistake]
     clf = GPClassifier(RBF(1.0)).fit(X, Y)
     before = clf.decision_function(X), vars(clf).copy()
@@ -333,13 +344,13 @@ def test_a_mistake_is_told_and_changes_nothing(mistake):
 SETTINGS = {
     "noise below zero": (
         {"noise": -1.0},
-        "noise=-1.0, but a variance is finite and not below zero. "
-        "Usual values lie between 1e-6 and 1.",
+        "noise=-1.0 must be a number in [0, inf). It is a variance; usual values lie between 1e-6 "
+        "and 1.",
     ),
     "noise that is NaN": (
         {"noise": float("nan")},
-        "noise=nan, but a variance is finite and not below zero. "
-        "Usual values lie between 1e-6 and 1.",
+        "noise=nan must be a number in [0, inf). It is a variance; usual values lie between 1e-6 "
+        "and 1.",
     ),
     "noise in words": (
         {"noise": "some"},
@@ -376,7 +387,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_wrong_setting_is_told(setting):
+def test_a_wrong_setting_is_reported(setting):
     parameters, text = SETTINGS[setting]
     clf = GPClassifier(**parameters)
     with pytest.raises(KnowmoreError) as caught:
@@ -396,7 +407,7 @@ def test_a_wrong_setting_is_told(setting):
         (EigenspacePCA(whiten="no"), "whiten='no' is neither True nor False."),
     ],
 )
-def test_a_word_where_yes_or_no_is_asked_is_told(estimator, word):
+def test_a_word_for_a_flag_is_reported(estimator, word):
     with pytest.raises(KnowmoreError) as caught:
         estimator.fit(X, Y)
     assert str(caught.value) == word
@@ -406,13 +417,13 @@ def test_a_word_where_yes_or_no_is_asked_is_told(estimator, word):
 @pytest.mark.parametrize(
     "make", [EigenspacePCA, EigenspaceLDA, partial(SubspaceMonitor, 1, window=5)]
 )
-def test_a_masked_table_is_told_by_all(make):
+def test_a_masked_table_is_reported_by_every_estimator(make):
     table = np.ma.masked_equal(np.arange(40.0).reshape(20, 2), 7.0)
     with pytest.raises(KnowmoreError, match=r"X has 1 masked value\(s\), the first at \(3, 1\)"):
         make().fit(table, np.arange(20) % 2)
 
 
-def test_a_mask_that_hides_nothing_is_none():
+def test_a_mask_that_hides_nothing_is_ignored():
     clf = GPClassifier(RBF(1.0)).fit(np.ma.masked_array(X), np.ma.masked_array(Y))
     np.testing.assert_array_equal(
         clf.decision_function(X), GPClassifier(RBF(1.0)).fit(X, Y).decision_function(X)
@@ -420,7 +431,7 @@ def test_a_mask_that_hides_nothing_is_none():
 
 
 @pytest.mark.parametrize("what", [None, 5, "abc", NAN])
-def test_what_has_no_coordinates_is_told(what):
+def test_a_table_without_coordinates_is_reported(what):
     with pytest.raises(KnowmoreError) as caught:
         EigenspacePCA().fit(X).inverse_transform(what)
     assert "y" not in str(caught.value).replace("array", "").split()
@@ -480,7 +491,7 @@ def test_an_indefinite_kernel_is_found_at_the_call(solver):
     assert clf.ids_.tolist() == [0]
 
 
-def test_features_that_overflow_are_told_at_the_call():
+def test_features_that_overflow_are_reported_at_the_call():
     clf = GPClassifier(RBF(1.0)).fit(X, Y)
     with np.errstate(over="ignore", invalid="ignore"):
         clf.add([[1e200, 0.0]], ["a"])
@@ -494,7 +505,7 @@ def test_features_that_overflow_are_told_at_the_call():
         single.add([[1e20, 0.0]], [1.0])
 
 
-def test_a_question_to_an_empty_model_is_told():
+def test_a_question_to_an_empty_model_is_reported():
     clf = GPClassifier(RBF(1.0)).fit(X, Y)
     clf.remove([0, 1, 2])
     assert clf.classes_.tolist() == []
@@ -540,7 +551,7 @@ def test_regression_targets_must_agree_in_width():
 
 
 @pytest.mark.parametrize("verb", ["remove", "replace", "relabel", "predict", "leave_one_out"])
-def test_what_never_learnt_anything_says_so(verb):
+def test_an_unfitted_estimator_says_so(verb):
     arguments = {"remove": [0], "replace": ([0], X[:1]), "relabel": ([0], ["a"]), "predict": (X,)}
     call = arguments.get(verb, ())
     with pytest.raises(NotFittedError, match="has learnt nothing yet"):

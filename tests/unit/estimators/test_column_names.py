@@ -1,4 +1,4 @@
-"""Columns go by what their table calls them, strings or not, in every estimator that learns."""
+"""Every estimator knows columns by their names, strings or not."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_columns_in_another_order_are_refused_by_every_verb_and_question(name, n
 
 
 @every
-def test_a_new_fit_learns_the_names_anew(name):
+def test_a_new_fit_learns_the_names_again(name):
     learn, verbs = ESTIMATORS[name]
     model = learn(frame(NAMES["integers"])[:30])
     fresh = clone(model)
@@ -139,7 +139,7 @@ def test_estimators_of_columns_in_another_order_do_not_merge(names):
         learn(table, slice(20)).merge(learn(table, slice(20, 40)))
 
 
-def test_columns_that_are_merely_counted_have_no_names():
+def test_default_columns_have_no_names():
     counted, years = frame([0, 1, 2]), frame([2021, 2022, 2023])
     EigenspacePCA().fit(counted).partial_fit(years).partial_fit(X)
     EigenspacePCA().fit(years).partial_fit(counted).partial_fit(X)
@@ -161,13 +161,15 @@ def test_strings_beside_integers_are_refused_in_words(name):
 
 
 @pytest.mark.parametrize("kind", [pa.Table.from_pandas, pl.from_pandas])
-def test_tables_of_other_libraries_go_by_their_names(kind):
+def test_columns_of_tables_of_other_libraries_are_known_by_name(kind):
     table = frame([*"abc"])
     model = EigenspacePCA().fit(kind(table))
     assert model.eigenspace_.names == (*"abc",)
     with pytest.raises(KnowmoreError, match="must be in the same order"):
         model.partial_fit(kind(turned(table)))
-    with pytest.raises(KnowmoreError, match=r"^The column 'c' of X has values that are no numbers"):
+    with pytest.raises(
+        KnowmoreError, match=r"^The column 'c' of X has values that are not numbers"
+    ):
         model.fit(kind(table.assign(c="red")))
 
 

@@ -104,7 +104,7 @@ def test_no_threshold_tells_what_is_new_where_nothing_is_heard():
 
 
 def test_a_class_is_no_label_for_the_unknown():
-    with pytest.raises(InvalidInput, match="unknown=1 is a class that is held"):
+    with pytest.raises(InvalidInput, match="unknown=1 is already a class of the model"):
         GPClassifier().fit(X, Y).predict(X, unknown=1)
 
 
@@ -139,16 +139,18 @@ def test_the_first_index_that_names_rows_names_the_examples():
 
 def test_rows_that_their_table_calls_otherwise_are_told():
     clf = GPClassifier().fit(pd.DataFrame(X[:30]), Y[:30])
-    with pytest.warns(KnowmoreWarning, match="calls these 10 rows 0 to 9"):
+    with pytest.warns(KnowmoreWarning, match="numbers these 10 rows 0 to 9"):
         ids = clf.add(pd.DataFrame(X[30:40]), Y[30:40])
     assert ids.tolist() == list(range(30, 40))
 
 
 def test_words_among_the_features_are_told_by_their_column():
     table = pd.DataFrame({"age": [20.0, 30.0], "city": ["ann", "bob"]})
-    with pytest.raises(InvalidInput, match="The column 'city' of X has values that are no numbers"):
+    with pytest.raises(
+        InvalidInput, match="The column 'city' of X has values that are not numbers"
+    ):
         GPClassifier().fit(table, [0, 1])
-    with pytest.raises(InvalidInput, match="X has values that are no numbers"):
+    with pytest.raises(InvalidInput, match="X has values that are not numbers"):
         GPClassifier().fit([["ann"], ["bob"]], [0, 1])
 
 

@@ -335,19 +335,19 @@ MISTAKES = {
     "soft labels without names": (
         lambda lda: EigenspaceLDA().fit(X, parts(LABELS)),
         ValueError,
-        f"y has shape ({len(X)}, 6): soft labels, a column for each class. "
-        "Name the columns with classes=[...].",
+        "y has 6 columns of soft labels, for the classes []. "
+        "Give one column for each class, and name each class once: classes=[...].",
     ),
     "soft labels of too few classes": (
         lambda lda: lda.partial_fit(X[:1], [[0.5, 0.5]]),
         ValueError,
         "y has 2 columns of soft labels, for the classes [0, 1, 2, 3, 4, 5]. "
-        "Give one column for each class, and each class once.",
+        "Give one column for each class, and name each class once: classes=[...].",
     ),
     "soft labels that are no parts": (
         lambda lda: lda.partial_fit(X[:1], [[0.5, 0.6, 0, 0, 0, 0]]),
         ValueError,
-        "Soft labels are parts of a whole: none below zero, and one in sum for each example.",
+        "Soft labels are parts of a whole: none may be negative, and each row must sum to one.",
     ),
     "labels that were not declared": (
         lambda lda: lda.partial_fit(X[:1], [9], classes=[0, 1]),
@@ -358,7 +358,8 @@ MISTAKES = {
     "no labels": (
         lambda lda: lda.partial_fit(X[:1], None),
         ValueError,
-        "Learning requires y to be passed, but the target y is None. Give one label each.",
+        "Expected array-like (array or non-string sequence), got None as y. Give one row or value "
+        "for each example.",
     ),
     "NaN": (
         lambda lda: lda.absorb(np.full((1, 8), np.nan)),

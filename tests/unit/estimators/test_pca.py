@@ -191,7 +191,7 @@ MISTAKES = {
     "NaN in a sparse matrix": (
         lambda pca: pca.partial_fit(with_nan(sparse.csr_array(np.eye(10, 6)))),
         ValueError,
-        "Input X contains NaN or infinity, the first at row 7, column 3 (nan). "
+        "Input X contains NaN or infinity: 1 value(s), the first at row 7, column 3 (nan). "
         "Remove these examples or fill in the values.",
     ),
     "other features": (

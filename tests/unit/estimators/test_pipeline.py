@@ -1,4 +1,4 @@
-"""A Pipeline that ends in a living estimator learns and forgets, and is asked, as that does."""
+"""A Pipeline that ends in a living estimator has the verbs and answers of that estimator."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def by_hand(pipe):
     return pipe[0], deepcopy(pipe[-1])
 
 
-def test_the_verbs_are_those_of_the_last_step_on_what_the_others_make_of_it():
+def test_the_verbs_are_those_of_the_last_step_on_transformed_rows():
     pipe = scaled()
     scaler, clf = by_hand(pipe)
     alive = living(pipe)
@@ -67,7 +67,7 @@ def test_the_verbs_are_those_of_the_last_step_on_what_the_others_make_of_it():
     np.testing.assert_array_equal(alive.leave_one_out().scores, clf.leave_one_out().scores)
 
 
-def test_the_questions_are_asked_of_it_as_of_an_estimator():
+def test_insight_questions_work_as_for_an_estimator():
     pipe = scaled()
     scaler, clf = by_hand(pipe)
     alive, Z = living(pipe), scaler.transform(TABLE)
@@ -101,7 +101,7 @@ def test_tuning_gives_another_living_pipeline(last):
     np.testing.assert_array_equal(pipe.decision_function(TABLE), before)
 
 
-def test_it_learns_what_no_number_says_and_has_one_step_or_many():
+def test_any_number_of_steps_works_and_so_does_text():
     words = pd.DataFrame({"colour": ["red", "blue"] * 4, "size": list("smlxsmlx")})
     pipe = make_pipeline(OneHotEncoder(handle_unknown="ignore"), GPClassifier())
     pipe.fit(words[:6], list("abcabc"))
@@ -116,7 +116,7 @@ def test_it_learns_what_no_number_says_and_has_one_step_or_many():
     assert living(pandas).replace(NAMES[:2], TABLE[:2]).ids_.tolist() == NAMES[2:40] + NAMES[:2]
 
 
-def test_it_shows_what_the_last_step_has_and_nothing_that_would_go_past_the_others():
+def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_step():
     alive = living(scaled())
     assert alive.noise == 0.1
     assert alive.classes_.tolist() == ["a", "b", "c"]
@@ -161,7 +161,7 @@ def test_it_shows_what_the_last_step_has_and_nothing_that_would_go_past_the_othe
         ),
     ],
 )
-def test_a_mistake_is_told(make, words):
+def test_a_mistake_is_reported(make, words):
     with pytest.raises(KnowmoreError) as caught:
         make()
     assert str(caught.value) == words

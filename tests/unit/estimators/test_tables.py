@@ -1,4 +1,4 @@
-"""The index of a table names its rows, and what has an index goes by it."""
+"""The index of a table names its rows, and values with an index are matched by it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_column_of_labels_names_the_rows_of_an_array():
     assert clf.add(X[:2], other).tolist() == ["x", "y"]
 
 
-def test_a_table_that_was_numbered_anew_is_numbered_whatever_its_labels_are_called():
+def test_a_table_with_a_default_index_is_numbered_whatever_the_index_of_its_labels():
     repeated = pd.Series(Y, index=["a", "b"] * 12)
     assert GPClassifier().fit(pd.DataFrame(X), repeated).ids_.tolist() == list(range(N))
 
@@ -102,7 +102,7 @@ def test_ids_that_are_given_count_more_than_an_index():
 def test_the_default_index_gives_consecutive_ids():
     table = pd.DataFrame(X)
     clf = GPClassifier().fit(table[:10], Y[:10])
-    with pytest.warns(KnowmoreWarning, match="calls these 5 rows 0 to 4"):
+    with pytest.warns(KnowmoreWarning, match="numbers these 5 rows 0 to 4"):
         ids = clf.add(table[:5].reset_index(drop=True), Y[:5])
     assert ids.tolist() == [10, 11, 12, 13, 14]
     chunk = table[20:]
@@ -116,7 +116,7 @@ def test_the_default_index_gives_consecutive_ids():
     )
 
 
-def test_times_are_no_ids_so_rows_are_numbered():
+def test_times_cannot_be_ids_so_rows_are_numbered():
     times = pd.date_range("2026-01-01", periods=N)
     reg = GPRegressor().fit(frame(times), series(X[:, 0], times))
     assert reg.ids_.tolist() == list(range(N))
@@ -138,7 +138,7 @@ def test_times_are_no_ids_so_rows_are_numbered():
         ),
     ],
 )
-def test_an_index_that_cannot_name_examples_is_told(names, words):
+def test_an_index_that_cannot_name_examples_is_reported(names, words):
     clf = GPClassifier()
     with pytest.raises(KnowmoreError) as caught:
         clf.fit(frame(names), Y)
@@ -147,14 +147,14 @@ def test_an_index_that_cannot_name_examples_is_told(names, words):
     assert GPClassifier().fit(frame(names), Y, ids=range(N)).ids_.tolist() == list(range(N))
 
 
-def test_an_index_in_another_order_or_of_others_is_told():
+def test_an_index_in_another_order_or_of_others_is_reported():
     clf, order = GPClassifier(), np.arange(N)[::-1]
     table = frame()
     with pytest.raises(KnowmoreError) as caught:
         clf.fit(table, series(Y).iloc[order])
     assert str(caught.value) == (
-        "X and y have the same index in different orders. If their rows belong together by name, "
-        "give y.loc[X.index]; if as they stand, y.to_numpy()."
+        "X and y have the same index in different orders. To match their rows by name, give "
+        "y.loc[X.index]; by position, y.to_numpy()."
     )
     clf.fit(table, Y)
     others = [f"other {i}" for i in range(N)]
@@ -162,16 +162,16 @@ def test_an_index_in_another_order_or_of_others_is_told():
         clf.add(table, series(Y, others))
     with pytest.raises(KnowmoreError, match="X and sample_weight have the same index in diff"):
         clf.add(table, Y, sample_weight=series(np.ones(N)).iloc[order])
-    with pytest.raises(KnowmoreError, match="y goes by its index, which has not the 2 names"):
+    with pytest.raises(KnowmoreError, match="y is matched with 2 examples by its index, which "):
         clf.relabel(NAMES[:2], series(Y)[1:3])
-    with pytest.raises(KnowmoreError, match="X goes by its index, which has not the 1 names"):
+    with pytest.raises(KnowmoreError, match="X is matched with 1 examples by its index, which "):
         clf.replace(NAMES[0], table[1:2])
     assert clf.ids_.tolist() == NAMES
-    # Without names on one side rows belong together as they stand, as scikit-learn has it.
+    # If one side has a default index, rows are matched by position, as in scikit-learn.
     assert GPClassifier().fit(table, pd.Series(Y)).ids_.tolist() == NAMES
 
 
-def test_columns_of_one_table_stand_side_by_side():
+def test_columns_of_one_table_are_matched_by_position():
     clf = GPClassifier().fit(frame(), Y)
     mends = pd.DataFrame({"name": [NAMES[5], NAMES[2]], "label": ["x", "y"]}, index=[70, 30])
     clf.relabel(mends["name"], mends["label"])
@@ -251,7 +251,7 @@ def test_a_mask_names_examples_in_the_order_of_ids(name):
         assert model.ids_.tolist() == np.array(NAMES)[np.arange(N) % 5 != 0].tolist()
 
 
-def test_a_mask_of_pandas_goes_by_its_index():
+def test_a_pandas_mask_is_matched_by_its_index():
     table = frame()
     clf = GPClassifier().fit(table, Y)
     clf.replace(NAMES[0], table[:1])
@@ -262,15 +262,15 @@ def test_a_mask_of_pandas_goes_by_its_index():
         clf.remove(wide)
 
 
-def test_a_mask_that_may_mean_two_things_is_told():
+def test_a_mask_that_may_mean_two_things_is_reported():
     clf = GPClassifier().fit(pd.DataFrame(X), Y)
     mask = pd.Series(np.arange(N) < 3)
     assert clf.remove(mask).ids_.tolist() == list(range(3, N))
     with pytest.raises(KnowmoreError) as caught:
         clf.remove(mask[: N - 3])
     assert str(caught.value) == (
-        "The index 0, 1, ... of the mask may mean ids or places in ids_, which are not the same "
-        "here. Give the mask with the ids as its index, or as an array in the order of ids_."
+        "The index 0, 1, ... of the mask may mean ids or positions in ids_, which differ here. "
+        "Give the mask with the ids as its index, or as an array in the order of ids_."
     )
     assert clf.remove(mask.to_numpy()[: N - 3]).ids_.tolist() == list(range(6, N))
     named = GPClassifier().fit(frame(), Y).remove(mask)
@@ -286,12 +286,12 @@ def test_no_ids_change_nothing(name):
         assert model.remove(nothing) is model
     assert model.relabel([], []).relabel([], y[0]) is model
     assert model.model_ is frozen
-    with pytest.raises(KnowmoreError, match="0 examples, but y has 2 labels"):
+    with pytest.raises(KnowmoreError, match=r"y has shape \(2,\), but there are 0 examples"):
         model.relabel([], y[:2])
 
 
 @living
-def test_one_label_is_for_all(name):
+def test_one_label_applies_to_all(name):
     make, y = LIVING[name]
     one, other = make().fit(X, y), make().fit(X, y)
     last = y[-1]
@@ -306,7 +306,9 @@ def test_groups_with_an_index_are_matched_by_name():
     groups = series(np.arange(N) % 4)
     want = clf.leave_one_out(groups[clf.ids_].to_numpy())
     np.testing.assert_array_equal(clf.leave_one_out(groups).scores, want.scores)
-    with pytest.raises(KnowmoreError, match="The index of groups lacks the example 'row"):
+    with pytest.raises(
+        KnowmoreError, match="groups is matched with 24 examples by its index, which lacks 'row"
+    ):
         clf.leave_one_out(groups[1:])
 
 

@@ -29,9 +29,12 @@ def wrong(X):
 
 
 FIRST = {
-    "C below zero": (lambda: LSSVMClassifier(C=-1.0), "C=-1.0, but it must be above zero"),
-    "C of zero": (lambda: LSSVMClassifier(C=0), "C=0, but it must be above zero and finite."),
-    "C that is no number": (lambda: LSSVMClassifier(C=True), "C=True is not a number."),
+    "C below zero": (lambda: LSSVMClassifier(C=-1.0), "C=-1.0 must be a number in (0, inf)."),
+    "C of zero": (lambda: LSSVMClassifier(C=0), "C=0 must be a number in (0, inf)."),
+    "C that is no number": (
+        lambda: LSSVMClassifier(C=True),
+        "C=True must be a number in (0, inf).",
+    ),
     "C of another word": (lambda: LSSVMClassifier(C="best"), "C='best' is not known."),
     "class weights in a list": (
         lambda: LSSVMClassifier(class_weight=[1, 2]),
@@ -163,11 +166,11 @@ LATER = {
     ),
     "a negative weight": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0, -2.0]),
-        "sample_weight has -2.0 at position 1, but a weight is finite and not below zero, at",
+        "sample_weight has -2.0 at position 1, but a weight must be from 0 to 1e+150. An example",
     ),
     "too few weights": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0]),
-        "sample_weight has shape (1,), but there are 2 examples. Give one each.",
+        "sample_weight has shape (1,), but there are 2 examples. Give one value for each, in the",
     ),
     "a merge with another source": (
         lambda clf: clf.merge(

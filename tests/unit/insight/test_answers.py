@@ -169,8 +169,8 @@ def test_a_label_for_the_unknown_of_another_kind_or_rate_is_told():
     with pytest.raises(KnowmoreError) as caught:
         clf.predict(X, unknown=-1)
     assert str(caught.value) == (
-        "unknown=-1 is of type int, but the classes are of type str, such as 'a'. Give a label of "
-        "that type."
+        "unknown=-1 cannot be a label here. The new labels are of type int, but those held are of "
+        "type str, such as 'a'. Convert them first."
     )
     with pytest.raises(KnowmoreError) as caught:
         clf.predict(X, unknown="?", rate=5)

@@ -74,7 +74,7 @@ def test_exceptions_are_found_with_blanks_or_hyphens(wordnet):
         assert wordnet.synsets(name) == wordnet.synsets("man-of-war")
 
 
-def test_it_is_whole(wordnet):
+def test_all_synsets_are_read(wordnet):
     assert len(wordnet.nouns) == 82115
     assert wordnet.hypernyms("entity.n.01") == ()
     roots = np.flatnonzero(np.diff(wordnet.nouns.above_from) == 0)
@@ -84,7 +84,7 @@ def test_it_is_whole(wordnet):
 @pytest.mark.parametrize(
     "information", ["ic-brown-resnik-add1", "ic-brown", "ic-semcor", "intrinsic"]
 )
-def test_the_more_special_never_says_less(wordnet, information):
+def test_hyponyms_have_at_least_the_content_of_their_hypernyms(wordnet, information):
     content = read(load_wordnet, information=information).content
     nouns = wordnet.nouns
     below = np.repeat(np.arange(len(nouns)), np.diff(nouns.above_from))
@@ -218,5 +218,5 @@ def test_relatives_are_found_among_the_classes(classes, wordnet):
 
 def test_other_names_need_the_table():
     bare = read(load_wordnet, meanings={})
-    with pytest.raises(InvalidInput, match="Is 'water_lilly' 'water_lily'"):
+    with pytest.raises(InvalidInput, match="Did you mean 'water_lily' by 'water_lilly'"):
         bare.most_similar("gerenuk", ["okapi", "water_lilly", "stop_sign"], 1)

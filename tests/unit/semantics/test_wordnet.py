@@ -14,7 +14,7 @@ from small_wordnet import LICENCE, Entry, Small
 
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData
 from knowmore.semantics import WordNet
-from knowmore.semantics.nouns import Nouns
+from knowmore.semantics.database import parse
 
 ENTITY, ANIMAL, PET, TOOL, DOG, CAT, CRANE, HOIST, MOUSE, SNOOPY, UNMET = range(11)
 SMALL = Small(
@@ -105,12 +105,12 @@ def test_meanings_come_first(tmp_path):
     assert "rex" not in wordnet
 
 
-def test_hypernyms_of_instances_are_what_they_are_one_of(wordnet):
+def test_instances_have_hypernyms(wordnet):
     assert [synset.name for synset in wordnet.hypernyms("snoopy")] == ["dog.n.01"]
     assert wordnet.hypernyms("entity") == ()
 
 
-def test_several_are_the_lowest_above_both(wordnet):
+def test_there_may_be_several_lowest_common_subsumers(wordnet):
     found = [synset.name for synset in wordnet.lowest_common_subsumers("Snoopy", "cat")]
     # A pet says more than an animal.
     assert found == ["pet.n.01", "animal.n.01"]
@@ -119,7 +119,7 @@ def test_several_are_the_lowest_above_both(wordnet):
     assert [synset.name for synset in wordnet.lowest_common_subsumers("dog", "dog")] == ["dog.n.01"]
 
 
-def test_one_meaning_is_asked_for_where_there_are_several(wordnet):
+def test_ambiguous_names_are_refused_where_one_synset_is_needed(wordnet):
     words = (
         "'crane' means 2 things. Name one of hoisting_machine.n.01: a thing; crane.n.02: a thing."
     )
@@ -198,7 +198,7 @@ def test_content_is_as_defined(tmp_path, seed):
     np.testing.assert_allclose(intrinsic, by_hierarchy, rtol=0, atol=4 * np.finfo(float).eps)
 
 
-def test_what_no_text_speaks_of_is_infinitely_surprising(wordnet):
+def test_a_count_of_zero_has_infinite_content(wordnet):
     assert wordnet.information_content("left-handed spanner") == inf
     assert wordnet.resnik("left-handed spanner", "left-handed spanner") == inf
     assert wordnet.lin("left-handed spanner", "left-handed spanner") == 1
@@ -243,16 +243,16 @@ def test_ties_go_to_lin_then_path_then_the_alphabet(tmp_path):
     assert wordnet.most_similar("target", [*names, "target"], 1) == ("target",)
 
 
-def test_unknown_names_are_told(wordnet):
+def test_unknown_names_are_listed(wordnet):
     words = (
-        "WordNet does not know 'anima', 'gnu' (2 of 4 names). Is 'anima' 'animal'? Say which "
-        "synset it is: WordNet.load(meanings={'anima': ...}); or let unknown='keep' such names."
+        "WordNet does not know 'anima', 'gnu' (2 of 4 names). Did you mean 'animal' by 'anima'? "
+        "Name its synset: WordNet.load(meanings={'anima': ...}), or pass unknown='keep'."
     )
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$") as caught:
         wordnet.most_similar("dog", ["anima", "cat", "gnu"], 2)
     assert isinstance(caught.value, KnowmoreError)
     words = (
-        "WordNet does not know 'gnu' (1 of 2 names). Say which synset it is: "
+        "WordNet does not know 'gnu' (1 of 2 names). Name its synset: "
         "WordNet.load(meanings={'gnu': ...})."
     )
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$"):
@@ -269,31 +269,33 @@ def test_unknown_names_are_kept_if_asked(wordnet):
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (("dog", ["cat"], 2), InvalidInput, "k=2 must be between 1 and the number of names, 1."),
-        (("dog", ["cat"], 0), InvalidInput, "k=0 must be between 1 and the number of names, 1."),
-        (("dog", ["cat"], 1.0), InvalidType, "k=1.0 must be a whole number."),
-        (("dog", ["cat"], True), InvalidType, "k=True must be a whole number."),
+        (("dog", ["cat"], 2), InvalidInput, "k=2. Give a whole number from 1 to 1."),
+        (("dog", ["cat"], 0), InvalidInput, "k=0. Give a whole number from 1 to 1."),
+        (("dog", ["cat"], 1.0), InvalidInput, "k=1.0. Give a whole number from 1 to 1."),
+        (("dog", ["cat"], True), InvalidInput, "k=True. Give a whole number from 1 to 1."),
         (("dog", "cat"), InvalidType, "names='cat' must be a list of names: ['cat']."),
         (
             ("dog", ["cat", "pet", "cat"]),
             InvalidInput,
-            "names has 'cat' more than once. Name each one once.",
+            "names has 'cat' more than once. Give each name once.",
         ),
-        (("dog", [3]), InvalidType, "3 is no name: it is of type int. Names are text."),
-        ((None, ["cat"]), InvalidType, "None is no name: it is of type NoneType. Names are text."),
+        (("dog", [3]), InvalidType, "The name 3 is of type int. Names are strings."),
+        ((None, ["cat"]), InvalidType, "The name None is of type NoneType. Names are strings."),
     ],
 )
-def test_what_cannot_be_ranked_is_told(wordnet, arguments, error, words):
+def test_wrong_arguments_of_most_similar_are_refused(wordnet, arguments, error, words):
     with pytest.raises(error, match=f"^{re.escape(words)}$"):
         wordnet.most_similar(*arguments)
 
 
-def test_other_ways_with_the_unknown_are_told(wordnet):
-    with pytest.raises(InvalidInput, match=r"^unknown='drop' must be 'raise' or 'keep'\.$"):
+def test_other_values_of_unknown_are_refused(wordnet):
+    with pytest.raises(
+        InvalidInput, match=r"^unknown='drop' is not known\. Choose one of 'raise', 'keep'\.$"
+    ):
         wordnet.most_similar("dog", ["cat"], unknown="drop")
 
 
-def test_nothing_is_as_similar_to_nothing(wordnet):
+def test_no_names_give_empty_results(wordnet):
     assert wordnet.most_similar("dog", []) == ()
     assert wordnet.similarities("dog", []).resnik.shape == (0,)
 
@@ -314,7 +316,7 @@ def test_it_is_a_value(tmp_path):
         wordnet.meanings["Rex"] = "cat.n.01"
 
 
-def test_it_travels_to_other_processes(tmp_path):
+def test_it_can_be_pickled(tmp_path):
     wordnet = loaded(tmp_path, meanings={"Rex": "dog.n.01"})
     wordnet.most_similar("Rex", ["cat"])
     copy = pickle.loads(pickle.dumps(wordnet))
@@ -334,21 +336,25 @@ def test_meanings_must_exist(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "error", "told"),
+    ("options", "error", "words"),
     [
         ({"meanings": {"a": 3}}, InvalidInput, "meanings says that 'a' is 3, but WordNet has no"),
-        ({"meanings": {3: "dog.n.01"}}, InvalidType, "3 is no name: it is of type int."),
+        (
+            {"meanings": {3: "dog.n.01"}},
+            InvalidType,
+            "The name 3 is of type int. Names are strings.",
+        ),
         ({"meanings": ["a"]}, InvalidType, "meanings is a list. Give a dict of names and synsets."),
-        ({"information": 3}, InvalidType, "information=3 is of type int. Give the name of counts,"),
-        ({"path": 3}, InvalidType, "path=3 is of type int. Name a folder or an archive."),
+        ({"information": 3}, InvalidType, "information=3 is of type int. Give a string or a path."),
+        ({"path": 3}, InvalidType, "path=3 is of type int. Give a string or a path."),
     ],
 )
-def test_what_cannot_be_loaded_is_told(tmp_path, words, error, told):
-    with pytest.raises(error, match=f"^{re.escape(told)}"):
-        WordNet.load(**{"path": SMALL.write(tmp_path / "wordnet")} | words)
+def test_wrong_arguments_of_load_are_refused(tmp_path, options, error, words):
+    with pytest.raises(error, match=f"^{re.escape(words)}"):
+        WordNet.load(**{"path": SMALL.write(tmp_path / "wordnet")} | options)
 
 
-def test_without_browns_counts_the_hierarchy_tells(tmp_path):
+def test_without_browns_counts_the_hierarchy_decides(tmp_path):
     """As with Debian's package, which has no counts."""
     folder = SMALL.write(tmp_path / "wordnet")
     wordnet = WordNet.load(folder)
@@ -359,11 +365,11 @@ def test_without_browns_counts_the_hierarchy_tells(tmp_path):
     np.testing.assert_array_equal(counted.content, loaded(tmp_path).content)
 
 
-def test_absent_counts_are_told(tmp_path):
+def test_missing_counts_are_named(tmp_path):
     words = (
-        "information='ic-brown-resnik-add1' is neither among the counts that came with this "
-        "WordNet (ic-small) nor a file of counts. Name one, or information='intrinsic', which "
-        "needs the hierarchy alone."
+        "information='ic-brown-resnik-add1' is neither among the counts that come with this "
+        "WordNet (ic-small) nor a file of counts. Name one, or choose 'intrinsic', which needs "
+        "only the hierarchy."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
         loaded(tmp_path, information="ic-brown-resnik-add1")
@@ -377,46 +383,61 @@ def test_absent_counts_are_told(tmp_path):
     [
         ("data.noun", "n 01 cat", "n xx cat", "Line 8 of data.noun is not as WordNet writes it."),
         ("data.noun", "| it barks; |", "", "Line 7 of data.noun is not as WordNet writes it."),
-        ("data.noun", "@ 00001740", "@ 00001741", "data.noun speaks of the synset '00001741', but"),
+        (
+            "data.noun",
+            "@ 00001740",
+            "@ 00001741",
+            "data.noun refers to the synset '00001741', which",
+        ),
         ("index.noun", "dog n 1", "dog n 2", "Line 8 of index.noun is not as WordNet writes it."),
-        ("index.noun", "00001740", "00000001", "index.noun speaks of the synset '00000001', but"),
+        ("index.noun", "00001740", "00000001", "index.noun refers to the synset '00000001', which"),
         ("ic-small.dat", "1740n", "1741n", "Line 2 of ic-small.dat counts '1741n', but"),
-        ("ic-small.dat", " ROOT", "", "ic-small.dat holds no counts: they must be between zero"),
-        ("ic-small.dat", "1740n ", "1740n -", "ic-small.dat holds no counts: they must be between"),
-        ("ic-small.dat", "1740n 19", "1740n inf", "ic-small.dat holds no counts: they must be"),
+        ("ic-small.dat", " ROOT", "", "ic-small.dat has impossible counts: they must be finite"),
+        (
+            "ic-small.dat",
+            "1740n ",
+            "1740n -",
+            "ic-small.dat has impossible counts: they must be finite",
+        ),
+        (
+            "ic-small.dat",
+            "1740n 19",
+            "1740n inf",
+            "ic-small.dat has impossible counts: they must be finite",
+        ),
         ("ic-small.dat", "1740n ", "1740n x", "Line 2 of ic-small.dat is not as WordNet writes"),
     ],
 )
-def test_damage_is_told(name, old, new, words):
+def test_damaged_files_are_refused(name, old, new, words):
     files = SMALL.files()
     assert old in files[name]
     files[name] = files[name].replace(old, new, 1)
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
-        Nouns.of(files)
+        parse(files)
 
 
 @pytest.mark.parametrize("name", ["data.noun", "index.noun"])
-def test_files_that_are_cut_off_are_told(name):
+def test_truncated_files_are_refused(name):
     """Within a line or between two."""
     files = SMALL.files()
     whole = files[name]
     for end in range(len(LICENCE), whole.rindex("|" if name == "data.noun" else "00")):
         with pytest.raises(InvalidInput):
-            Nouns.of(files | {name: whole[:end]})
+            parse(files | {name: whole[:end]})
 
 
 @pytest.mark.parametrize("name", ["ic-small.dat", "noun.exc"])
-def test_files_that_are_cut_off_within_a_line_are_told(name):
+def test_files_truncated_within_a_line_are_refused(name):
     files = SMALL.files()
     whole = files[name]
     ends = [end for end in range(1, len(whole)) if whole[end - 1] != "\n"]
     for end in ends:
         with pytest.raises(InvalidInput, match=r"breaks off within|is not as WordNet|counts '"):
-            Nouns.of(files | {name: whole[:end]})
+            parse(files | {name: whole[:end]})
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_counts_that_are_cut_off_between_two_lines_are_told(apart, tmp_path):
+def test_counts_truncated_between_two_lines_are_refused(apart, tmp_path):
     folder = SMALL.write(tmp_path / "wordnet")
     lines = SMALL.files()["ic-small.dat"].splitlines(keepends=True)
     n = len(SMALL.entries)
@@ -428,25 +449,29 @@ def test_counts_that_are_cut_off_between_two_lines_are_told(apart, tmp_path):
             WordNet.load(folder, information=path if apart else "ic-small")
 
 
-def test_counts_that_do_not_fit_the_hierarchy_are_told():
+def test_counts_that_contradict_the_hierarchy_are_refused():
     files = SMALL.files()
     text = files["ic-small.dat"]
     dog = int(SMALL.offset(DOG))
     assert f"{dog}n 6\n" in text
     raised = text.replace(f"{dog}n 6\n", f"{dog}n 16\n")
-    with pytest.raises(InvalidInput, match="counts a synset more often than what it is a kind of"):
-        Nouns.of(files | {"ic-small.dat": raised})
-    with pytest.raises(InvalidInput, match=f"counts '{dog}n' once more"):
-        Nouns.of(files | {"ic-small.dat": f"{text}{dog}n 6\n"})
+    with pytest.raises(
+        InvalidInput, match=r"impossible counts: .* no larger than those of the hypernyms"
+    ):
+        parse(files | {"ic-small.dat": raised})
+    with pytest.raises(InvalidInput, match=f"counts '{dog}n', but .* it was counted before"):
+        parse(files | {"ic-small.dat": f"{text}{dog}n 6\n"})
 
 
 def test_every_noun_of_the_data_is_in_the_index():
     files = SMALL.files()
     lines = [line for line in files["index.noun"].splitlines(True) if "canis" not in line]
-    with pytest.raises(InvalidInput, match=r"index\.noun has no line for 'canis_familiaris', a"):
-        Nouns.of(files | {"index.noun": "".join(lines)})
+    with pytest.raises(
+        InvalidInput, match=r"^index\.noun does not list the synset .* 'canis_familiaris'"
+    ):
+        parse(files | {"index.noun": "".join(lines)})
 
 
-def test_an_empty_database_is_told():
-    with pytest.raises(InvalidInput, match=r"data\.noun holds no synset"):
-        Nouns.of({"data.noun": "", "index.noun": "", "noun.exc": ""})
+def test_an_empty_database_is_refused():
+    with pytest.raises(InvalidInput, match=r"data\.noun has no synset"):
+        parse({"data.noun": "", "index.noun": "", "noun.exc": ""})
