@@ -200,12 +200,6 @@ class Rule:
         labels = classes.tolist()
         return labels.index(self.name) if self.name in labels else 1
 
-    def best(self, pair: Pair) -> Best:
-        """The best rho of a pair of tasks."""
-        if isinstance(self.search, str):
-            return SEARCHES[self.search](pair, CRITERIA[self.criterion])
-        return grid(pair, CRITERIA[self.criterion], np.array([self.search]))
-
 
 # -- support tasks -------------------------------------------------------------------------------
 
@@ -281,8 +275,11 @@ class Candidate(Frozen):
 
     @derived
     def best(self) -> Best:
-        """The best rho."""
-        return self.rule.best(self.pair)
+        """The best rho by the rule."""
+        search, criterion = self.rule.search, CRITERIA[self.rule.criterion]
+        if isinstance(search, str):
+            return SEARCHES[search](self.pair, criterion)
+        return grid(self.pair, criterion, np.array([search]))
 
 
 class Ranked(NamedTuple):

@@ -73,9 +73,9 @@ class OneShot(Frozen):
         """The batch fit."""
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
         target = KernelModel.of(kernel, 0.0, nothing, one_vs_all, Cholesky())
-        empty = cls(target, (), (), rule or Rule(), preselect)
+        empty = cls(target, supports, (), rule or Rule(), preselect)
         empty.admit(examples)
-        return empty._fit(examples, supports, empty._preselected(supports))
+        return empty._fit(examples, empty._preselected())
 
     def __repr__(self) -> str:
         return f"OneShot({self.target!r}, {len(self.supports)} supports)"
@@ -97,7 +97,7 @@ class OneShot(Frozen):
 
     def follow(self, examples: Examples) -> OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen again."""
-        return self._fit(examples, self.supports, tuple(self._known))
+        return self._fit(examples, tuple(self._known))
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> OneShot:
         """The batch fit of `examples` with another kernel, for the supports too."""
@@ -108,28 +108,28 @@ class OneShot(Frozen):
 
     def with_supports(self, supports: tuple[Support, ...]) -> OneShot:
         """The batch fit with these support tasks; those that are there already cost nothing."""
-        return self._fit(self.examples, supports, self._preselected(supports))
+        changed = replace(self, supports=supports)
+        return changed._fit(self.examples, changed._preselected())
 
     # -- learning ----------------------------------------------------------------------------
 
-    def _preselected(self, supports: tuple[Support, ...]) -> tuple[Support, ...]:
+    def _preselected(self) -> tuple[Support, ...]:
         """The supports that may be chosen."""
-        names = self.preselect(tuple(one.name for one in supports))
-        return tuple(one for one in supports if self.rule.largest and one.name in names)
+        names = self.preselect(tuple(one.name for one in self.supports))
+        return tuple(one for one in self.supports if self.rule.largest and one.name in names)
 
-    def _fit(
-        self, examples: Examples, supports: tuple[Support, ...], candidates: tuple[Support, ...]
-    ) -> OneShot:
-        self._check_duplicates(examples, candidates)
-        blocks = self._blocks(examples, candidates)
+    def _fit(self, examples: Examples, supports: tuple[Support, ...]) -> OneShot:
+        """The batch fit of these examples, with these of the supports as candidates."""
+        self._check_duplicates(examples, supports)
+        blocks = self._blocks(examples, supports)
         if self.rule.noise is not None:
-            return self._with_noise(self.rule.noise, examples, supports, blocks)
+            return self._with_noise(self.rule.noise, examples, blocks)
         variance = self._variance(examples)
         for level in LEVELS:
             try:
                 # If the variance is not finite, the kernel's values raise an error that says why.
                 noise = level * variance if np.isfinite(variance) else 0.0
-                return self._with_noise(noise, examples, supports, blocks)
+                return self._with_noise(noise, examples, blocks)
             except NotPositiveDefinite as error:
                 row, cause = error.row, error
         raise NotPositiveDefinite(
@@ -184,11 +184,7 @@ class OneShot(Frozen):
         return blocks
 
     def _with_noise(
-        self,
-        noise: float,
-        examples: Examples,
-        supports: tuple[Support, ...],
-        blocks: dict[Support, Array],
+        self, noise: float, examples: Examples, blocks: dict[Support, Array]
     ) -> OneShot:
         """The batch fit with this noise; raises NotPositiveDefinite if it is too small.
 
@@ -209,7 +205,7 @@ class OneShot(Frozen):
         for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
             made[one] = self._candidate(target, one, blocks[one], certain=certain)
         candidates = tuple(made[one] for one in blocks)
-        return replace(self, target=target, supports=supports, candidates=candidates)
+        return replace(self, target=target, candidates=candidates)
 
     def _candidate(
         self, target: KernelModel, support: Support, C: Array, *, certain: bool
