@@ -22,8 +22,9 @@ from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.kernels import On, Task, corner
 from knowmore.linalg import cholesky
-from knowmore.models.oneshot.choice import CRITERIA, average_precision, log_predictive_density
+from knowmore.models.oneshot.choice import CRITERIA, average_precision
 from knowmore.models.oneshot.model import LEVELS
+from knowmore.models.probabilities import log_predictive_density
 
 # So little apart that a smooth kernel gives one: the square is lost in its rounding.
 ALIKE = np.sqrt(np.finfo(float).eps) / 8

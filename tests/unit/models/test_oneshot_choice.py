@@ -20,10 +20,10 @@ from knowmore.models.oneshot.choice import (
     balanced,
     golden,
     grid,
-    log_predictive_density,
     roc_auc,
     squashed,
 )
+from knowmore.models.probabilities import log_predictive_density
 
 LENGTH = 2.0
 # A point that is kept is off by a part of the bracket, which shrinks at each of 17 steps.

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from math import log, pi
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -29,6 +28,7 @@ from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.oneshot.pairs import Pair
+from knowmore.models.probabilities import log_predictive_density
 from knowmore.models.targets import one_vs_all
 
 # Each is the nearest float to its two digits.
@@ -79,11 +79,6 @@ def _count(compare: np.ufunc, scores: Array, hits: Array) -> Array:
     """
     counts = [compare(scores, hits[..., [i]]).sum(axis=-1) for i in range(hits.shape[-1])]
     return np.stack(counts, axis=-1)
-
-
-def log_predictive_density(y: Array, mean: Array, variance: Array) -> Array:
-    """log N(y | mean, variance) of each example, (..., n). Eq. (5), Rodner and Denzler, sums it."""
-    return np.asarray(-0.5 * (log(2 * pi) + np.log(variance) + (y - mean) ** 2 / variance))
 
 
 def squashed(y: Array, mean: Array, weights: Array) -> Array:
