@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 
+from knowmore._living import Living, M
 from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
@@ -19,7 +20,6 @@ from knowmore.estimators.shell import exchange, learnt, same_features, same_kind
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, difference, enough, median_rbf
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.living import Living, M
 from knowmore.models import LeftOut
 from knowmore.models.kernel_model import left_out
 from knowmore.tables import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from alone import assert_runs
 
-from knowmore.living import Reserve
+from knowmore._living import Reserve
 
 # Edits under a real limit, one after the other, until one is refused; then questions.
 SCRIPT = """
