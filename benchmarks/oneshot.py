@@ -17,8 +17,8 @@ from knowmore.examples import Examples
 from knowmore.linalg import Cholesky
 from knowmore.linalg.threads import threads_for
 from knowmore.models import Covariance, KernelModel, OneShot, Support, one_vs_all
-from knowmore.models.oneshot import Pair
 from knowmore.models.oneshot.choice import CRITERIA, RHOS, Best, average_precision, golden, grid
+from knowmore.models.oneshot.pairs import Pair
 
 _KERNEL = RBF(5.0)
 _NOISE = 1e-3

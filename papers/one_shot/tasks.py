@@ -18,8 +18,8 @@ from knowmore.edits import Add
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky
 from knowmore.models import KernelModel, OneShot, Support, one_vs_all
-from knowmore.models.oneshot import Pair
 from knowmore.models.oneshot.choice import CRITERIA, Best, Search, average_precision, grid
+from knowmore.models.oneshot.pairs import Pair
 from papers.adapted import Adapted, Prior
 from papers.arrays import Array
 from papers.one_shot.pictures import Seen

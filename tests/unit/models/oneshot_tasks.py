@@ -7,7 +7,7 @@ import numpy as np
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky
 from knowmore.models import KernelModel, one_vs_all
-from knowmore.models.oneshot import Pair
+from knowmore.models.oneshot.pairs import Pair
 
 
 def model_of(kernel, X, y, noise):

@@ -18,8 +18,8 @@ from knowmore.examples import Examples
 from knowmore.kernels import On, Task
 from knowmore.linalg import Cholesky
 from knowmore.models import OneShot, Rule, Support
-from knowmore.models.oneshot import Pair
 from knowmore.models.oneshot.model import LEVELS
+from knowmore.models.oneshot.pairs import Pair
 
 RHOS = np.array([0.0, 0.01, 0.3, 0.77, 0.99, 1.0])
 QUERIES = 6

@@ -2,6 +2,5 @@
 
 from knowmore.models.oneshot.choice import Ranking, Rule, Support
 from knowmore.models.oneshot.model import OneShot
-from knowmore.models.oneshot.pairs import Pair
 
-__all__ = ["OneShot", "Pair", "Ranking", "Rule", "Support"]
+__all__ = ["OneShot", "Ranking", "Rule", "Support"]
