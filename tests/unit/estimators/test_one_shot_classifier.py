@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from laws.laws import assert_equal_models, batch
 from one_shot_scene import KERNEL, SUPPORTS, X, Y, fitted, preselecting, scene
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.model_selection import cross_val_score
@@ -85,6 +86,23 @@ def test_the_answers_are_those_of_the_gaussian_process_of_both_tasks():
     want = oracle.variance(kernel, clf.noise_, inputs, q)
     assert_solves(np.diag(variance), np.diag(want), K, k, left=k)
     assert clf.predict(queries).tolist() == [clf.classes_[int(s > 0)] for s in scores]
+
+
+def test_the_kernel_may_be_a_function_that_gives_a_sparse_matrix():
+    def sparsely(X, Y):
+        assert X.flags.c_contiguous
+        assert Y.flags.c_contiguous
+        return csr_matrix(KERNEL(X, Y))
+
+    clf, other = fitted(3, noise=0.1), OneShotClassifier(sparsely, scene(3)[2], noise=0.1)
+    other.fit(*scene(3)[:2])
+    K = both_tasks(clf)[3]
+    assert (clf.support_, clf.rho_) == (other.support_, other.rho_)
+    for question in "decision_function", "predict_variance":
+        got, want = getattr(other, question)(X + 0.1), getattr(clf, question)(X + 0.1)
+        assert_rounded(got, want, 4 * np.linalg.cond(K))
+    assert_rounded(other.leave_one_out().scores, clf.leave_one_out().scores, 4 * np.linalg.cond(K))
+    assert other.residual() <= 4 * np.finfo(float).eps
 
 
 def test_the_second_class_is_the_positive_one():

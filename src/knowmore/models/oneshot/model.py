@@ -379,7 +379,8 @@ class _FunctionAcrossTasks:
     rho: float
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        return np.asarray(self.kernel(X[:, :-1], Y[:, :-1]) * Task(self.rho)(X, Y))
+        features = (np.ascontiguousarray(each[:, :-1]) for each in (X, Y))
+        return np.asarray(cross(self.kernel, *features) * Task(self.rho)(X, Y))
 
 
 # -- singular matrices ---------------------------------------------------------------------------
