@@ -20,9 +20,9 @@ from benchmarks.timing import REST, interleaved
 from knowmore import GPClassifier
 from knowmore.errors import KnowmoreWarning, MissingData
 from knowmore.insight import calibrate, reliability, tune
-from knowmore.insight.climb import climb
 from knowmore.insight.objectives import OBJECTIVES
-from knowmore.insight.search import Slope, Space
+from knowmore.insight.search import Slope, climb
+from knowmore.insight.space import Space
 from knowmore.kernels import ChiSquared, On
 from papers.data import animals_with_attributes, digits
 
@@ -74,7 +74,7 @@ def slopes(scale: Scale) -> Iterator[Row]:
     clf = GPClassifier(ConstantKernel(1.0) * RBF(np.full(64, 2.0))).fit(data.X, data.y)
     space = Space(clf.kernel_, 0.1, _BOUNDS)
     for name, objective in OBJECTIVES.items():
-        slope = Slope.of(space, objective, data.X, clf.model_.targets.T)
+        slope = Slope(space, objective, data.X, clf.model_.targets.T)
         gradient = slope(space.theta).gradient
         h = float(np.cbrt(np.finfo(float).eps))
         differences = [
@@ -122,8 +122,8 @@ def _optimised(name: str, X: Array, y: Array, width: float) -> Iterator[Row]:
         times = interleaved(1, operations, times={"ours": 3}, rest=REST, warm=0)
     # The likelihood alone, before leave-one-out is asked and parameters come back from bounds.
     space = Space(clf.kernel_, 0.1, _BOUNDS)
-    slope = Slope.of(space, OBJECTIVES["marginal_likelihood"], X, T)
-    top = climb(slope, space.theta, np.inf).top
+    slope = Slope(space, OBJECTIVES["marginal_likelihood"], X, T)
+    _, top = climb(slope, space.theta, np.inf)
     facts = {"n": len(X), "features": X.shape[1], "columns": T.shape[1]}
     yield faster(
         f"{name}: likelihood of {T.shape[1]} columns, n = {len(X)}",

@@ -107,7 +107,7 @@ def assert_models_each_feature(eigenspace, X, held, edits=1):
     D = X.shape[1]
     assert eigenspace.n_samples == len(X)
     assert len(eigenspace.variances) == D
-    assert (eigenspace.discarded, eigenspace.blurred, eigenspace.faded) == (0, 0, 0)
+    assert (eigenspace.discarded, eigenspace.blurred, eigenspace.lost) == (0, 0, 0)
     eps = np.finfo(float).eps
     far = 4 * abs(held).max(axis=0) * np.sqrt(len(held)) / lengths
     assert (abs(eigenspace.mean - mean) <= eps * edits * far * lengths).all()

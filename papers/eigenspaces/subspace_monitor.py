@@ -15,7 +15,7 @@ import numpy as np
 
 from knowmore import Eigenspace, SubspaceMonitor
 from knowmore.models import lagged
-from knowmore.models.watch import Observation
+from knowmore.models.stream import Observation
 from papers.arrays import Array
 from papers.findings import (
     BLUE,
@@ -106,7 +106,7 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> W
         temperatures=temperatures,
         seen=seen,
         difference=float(abs(window.covariance() - batch.covariance()).max()),
-        tolerance=(window.rounding.scatter + batch.rounding.scatter) / WINDOW,
+        tolerance=sum(float(e.rounding.scatters.max()) for e in (window, batch)) / WINDOW,
     )
 
 

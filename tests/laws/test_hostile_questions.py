@@ -107,7 +107,7 @@ def unfitted():
 
 MAKE = dict(unfitted())
 CHANGES = {"fit", "fit_transform", "fit_predict", "partial_fit", "forget", "absorb", "add"}
-# It says how X would be handed to the model, and asks nothing.
+# A hook: how X would be handed to the model. It asks nothing.
 HOOKS = {"model_inputs"}
 
 
@@ -290,7 +290,6 @@ def test_every_question_that_takes_rows_is_asked():
     public = {name for name in insight.__all__ if name.islower()}
     asked = {name.split()[0] for name, _ in by_insight(GPClassifier())}
     assert public == NO_ROWS | (asked - {"calibrated"}) | {"calibrate"}
-    assert {"predict", "decision_function", "predict_proba", "predict_variance"} == set(
-        asked_with_X(GPClassifier)
-    )
+    questions = {"predict", "decision_function", "predict_proba", "predict_variance"}
+    assert questions == set(asked_with_X(GPClassifier))
     assert {"transform", "predict_log_proba"} <= set(asked_with_X(EigenspaceLDA))

@@ -9,9 +9,8 @@ from tolerance import assert_models_each_feature, assert_rounded
 
 from knowmore import Eigenspace, EigenspaceLDA, EigenspacePCA, SubspaceMonitor, Truncation
 from knowmore.errors import LostVariance
-from knowmore.linalg.graded import orthogonal_rows
-from knowmore.models.watch import leading
-from knowmore.models.window import Window
+from knowmore.linalg.spectrum import orthogonal_rows
+from knowmore.models.stream import Window, leading
 
 EPS = np.finfo(float).eps
 
@@ -144,7 +143,7 @@ def outlier(size, names=None):
     """A model of a hundred rows that met a typing error and forgot it."""
     X = np.random.default_rng(0).normal(size=(100, 3))
     wrong = np.array([[size, 0.0, 0.0]])
-    return X, Eigenspace.of(X).named(names).add_rows(wrong), wrong
+    return X, Eigenspace.of(X).with_names(names).add_rows(wrong), wrong
 
 
 @pytest.mark.parametrize("size", [1e4, 1e6])
@@ -157,20 +156,20 @@ def test_a_typing_error_that_is_not_too_large_leaves_all_features(size):
     ("names", "word"), [(None, r"feature 0 \(up to"), ([*"abc"], r"feature 'a' \(up to")]
 )
 @pytest.mark.parametrize("size", [1e10, 1e13])
-def test_a_typing_error_that_swallows_a_feature_is_told_and_booked(size, names, word):
+def test_a_typing_error_that_swallows_a_feature_is_reported_and_counted(size, names, word):
     X, model, wrong = outlier(size, names)
     for take in (lambda: model.remove_rows(wrong), lambda: model - Eigenspace.of(wrong)):
-        with pytest.warns(LostVariance, match=rf"The 100 rows that are left may .*{word}"):
+        with pytest.warns(LostVariance, match=rf"The 100 rows that remain may .*{word}"):
             left = take()
         assert len(left.variances) == 2
         missing = np.trace(np.cov(X.T, bias=True)) - left.total_variance
-        assert 0 < missing < left.faded
-        assert f"faded {left.faded:.3g}" in repr(left)
+        assert 0 < missing < left.lost
+        assert f"lost {left.lost:.3g}" in repr(left)
         # The other two are as they were.
         S = np.cov(X.T, bias=True)[1:, 1:]
         assert_rounded(left.covariance()[1:, 1:], S, 4 * (100 + 32**2))
         more = left + left
-        assert_rounded(more.faded, left.faded)
+        assert_rounded(more.lost, left.lost)
         assert len(left.add_rows(X).variances) == 3
 
 
@@ -185,7 +184,7 @@ def test_a_warning_that_is_an_error_leaves_the_estimator_as_it_was():
 
 
 @pytest.mark.filterwarnings("error::knowmore.errors.LostVariance")
-def test_a_count_that_is_zero_in_all_rows_left_is_nothing_to_tell():
+def test_a_count_that_is_zero_in_all_remaining_rows_gives_no_warning():
     rng = np.random.default_rng(0)
     X = rng.poisson(1, size=(60, 5)).astype(float)
     X[10:, 2] = 0
@@ -194,7 +193,7 @@ def test_a_count_that_is_zero_in_all_rows_left_is_nothing_to_tell():
     assert not left.components[:, 2].any() or abs(left.components[:, 2]).max() < np.sqrt(EPS)
 
 
-def test_rows_that_are_all_alike_in_a_feature_are_told_if_that_is_not_zero():
+def test_a_feature_that_became_constant_gives_a_warning_unless_it_is_zero():
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[10:, 2] = 0.3
     with pytest.warns(LostVariance, match=r"vary in feature 2 \(up to"):
@@ -240,7 +239,7 @@ def test_rows_that_were_never_in_are_refused_by_a_small_feature():
 # -- streams ---------------------------------------------------------------------------------------
 
 
-def test_a_window_of_unequal_features_slides_without_being_built_afresh(monkeypatch):
+def test_a_window_of_unequal_features_slides_without_being_rebuilt(monkeypatch):
     X = np.random.default_rng(0).normal(size=(300, 4)) * [1e7, 1e3, 1, 1e-3]
     window, built = Window.of(X[:50], 50), []
     of = Eigenspace.of.__func__

@@ -7,7 +7,7 @@ import csv
 import numpy as np
 import pytest
 
-from knowmore.models.watch import Observation
+from knowmore.models.stream import Observation
 from papers.eigenspaces import subspace_monitor
 from papers.findings import Table, Verdict
 

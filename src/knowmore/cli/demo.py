@@ -204,10 +204,8 @@ def _draw_suspects(figure: SubFigure, audit: steps.Audit) -> None:
 
 def _draw_variances(ax: Axes, result: Demo) -> None:
     bins = np.histogram_bin_edges(np.concatenate([result.known, result.unknown]), 49).tolist()
-    for values, colour, name in (
-        (result.known, BLUE, "known"),
-        (result.unknown, VERMILION, "unknown"),
-    ):
+    samples = (result.known, BLUE, "known"), (result.unknown, VERMILION, "unknown")
+    for values, colour, name in samples:
         label = f"{name}: {(values > 1).mean():.0%} called unknown"
         weights = np.full(len(values), 100 / len(values))
         ax.hist(values, bins, weights=weights, color=colour, alpha=0.6, label=label)

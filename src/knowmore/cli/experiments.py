@@ -6,13 +6,12 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rich import box
 from rich.console import Console, RichCast
@@ -39,8 +38,7 @@ Progress = Callable[[float, str], None]
 one_thread = partial(threadpool_limits, limits=1, user_api="blas")
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table to print; numbers are already formatted."""
 
     title: str
@@ -56,8 +54,7 @@ class Table:
         return table
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """Paragraphs and whatever rich can print, in order, and the files written."""
 
     parts: tuple[str | RichCast, ...]

@@ -22,8 +22,6 @@ from knowmore.images.extraction_cache import Cache
 from knowmore.images.extraction_settings import LONGEST, canonical, settings_of
 from knowmore.images.tables import check_form, made_with, unlike, write_table
 
-KIND: Kind = "sift-pyramid"
-WORDS = 200
 # Kinds that count visual words.
 _WORDED = ("sift-pyramid", "bow")
 
@@ -65,7 +63,7 @@ def run(request: Request) -> bool:
         elif kind in _WORDED:
             codebook = learn_codebook(
                 pictures,
-                size=request.words or WORDS,
+                size=request.words or 200,
                 seed=request.seed,
                 progress=_counter(bar, "pictures to learn words from"),
                 **common,
@@ -103,7 +101,7 @@ def _checked(request: Request) -> tuple[Kind, int, Path | None]:
             f"--words {request.words} asks for new visual words, but --codebook "
             f"{str(codebook)!r} brings its own. Leave one of them out."
         )
-    kind, longest = request.kind or KIND, request.longest or LONGEST
+    kind, longest = request.kind or "sift-pyramid", request.longest or LONGEST
     if like is not None:
         if given := _given(request, "kind", "words", "longest"):
             raise InvalidInput(

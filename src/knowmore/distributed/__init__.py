@@ -1,11 +1,11 @@
 """The same algebra over Dask: models of data that are spread over many places.
 
-Each shard is learnt where it is, and the models are merged in a tree; what travels is models, not
-rows. At full rank the result is the model of all rows, to rounding, whatever the shards, their
-order and the tree. It runs on the cluster of the active `distributed.Client` if there is one, else
-on Dask's local scheduler. Work that is lost with a worker is done again.
+Each shard is learnt where it is, and the models are merged in a tree: models travel, not rows. At
+full rank the result is the model of all rows, to rounding, whatever the shards, their order and the
+tree. It runs on the cluster of the active `distributed.Client` if there is one, else on Dask's
+local scheduler. Work that is lost with a worker is done again.
 
-A shard is taken out as rows are: the same algebra, and nothing to add to it.
+A shard is removed as rows are, by the same algebra.
 
 >>> import dask.array as da
 >>> import numpy as np
@@ -26,11 +26,10 @@ from __future__ import annotations
 
 from knowmore.extras import require
 
-# Before the imports that would fail in other words.
+# Before the imports that would fail with other messages.
 require("dask", "dask")
 require("distributed", "dask")
 
-from knowmore.distributed.shards import read  # noqa: E402
-from knowmore.distributed.trees import eigenspace, fit  # noqa: E402
+from knowmore.distributed.merging import eigenspace, fit, read  # noqa: E402
 
 __all__ = ["eigenspace", "fit", "read"]

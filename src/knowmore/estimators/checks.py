@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from knowmore.arguments import is_missing, number, one_each, unmasked
 from knowmore.arrays import Array, first_not_finite
+from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.shell import names_in
-from knowmore.linalg.names import Names, columns_of, first_difference, names_of
 
 # The square of a weight must be a number, and so must the sum of as many as there may be.
 _HEAVIEST = 1e150

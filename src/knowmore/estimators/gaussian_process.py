@@ -15,7 +15,6 @@ from knowmore.estimators.checks import real_values as finite_values
 from knowmore.estimators.least_squares import class_weight_of, class_weights
 from knowmore.estimators.living import LivingClassifier, LivingEstimator
 from knowmore.examples import Examples
-from knowmore.insight.novelty import unknown_rows
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import (
@@ -26,6 +25,7 @@ from knowmore.models import (
     real_values,
 )
 from knowmore.models.noise import noise_by_loo
+from knowmore.models.novelty import unknown_rows
 from knowmore.models.targets import Coding
 
 # Coefficients are targets over the noise, and the likelihood has products of both.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, Self, final
 
 import numpy as np
@@ -17,24 +16,14 @@ from sklearn.base import (
 )
 from sklearn.utils import Tags
 
-from knowmore.arguments import choice
+from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array, bounded
-from knowmore.errors import InvalidInput, KnowmoreWarning, LostVariance
 from knowmore.estimators.checks import class_labels, inputs, memberships
-from knowmore.estimators.shell import (
-    exchange,
-    held,
-    learnt,
-    same_features,
-    same_kind,
-)
+from knowmore.estimators.shell import exchange, held, learnt, same_features, same_kind
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.models import Discriminant
 from knowmore.models.discriminant import LEDOIT_WOLF
 from knowmore.tables import in_step
-
-# A shrinkage that is off by less changes no figure that anybody prints.
-_UNSURE = 1e-3
 
 
 @final
@@ -53,16 +42,17 @@ class EigenspaceLDA(
 
     Parameters
     ----------
-    n_components : how many discriminants `transform` returns at most; None: all, classes - 1
-    rank : how many directions of the total scatter are kept, or a `Truncation`; None keeps all.
+    n_components : the maximum number of discriminants that `transform` returns; None: all,
+        classes - 1
+    rank : how many directions of the total scatter to keep, or a `Truncation`; None keeps all.
         Few make edits fast and regularise, since the weakest directions are the noisiest;
-        `total_.discarded` says how much they held.
+        `total_.discarded` is the variance of the others.
     priors : "frequency", as often as the classes were seen, or "equal": the nearest class mean
     shrinkage : how much of the covariance within the classes is replaced by I times the mean of
-        its diagonal, 0 to 1, as scikit-learn has it; None: nothing. "ledoit-wolf": the mean of the
-        classes' coefficients of Ledoit and Wolf, weighted by their scatters; it keeps the scatter
-        of every class besides. `shrinkage_` is the number. A change takes effect when something is
-        learnt or forgotten next.
+        its diagonal, 0 to 1, as in scikit-learn; None: nothing. "ledoit-wolf": the mean of the
+        classes' coefficients of Ledoit and Wolf, weighted by their scatters; it also keeps the
+        scatter of every class. `shrinkage_` is the number. A change takes effect with the next rows
+        that are learnt or forgotten.
 
     Examples
     --------
@@ -94,55 +84,39 @@ class EigenspaceLDA(
     def fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn X (n, D) and labels y (n,) from scratch.
 
-        y may be soft: (n, C), how far each row belongs to each of the `classes`, one in sum.
+        y may be soft: (n, C), how far each row belongs to each of the `classes`, with sum one.
         """
         learnt(self, lambda double: double._learn(X, y, classes))
         return self
 
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
-        rule, shrinkage = self._rule(), self._shrinkage()
-        in_step(X=X, y=y)
-        X = inputs(self, X, reset=True)
-        names, Y = memberships(y, len(X), classes, None)
-        self.model_ = Discriminant.of(X, Y, names, rule, shrinkage)
+        rank, shrinkage = self._rank(), self._shrinkage()
+        X, Y, names = self._labelled(X, y, classes, reset=True)
+        self.model_ = Discriminant.of(X, Y, names, rank, shrinkage)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class."""
         while not hasattr(self, "model_"):
             if learnt(self, lambda double: double.fit(X, y, classes), unless="model_"):
                 return self
-        X, Y, names, rule = self._labelled(X, y, classes)
-        self._exchange(lambda model: model.add_rows(X, Y, names, rule))
+        rows, rank = self._labelled(X, y, classes), self._rank()
+        self._exchange(lambda model: model.add_rows(*rows, rank))
         return self
 
     def forget(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Take out rows that were learnt with these labels, as if they had never been there.
+        """Remove rows that were learnt with these labels, as if they had never been there.
 
         A class without rows is gone. With shrinkage="ledoit-wolf" rows that lay far out take
         digits of the shrinkage with them; without shrinkage, those of the spread of classes far
         apart. A warning says if that matters.
         """
-        X, Y, names, rule = self._labelled(X, y, classes)
+        rows, rank = self._labelled(X, y, classes), self._rank()
 
         def without(model: Discriminant) -> Discriminant:
-            left = model.remove_rows(X, Y, names, rule)
-            # Before the exchange: whoever turns warnings into errors keeps what was there.
-            if left.alpha_unsure > _UNSURE:
-                warnings.warn(
-                    f"The shrinkage of {left.alpha:.2g} may be off by {left.alpha_unsure:.1g}: "
-                    f"rows that were forgotten lay so far out that little is left of the fourth "
-                    f"powers of the others. Fit again, or give the shrinkage as a number.",
-                    KnowmoreWarning,
-                    stacklevel=6,
-                )
-            if left.undecided:
-                warnings.warn(
-                    f"Along {left.undecided} of {len(left.strengths)} discriminants the classes "
-                    f"may have a little spread or none: rows that were forgotten lay so far out "
-                    f"that their rounding hides it. Predictions depend on it. Fit again.",
-                    LostVariance,
-                    stacklevel=6,
-                )
+            left = model.remove_rows(*rows, rank)
+            # Before the exchange: where warnings are errors, the estimator stays unchanged.
+            for doubt in left.doubts():
+                warnings.warn(doubt, stacklevel=6)
             return left
 
         self._exchange(without)
@@ -151,39 +125,30 @@ class EigenspaceLDA(
     def merge(self, other: EigenspaceLDA) -> Self:
         """Learn all that another one has learnt."""
         same_kind(self, other)
-        classes, joining, rule = self.classes_, held(other, "model_"), self._rule()
+        classes, joining, rank = self.classes_, held(other, "model_"), self._rank()
         same_features(self, other)
         class_labels(joining.between.names, len(joining.between.names), classes)
-        self._exchange(lambda model: model.merge(joining, rule))
+        self._exchange(lambda model: model.merge(joining, rank))
         return self
 
     def absorb(self, X: Any, rounds: int = 20) -> Array:
         """Learn rows without labels, and return how far each belongs to each class, (n, C).
 
         Expectation-maximisation: the probabilities under the model so far are the soft labels of
-        the next one. The total scatter does not depend on them and is updated once. What is
-        returned is what `forget` needs, should the rows be taken out again.
+        the next one. The return value is what `forget` needs to remove the rows again.
         """
         held(self, "model_")
-        X, rule = inputs(self, X, reset=False), self._rule()
-        if not isinstance(rounds, Integral) or rounds < 1:
-            raise InvalidInput(f"rounds={rounds!r}, but at least one round is needed.")
-        found = []
+        X, rank = inputs(self, X, reset=False), self._rank()
+        whole_number("rounds", rounds, 1)
+        found: list[Array] = []
 
         def absorbed(before: Discriminant) -> Discriminant:
-            names = before.between.names
-            Y = self._probabilities(before, X)
-            model = before.add_rows(X, Y, names, rule)
-            for _ in range(rounds - 1):
-                last, Y = Y, self._probabilities(model, X)
-                model = model.relabelled(before.between.merge(before.classes(X, Y, names)))
-                if abs(Y - last).max() < np.sqrt(np.finfo(float).eps):
-                    break
+            model, Y = before.absorb(X, self.priors, rounds, rank)
             found[:] = [Y]
             return model
 
         self._exchange(absorbed)
-        return np.asarray(found[0])
+        return found[0]
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -193,24 +158,23 @@ class EigenspaceLDA(
 
     def predict(self, X: Any) -> Array:
         """The class of the nearest mean along all discriminants, nearer the more frequent, (m,)."""
-        model = self._held
-        scores = self._scores(model, inputs(self, X, reset=False))
+        model, scores = self._scores(X)
         return np.asarray(model.between.names[scores.argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Array:
         """The log posterior up to a constant of each row, (m, C); for two classes the second's
         minus the first's, (m,)."""
-        scores = self._scores(self._held, inputs(self, X, reset=False))
+        _, scores = self._scores(X)
         return bounded(lambda: scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`, (m, C)."""
-        scores = self._scores(self._held, inputs(self, X, reset=False))
-        return np.asarray(log_softmax(scores, axis=1))
+        return np.asarray(log_softmax(self._scores(X)[1], axis=1))
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class, all spread alike around their means, (m, C)."""
-        return self._probabilities(self._held, inputs(self, X, reset=False))
+        """The probability of each class, all with the same covariance, (m, C)."""
+        model = self._held
+        return model.probabilities(inputs(self, X, reset=False), self._priors())
 
     @property
     def classes_(self) -> Array:
@@ -225,7 +189,7 @@ class EigenspaceLDA(
     @property
     def priors_(self) -> Array:
         """The prior probability of each class, (C,)."""
-        return np.exp(self._log_priors(self._held))
+        return np.exp(self._held.log_priors(self._priors()))
 
     @property
     def xbar_(self) -> Array:
@@ -244,7 +208,10 @@ class EigenspaceLDA(
 
     @property
     def explained_variance_ratio_(self) -> Array:
-        """The part of the variance between classes, within-class variance one, of each, (q,)."""
+        """The fraction of the variance between classes along each discriminant, (q,).
+
+        In units of the variance within the classes.
+        """
         between = self._held.strengths
         return between[: self._most()] / (between.sum() or 1.0)
 
@@ -255,7 +222,7 @@ class EigenspaceLDA(
 
     @property
     def between_(self) -> Eigenspace:
-        """The eigenspace of the class means, each as often as it has rows."""
+        """The eigenspace of the class means, each counted as often as it has rows."""
         model = self._held
         return model.between.eigenspace(model.total)
 
@@ -274,50 +241,38 @@ class EigenspaceLDA(
         shrinkage = self._shrinkage()
         exchange(self, "model_", lambda model: change(model.shrunk(shrinkage)))
 
-    def _labelled(self, X: Any, y: Any, classes: Any) -> tuple[Array, Array, Array, Truncation]:
-        known = self.classes_
+    def _labelled(
+        self, X: Any, y: Any, classes: Any, reset: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """X (n, D), the memberships of its rows (n, C), and the names of these classes, (C,)."""
+        known = None if reset else self.classes_
         in_step(X=X, y=y)
-        X = inputs(self, X, reset=False)
+        X = inputs(self, X, reset=reset)
         names, Y = memberships(y, len(X), classes, known)
-        return X, Y, names, self._rule()
+        return X, Y, names
 
-    def _probabilities(self, model: Discriminant, X: Array) -> Array:
-        return np.asarray(np.exp(log_softmax(self._scores(model, X), axis=1)))
+    def _scores(self, X: Any) -> tuple[Discriminant, Array]:
+        """The model, and its log posterior of the rows of X, (m, C)."""
+        model = self._held
+        return model, model.log_posterior(inputs(self, X, reset=False), self._priors())
 
-    def _scores(self, model: Discriminant, X: Array) -> Array:
-        return bounded(lambda: model.log_likelihood(X) + self._log_priors(model))
+    def _priors(self) -> str:
+        return choice("priors", self.priors, ("frequency", "equal"))
 
-    def _log_priors(self, model: Discriminant) -> Array:
-        choice("priors", self.priors, ("frequency", "equal"))
-        counts = model.between.counts
-        weights = counts if self.priors == "frequency" else np.ones(len(counts))
-        return np.asarray(np.log(weights / weights.sum()))
-
-    def _rule(self) -> Truncation:
+    def _rank(self) -> Truncation:
         self._most()
-        choice("priors", self.priors, ("frequency", "equal"))
+        self._priors()
         return Truncation.by(self.rank)
 
     def _shrinkage(self) -> float | str:
-        wanted = self.shrinkage
-        if wanted is None or (isinstance(wanted, str) and wanted == LEDOIT_WOLF):
-            return wanted or 0.0
-        real = isinstance(wanted, Real) and not isinstance(wanted, bool)
-        if not real or not 0 <= float(wanted) <= 1:
-            raise InvalidInput(
-                f"shrinkage={wanted!r}, but it is a part of the whole, 0 to 1, or 'ledoit-wolf', "
-                f"or None for nothing."
-            )
-        return float(wanted)
+        wanted = 0.0 if self.shrinkage is None else self.shrinkage
+        if isinstance(wanted, str) and wanted == LEDOIT_WOLF:
+            return wanted
+        return number("shrinkage", wanted, "[0, 1]", "'ledoit-wolf' estimates it; None is 0.")
 
     def _most(self) -> int | None:
         wanted = self.n_components
-        if wanted is not None and not (isinstance(wanted, Integral) and wanted >= 1):
-            raise InvalidInput(
-                f"n_components={wanted!r}, but the number of discriminants is a whole number from "
-                f"1 on, or None for all."
-            )
-        return wanted
+        return None if wanted is None else whole_number("n_components", wanted, 1)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self, final
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from knowmore.arguments import flag
+from knowmore.arguments import flag, number
 from knowmore.arrays import Array, bounded
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import points, table
-from knowmore.estimators.shell import (
-    exchange,
-    held,
-    learnt,
-    names_in,
-    same_features,
-    same_kind,
-)
+from knowmore.estimators.checks import dense, points, table
+from knowmore.estimators.shell import exchange, held, learnt, names_in, same_features, same_kind
 from knowmore.linalg import Eigenspace, Truncation
 
 
@@ -29,12 +22,12 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """Principal component analysis that adds, forgets and merges, with scikit-learn's names.
 
     With all components kept it equals scikit-learn's `PCA` of the rows it holds now, to rounding.
-    With fewer it says how much it dropped: `eigenspace_.discarded`.
+    With fewer, `eigenspace_.discarded` is the variance that was dropped.
 
     Parameters
     ----------
-    n_components : how many components to keep at most; between 0 and 1, the fraction of the
-        variance that they hold; a `Truncation`; None keeps all
+    n_components : the maximum number of components; between 0 and 1, the fraction of the variance
+        to keep; a `Truncation`; None keeps all
     whiten : whether `transform` divides each component by its standard deviation
 
     Examples
@@ -61,33 +54,32 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def _learn(self, X: Any) -> None:
-        space = Eigenspace.of(table(self, X, reset=True), self._rule())
-        self.eigenspace_ = space.named(names_in(self))
+        space = Eigenspace.of(table(self, X, reset=True), self._rank())
+        self.eigenspace_ = space.with_names(names_in(self))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn more rows: any number, one alone or fewer than there are components too."""
+        """Learn more rows: any number, even one, or fewer than there are components."""
         while not hasattr(self, "eigenspace_"):
             if learnt(self, lambda double: double.fit(X), unless="eigenspace_"):
                 return self
-        X = table(self, X, reset=False)
-        rule = self._rule()
-        exchange(self, "eigenspace_", lambda space: space.add_rows(X, rule))
+        X, rank = table(self, X, reset=False), self._rank()
+        exchange(self, "eigenspace_", lambda space: space.add_rows(X, rank))
         return self
 
     def forget(self, X: Any) -> Self:
-        """Take out rows that were learnt before, as if they had never been there."""
+        """Remove rows that were learnt before, as if they had never been there."""
         held(self, "eigenspace_")
-        X, rule = table(self, X, reset=False), self._rule()
-        exchange(self, "eigenspace_", lambda space: space.remove_rows(X, rule))
+        X, rank = table(self, X, reset=False), self._rank()
+        exchange(self, "eigenspace_", lambda space: space.remove_rows(X, rank))
         return self
 
     def merge(self, other: EigenspacePCA) -> Self:
         """Learn all that another one has learnt."""
         same_kind(self, other)
         held(self, "eigenspace_")
-        joining, rule = held(other, "eigenspace_"), self._rule()
+        joining, rank = held(other, "eigenspace_"), self._rank()
         same_features(self, other)
-        exchange(self, "eigenspace_", lambda space: space.merge(joining, rule))
+        exchange(self, "eigenspace_", lambda space: space.merge(joining, rank))
         return self
 
     # -- asking ------------------------------------------------------------------------------
@@ -95,15 +87,12 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: Any) -> Array:
         """The coordinates of X (m, D) along the components, (m, d)."""
         space = self._held
-        X = table(self, X, reset=False)
-        P = space.components
-        unit = self._unit(space)
+        X, P, unit = table(self, X, reset=False), space.components, self._unit(space)
         return bounded(lambda: (np.asarray(X @ P.T) - space.mean @ P.T) / unit)
 
     def inverse_transform(self, X: Any) -> Array:
-        """The points (m, D) that have the coordinates X (m, d)."""
-        space = self._held
-        Z = points(X)
+        """The points (m, D) with the coordinates X (m, d)."""
+        space, Z = self._held, points(X)
         if Z.shape[1] != len(space.variances):
             raise InvalidInput(
                 f"X has shape {Z.shape}, but coordinates along {len(space.variances)} components "
@@ -115,13 +104,11 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The log-density of each row of X (m, D) under probabilistic PCA, (m,).
 
         Where no variance is left outside the components (`noise_variance_` is zero) and they do
-        not span all features, there is no density: -inf, as scikit-learn has it.
+        not span all features, there is no density: -inf, as in scikit-learn.
         """
-        space = self._held
-        X = table(self, X, reset=False)
-        X = X if isinstance(X, np.ndarray) else X.toarray()
-        D, d = len(space.mean), len(space.variances)
-        noise, variances = _unbiased(space) * space.noise, _unbiased(space) * space.variances
+        space, X = self._held, dense(self, X, reset=False)
+        D, d, scale = len(space.mean), len(space.variances), _unbiased(space)
+        noise, variances = scale * space.noise, scale * space.variances
         if d < D and noise == 0:
             return np.full(len(X), -np.inf)
         # (x - mu)' C^-1 (x - mu) and log |C|, C = P' (variances - noise) P + noise I.
@@ -142,16 +129,13 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def get_covariance(self) -> Array:
         """The covariance of probabilistic PCA, (D, D), with 1/(n - 1)."""
         space = self._held
-        P, rest = space.components, space.noise
-        C = (P.T * (space.variances - rest)) @ P + rest * np.eye(P.shape[1])
-        return np.asarray(_unbiased(space) * C)
+        return _unbiased(space) * _matrix(space, space.variances, space.noise)
 
     def get_precision(self) -> Array:
         """Its inverse, (D, D); the pseudo-inverse where it has none."""
         space = self._held
-        P, rest = space.components, 1 / space.noise if space.noise else 0.0
-        C = (P.T * (1 / space.variances - rest)) @ P + rest * np.eye(P.shape[1])
-        return np.asarray(C / _unbiased(space))
+        rest = 1 / space.noise if space.noise else 0.0
+        return _matrix(space, 1 / space.variances, rest) / _unbiased(space)
 
     # -- scikit-learn's names for what the eigenspace holds ------------------------------------
 
@@ -173,7 +157,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def explained_variance_ratio_(self) -> Array:
-        """The part of the whole variance along each component, (d,)."""
+        """The fraction of the total variance along each component, (d,)."""
         space = self._held
         return np.asarray(space.variances / (space.total_variance or 1.0))
 
@@ -191,12 +175,12 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def n_components_(self) -> int:
-        """How many components there are now."""
+        """The number of components now."""
         return len(self._held.components)
 
     @property
     def n_samples_(self) -> int:
-        """How many rows it holds now."""
+        """The number of rows held now."""
         return self._held.n_samples
 
     # -- inside ------------------------------------------------------------------------------
@@ -211,21 +195,16 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return space
 
     def _unit(self, space: Eigenspace) -> Any:
-        """The deviations along the components, (d,), if they are to be made one; else 1."""
+        """The standard deviations along the components, (d,), if whitening; else 1."""
         return np.sqrt(_unbiased(space) * space.variances) if flag("whiten", self.whiten) else 1.0
 
-    def _rule(self) -> Truncation:
-        """What is kept, in the words of `Truncation`."""
+    def _rank(self) -> Truncation:
         flag("whiten", self.whiten)
         wanted = self.n_components
         if wanted is None or isinstance(wanted, (Truncation, Integral)):
             return Truncation.by(wanted)
-        if not (isinstance(wanted, Real) and 0 < wanted < 1):
-            raise InvalidInput(
-                f"n_components={wanted!r} is not known. Give a whole number, a fraction of the "
-                f"variance between 0 and 1, a Truncation, or None for all."
-            )
-        return Truncation(fraction=float(wanted))
+        hint = "Or give a whole number, a Truncation, or None for all."
+        return Truncation(fraction=number("n_components", wanted, "(0, 1)", hint))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -237,3 +216,9 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 def _unbiased(space: Eigenspace) -> float:
     """From 1/N to 1/(N - 1)."""
     return space.n_samples / max(space.n_samples - 1, 1)
+
+
+def _matrix(space: Eigenspace, values: Array, rest: float) -> Array:
+    """The symmetric (D, D) with these values (d,) along the components, and `rest` elsewhere."""
+    P = space.components
+    return np.asarray((P.T * (values - rest)) @ P + rest * np.eye(P.shape[1]))

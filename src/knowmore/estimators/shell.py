@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
+from knowmore.columns import Names, is_count
 from knowmore.concurrency import moment
 from knowmore.errors import InvalidInput
-from knowmore.linalg.names import Names, is_count
 from knowmore.unfitted import Unfitted
 
 E = TypeVar("E", bound=BaseEstimator)

@@ -1,6 +1,6 @@
-"""Questions about a model: pure functions of a fitted estimator that answer with frozen values.
+"""Questions about a model: pure functions of a fitted estimator that return frozen answers.
 
-They follow every edit for free: what they ask is the state that the model keeps anyway.
+The answers follow every edit at no extra cost: they use what the model holds anyway.
 """
 
 from knowmore.insight.calibration import Calibrated, Reliability, calibrate, reliability
@@ -12,12 +12,10 @@ from knowmore.insight.displays import (
     SuspectsDisplay,
     TransferDisplay,
 )
-from knowmore.insight.explain import Explanation, explain
+from knowmore.insight.explain import Explanation, Transfer, explain, transfer
 from knowmore.insight.novelty import Novelty, novelty
-from knowmore.insight.query import SuggestQuery
-from knowmore.insight.suggest import Suggestion, suggest
+from knowmore.insight.suggest import Suggestion, SuggestQuery, suggest
 from knowmore.insight.suspects import Suspects, suspects
-from knowmore.insight.transfer import Transfer, transfer
 from knowmore.insight.tune import Tuned, due, tune
 
 __all__ = [

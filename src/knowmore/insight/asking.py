@@ -1,4 +1,7 @@
-"""The way from an estimator and what was handed in with it to a frozen model and clean arrays."""
+"""From an estimator and a user's arguments to a frozen model and clean arrays.
+
+Everything that depends on the kind of the estimator or model is here.
+"""
 
 from __future__ import annotations
 
@@ -8,98 +11,122 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
+from knowmore.arguments import is_real
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.models import GP, LSSVM, Model, NPlusOne
-from knowmore.tables import index_of
+from knowmore.estimators import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
+from knowmore.estimators.pipeline import LivingPipeline
+from knowmore.models import KernelModel
 
-AnyModel = GP | LSSVM | NPlusOne
-
-# The estimators in front of each kind of model.
-_FACES: dict[type, tuple[str, ...]] = {
-    GP: ("GPClassifier", "GPRegressor"),
-    LSSVM: ("LSSVMClassifier",),
-    NPlusOne: ("NPlusOneClassifier",),
-}
+# Which estimators a question is for.
+GAUSSIAN = (GPClassifier, GPRegressor)
+TUNABLE = (*GAUSSIAN, LSSVMClassifier)
+EXPLAINABLE = (*TUNABLE, NPlusOneClassifier)
 
 
-def asked(estimator: Any, *kinds: type[Any], classes: bool = False) -> Any:
-    """The frozen model behind a fitted estimator, one of these kinds, ready for a question.
+def asked(
+    estimator: Any, kinds: tuple[type[Any], ...], about: str = "", instead: str = ""
+) -> KernelModel:
+    """The frozen model of a fitted estimator, or pipeline, of one of these kinds.
 
-    classes : only classifiers can be asked; what to say to others of that kind is `of_classes`'s
+    about, instead : if given, the question is `about` classes, and the error for a regressor says
+        what to ask for instead
     """
-    name = type(estimator).__name__
-    model = getattr(type(estimator), "model_", None) and estimator.model_
-    if not isinstance(model, kinds):
-        known = (face for kind in kinds for face in _FACES[kind])
-        *most, last = (face for face in known if not (classes and face.endswith("Regressor")))
-        faces = f"{', '.join(most)} or {last}" if most else last
+    last, name = _last_step(estimator), type(estimator).__name__
+    if not isinstance(last, kinds):
+        *most, last_one = [kind.__name__ for kind in kinds if not about or kind is not GPRegressor]
+        names = f"{', '.join(most)} or {last_one}" if most else last_one
         hint = " Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
         raise InvalidType(
-            f"This question is for a fitted {faces}, but it was put to an object of type {name}."
+            f"This question is for a fitted {names}, but it was put to an object of type {name}."
             f"{hint}"
         )
+    model: KernelModel = last.model_
     if len(model.examples) == 0:
-        raise NoExamples(
-            f"This {name} holds no examples: all were removed. Add some before asking."
-        )
+        raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
+    if about:
+        check_classes(estimator, about, instead)
     return model
 
 
-def machine(model: AnyModel) -> LSSVM:
-    """The model as one least-squares SVM, so that a closed form is written once for all.
+def check_classes(estimator: Any, about: str, instead: str) -> None:
+    """Raise InvalidInput unless the estimator is a classifier."""
+    if not is_classifier(estimator):
+        raise InvalidInput(
+            f"{about} is about classes, but a {type(estimator).__name__} has none. "
+            f"Ask for {instead}."
+        )
 
-    Without a bias that is a Gaussian process; N+1 classes are one on shifted targets.
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.estimator if isinstance(estimator, LivingPipeline) else estimator
+
+
+# -- what differs between the models -------------------------------------------------------------
+
+
+def removal_weights(model: KernelModel, rows: Array) -> Array:
+    """P_is / P_ss for each example s in `rows` (k,), (n, k).
+
+    Without s the coefficients of the others are A_i - A_s P_is / P_ss (block inversion). With a
+    bias P is the leading block of the inverse of the bordered matrix.
     """
-    match model:
-        case GP():
-            return LSSVM(model, bias=False)
-        case NPlusOne():
-            return model.shifted
-        case LSSVM():
-            return model
+    at = np.arange(len(rows))
+    E = np.zeros((len(model.examples), len(rows)))
+    E[rows, at] = 1
+    P, _ = model.eliminated(E, model.covariance.factor.solve(E).astype(float))
+    return np.asarray(P / P[rows, at])
 
 
-def unseen(model: Model) -> tuple[Array, Array]:
-    """Scores (n, M) and variances of the examples had the model never seen them.
+def is_gaussian(estimator: Any) -> bool:
+    """Is the estimator a Gaussian process, with a marginal likelihood?"""
+    return isinstance(_last_step(estimator), GAUSSIAN)
 
-    The variances are (n,), or (n, M) if the columns have units. Leave-one-out counts the noise
-    sigma^2 / w that an example of weight w has itself; a new row weighs one.
+
+def noise_parameter(estimator: Any, noise: float) -> tuple[str, float, float]:
+    """The parameter of the estimator that sets its noise, its value now, and that for `noise`.
+
+    A least-squares SVM has C = 1 / noise; a C that the user gave is not rounded there and back.
     """
-    scores, variance = model.leave_one_out()
-    rest = model.targets.rest()
-    noise, w = np.asarray(model.covariance.noise), model.covariance.weights
-    if rest is not None:
-        noise, w = noise * rest.scale**2, w[:, None]
-    return scores, np.maximum(variance + noise * (1 - 1 / w), noise)
+    now = estimator.model_.covariance.noise
+    if is_gaussian(estimator):
+        return "noise", now, noise
+    C = float(estimator.C if is_real(estimator.C) else estimator.C_)
+    return "C", C, C if noise == now else 1 / noise
 
 
-def inputs(estimator: Any, X: Any, name: str = "X") -> Array:
-    """X as the model has it, (m, d): finite, with the features that the estimator learnt from."""
+# -- arguments -----------------------------------------------------------------------------------
+
+
+def inputs(estimator: Any, X: Any, name: str = "X") -> tuple[Array, Array | None]:
+    """X as the model takes it, (m, d), and its side information; checked."""
     shape = (len(X),) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
     if shape[:1] == (0,):
         raise InvalidInput(f"{name} is empty. Give at least one row to ask about.")
-    return np.asarray(estimator._inputs(X, reset=False))
+    rows: tuple[Array, Array | None] = estimator.model_inputs(X)
+    return rows
 
 
-def row_names(X: Any, m: int) -> Array:
-    """What the m rows of X are called: by their index if it is a table of pandas, else 0, 1, ..."""
-    index = index_of(X)
-    return np.arange(m) if index is None else np.asarray(index.to_flat_index())
+def check_both(X: Any, y: Any) -> None:
+    """Raise InvalidInput if only one of the test data X and y is given."""
+    if (X is None) != (y is None):
+        raise InvalidInput("Of the test data X and y only one was given. Give both, or neither.")
 
 
 def true_labels(y: Any, m: int, classes: Any) -> Array:
     """y as the labels of m rows, (m,), that can be compared to the classes."""
     labels, known = np.asarray(y), np.asarray(classes)
     if labels.shape != (m,):
-        raise InvalidInput(f"X has {m} rows, but y has shape {labels.shape}. Give one label each.")
+        raise InvalidInput(
+            f"X has {m} rows, but y has shape {labels.shape}. Give one label for each row."
+        )
     is_text = [all(isinstance(one, str) for one in each.tolist()) for each in (labels, known)]
     if m and is_text[0] != is_text[1]:
-        words = ["text" if text else "not text" for text in is_text]
+        kinds = ["text" if text else "not text" for text in is_text]
         raise InvalidInput(
-            f"The labels in y are {words[0]}, such as {labels[:1].tolist()[0]!r}, but the classes "
-            f"of the model are {words[1]}, such as {known[:1].tolist()[0]!r}: no prediction could "
-            f"be right. Convert y to what the model was fitted with."
+            f"The labels in y are {kinds[0]}, such as {labels[:1].tolist()[0]!r}, but the classes "
+            f"of the model are {kinds[1]}, such as {known[:1].tolist()[0]!r}: no prediction could "
+            f"be right. Convert y to the type that the model was fitted with."
         )
     return labels
 
@@ -110,15 +137,6 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"random_state={random_state!r} is no seed. Give a whole number that is not below "
-            f"zero, or None."
+            f"random_state={random_state!r} is not a seed. Give a whole number of at least 0, or "
+            f"None."
         ) from error
-
-
-def of_classes(estimator: Any, asking: str, instead: str) -> None:
-    """Complain unless the estimator tells classes apart."""
-    if not is_classifier(estimator):
-        raise InvalidInput(
-            f"{asking} is about classes, but a {type(estimator).__name__} has none. "
-            f"Ask for {instead}."
-        )

@@ -1,9 +1,9 @@
-"""Probabilities that mean something: of what is said with 80 %, four in five are right.
+"""Calibrated probabilities: of predictions made with 80 %, four in five are right.
 
-The chances Phi(mu^(c) / sigma) of the classes are scaled to sum to one by convention, so that their
-sharpness is arbitrary. One number mends it, a temperature tau (Guo, Pleiss, Sun and Weinberger, On
-Calibration of Modern Neural Networks, 2017): p_c ~ Phi(mu^(c) / sigma)^(1 / tau). No data are put
-aside for it: leave-one-out has a verdict on every example by a model that never saw it.
+The chances Phi(mu^(c) / sigma) of the classes are scaled to sum to one by convention, so their
+sharpness is arbitrary. One number corrects it, a temperature tau (Guo, Pleiss, Sun and Weinberger,
+On Calibration of Modern Neural Networks, 2017): p_c ~ Phi(mu^(c) / sigma)^(1 / tau). It needs no
+held-out data: leave-one-out predicts every example by a model that never saw it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from scipy.special import softmax
 from knowmore.answers import Answer
 from knowmore.arguments import whole_number
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, InvalidType
-from knowmore.insight.asking import asked, inputs, of_classes, true_labels, unseen
-from knowmore.models import GP, class_probabilities
+from knowmore.errors import InvalidType
+from knowmore.insight.asking import GAUSSIAN, asked, check_both, inputs, true_labels
+from knowmore.models import KernelModel, class_probabilities
+from knowmore.models.novelty import unseen
 from knowmore.models.probabilities import log_chances
 
-# Temperatures between exp(-50) and exp(50): chances that differ by less are equal when rounded.
+# Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
 _REACH = 50.0
 
 
@@ -32,21 +33,21 @@ _REACH = 50.0
 class Calibrated:
     """A living classifier with calibrated probabilities, which follow its edits.
 
-    The temperature is that of the examples held when a question is asked: after an edit, the first
-    question finds it anew, for about the price of `leave_one_out`.
+    The temperature is that of the examples held when a question is asked: the first question after
+    an edit computes it again, for about the price of `leave_one_out`.
 
-    estimator : the classifier, which goes on living
+    estimator : the classifier, which may be edited further
     """
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
-        self._known: tuple[weakref.ref[GP], float] | None = None
-        self._now()
+        self._known: tuple[weakref.ref[KernelModel], float] | None = None
+        self._current()
 
     @property
     def temperature(self) -> float:
-        """tau: above one where the probabilities were too bold, below one where too timid."""
-        return self._now()[1]
+        """tau: above one where the probabilities were overconfident, below one where timid."""
+        return self._current()[1]
 
     @property
     def classes_(self) -> Array:
@@ -54,27 +55,26 @@ class Calibrated:
         return np.asarray(self.estimator.classes_)
 
     def predict(self, X: Any) -> Array:
-        """As the estimator predicts: a temperature changes no order."""
+        """The estimator's predictions: a temperature does not change the order of the classes."""
         return np.asarray(self.estimator.predict(X))
 
     def decision_function(self, X: Any) -> Array:
-        """The estimator's scores, which have no temperature."""
+        """The estimator's scores, to which no temperature applies."""
         return np.asarray(self.estimator.decision_function(X))
 
     def score(self, X: Any, y: Any) -> float:
-        """The part of X whose class y is predicted."""
+        """The accuracy of the predictions for X with respect to y."""
         return float(self.estimator.score(X, y))
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, (m, M), columns as in `classes_`."""
-        X = inputs(self.estimator, X)
-        gp, temperature = self._now()
+        X, _ = inputs(self.estimator, X)
+        gp, temperature = self._current()
         return class_probabilities(gp.mean(X), gp.variance(X), temperature)
 
-    def _now(self) -> tuple[GP, float]:
-        """The model of now and its temperature. A model of before is not kept alive for it."""
-        gp: GP = asked(self.estimator, GP, classes=True)
-        of_classes(self.estimator, "Calibration", "predict_variance()")
+    def _current(self) -> tuple[KernelModel, float]:
+        """The current model and its temperature. An earlier model is not kept alive for it."""
+        gp: KernelModel = asked(self.estimator, GAUSSIAN, "Calibration", "predict_variance()")
         known = self._known
         if known is None or known[0]() is not gp:
             classes = np.searchsorted(gp.targets.names, gp.examples.labels)
@@ -83,7 +83,7 @@ class Calibrated:
         return gp, known[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles and copies, which find the temperature anew."""
+        """For pickles and copies, which compute the temperature again."""
         return {"estimator": self.estimator, "_known": None}
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ def calibrate(model: Any) -> Calibrated:
     """Calibrated probabilities of a fitted GPClassifier, from leave-one-out.
 
     Each example is judged by the others as a new row would be, and counts once whatever its weight.
-    The answer is no frozen one: it asks the estimator, whatever that holds by then.
+    The answer is not frozen: it asks the estimator, whatever that holds at the time.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import GPClassifier
@@ -135,10 +135,10 @@ def best_temperature(logs: Array, classes: Array) -> float:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Reliability(Answer):
-    """What probabilities promised and what came of it, in bins of equal width that are not empty.
+    """Predicted probabilities against accuracy, in bins of equal width; empty bins are left out.
 
-    confidence, accuracy, count : (b,), the mean probability of the predicted class, the part that
-        is right, and the number of predictions
+    confidence, accuracy, count : (b,), the mean probability of the predicted class, the fraction
+        that is right, and the number of predictions
     error : the expected calibration error, the mean of |confidence - accuracy| over predictions
     """
 
@@ -152,15 +152,14 @@ class Reliability(Answer):
         return float(self.count @ abs(self.confidence - self.accuracy) / self.count.sum())
 
     def _columns(self) -> dict[str, Array]:
-        names = "confidence", "accuracy", "count"
-        return {name: getattr(self, name) for name in names}
+        return {"confidence": self.confidence, "accuracy": self.accuracy, "count": self.count}
 
     def _summary(self) -> str:
         return f"expected calibration error {self.error:.4f} of {self.count.sum()} predictions"
 
 
 def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> Reliability:
-    """How far the probabilities of a classifier can be relied on.
+    """How well the probabilities of a classifier match its accuracy.
 
     X (m, d), y (m,): test data, for any classifier that has `predict_proba`; default:
     leave-one-out, for a GPClassifier or a calibrated one.
@@ -173,10 +172,14 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
         0.9417    0.6667      3
     """
     bins = whole_number("bins", bins, 1)
-    if (X is None) != (y is None):
-        raise InvalidInput("Of the test data X and y only one was given. Give both, or none.")
+    check_both(X, y)
     if X is None:
-        P, classes, labels = _left_out(model)
+        calibrated = isinstance(model, Calibrated)
+        estimator = model.estimator if calibrated else model
+        gp: KernelModel = asked(estimator, GAUSSIAN, "Reliability", "predict_variance()")
+        temperature = model.temperature if calibrated else 1.0
+        P, classes = class_probabilities(*unseen(gp), temperature), gp.targets.names
+        labels = gp.examples.labels
     elif not hasattr(model, "predict_proba"):
         raise InvalidType(
             f"The probabilities of an object of type {type(model).__name__} were asked for, but it "
@@ -190,14 +193,3 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     filled, which, count = np.unique(bin_, return_inverse=True, return_counts=True)
     sums = [np.bincount(which, values, len(filled)) for values in (confidence, right)]
     return Reliability(sums[0] / count, sums[1] / count, count)
-
-
-def _left_out(model: Any) -> tuple[Array, Array, Array]:
-    """What is said of each example by the others (n, M), the classes, and the labels."""
-    calibrated = isinstance(model, Calibrated)
-    estimator = model.estimator if calibrated else model
-    gp: GP = asked(estimator, GP, classes=True)
-    of_classes(estimator, "Reliability", "predict_variance()")
-    temperature = model.temperature if calibrated else 1.0
-    P = class_probabilities(*unseen(gp), temperature)
-    return P, gp.targets.names, gp.examples.labels

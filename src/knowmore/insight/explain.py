@@ -1,4 +1,4 @@
-"""The examples that make a prediction.
+"""What a prediction is made of, example by example, and what a new class was built from.
 
 k_* = kappa(X_held, x) (n,), P = K~^-1, A = PT (n, M). The score of class c is a sum over the
 examples, mu^(c)(x) = sum_i A_ic k_*i (eq. 4, Lütz et al.): its terms are their contributions.
@@ -23,9 +23,9 @@ from sklearn.base import is_classifier
 from knowmore.answers import Answer
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import AnyModel, asked, inputs, machine
-from knowmore.models import GP, LSSVM, NPlusOne
-from knowmore.models.targets import Units
+from knowmore.estimators import NPlusOneClassifier
+from knowmore.insight.asking import EXPLAINABLE, asked, inputs
+from knowmore.models import KernelModel
 
 
 @final
@@ -35,10 +35,10 @@ class Explanation(Answer):
 
     ids, labels, contributions and score_without are (n,). The contributions and `offset` sum to
     `score`; score_without is what it would be had the model never seen that example. They differ:
-    where two examples are alike both contribute, and without one of them the other stands in.
-    Without the only example nothing is left to score with: score_without is zero.
+    of two similar examples both contribute, and without one of them the other takes its place.
+    Without the only example there is nothing to score with: score_without is zero.
 
-    offset : what no example contributes: the bias, what a known source says, or the mean of the
+    offset : what no example contributes: the bias, a known source's score, or the mean of the
         values that a regressor normalises; else zero
     """
 
@@ -51,12 +51,8 @@ class Explanation(Answer):
     score_without: Array
 
     def _columns(self) -> dict[str, Array]:
-        return {
-            "id": self.ids,
-            "label": self.labels,
-            "contribution": self.contributions,
-            "score_without": self.score_without,
-        }
+        columns = self.ids, self.labels, self.contributions, self.score_without
+        return dict(zip(("id", "label", "contribution", "score_without"), columns, strict=True))
 
     def _summary(self) -> str:
         return f"{self.label!r} has score {self.score:.4g}, from {len(self.ids)} examples"
@@ -65,14 +61,14 @@ class Explanation(Answer):
 def explain(model: Any, x: Any, label: Any = None) -> Explanation:
     """The contribution of each example to the score at x, and the score without it; exact.
 
-    Weights by class, and what an `NPlusOneClassifier` takes from its source, stay as they are.
+    Weights by class, and what an `NPlusOneClassifier` takes from its source, are kept fixed.
 
     Parameters
     ----------
     model : a fitted GPClassifier, GPRegressor, LSSVMClassifier or NPlusOneClassifier
     x : one row of features, (d,) or (1, d)
-    label : the class whose score is explained; default: the one that is predicted. Of a regressor
-        with several targets, the number of the target.
+    label : the class whose score is explained; default: the predicted one. For a regressor with
+        several targets, the number of the target.
 
     Examples
     --------
@@ -86,67 +82,61 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
      0   cold         0.324         0.9636
      2    hot       -0.1679          1.034
     """
-    frozen: AnyModel = asked(model, GP, LSSVM, NPlusOne)
-    row, svm = _one_row(model, x), machine(frozen)
-    scores = frozen.mean(row)[0]
-    known = scores - svm.mean(row)[0]
+    svm = asked(model, EXPLAINABLE)
+    row, side = _one_row(model, x)
+    scores = svm.mean(row, side)[0]
+    from_source = scores - svm.mean(row)[0]
     c = _column(svm, label, scores if is_classifier(model) else None)
     units, k = svm.targets.units, svm.covariance.cross(row)
     a = svm.coefficients[:, c] * (1.0 if units is None else units.scale[c])
     contributions = a * k[:, 0]
     order = np.argsort(-abs(contributions), kind="stable")
-    examples = svm.examples
-    if svm.bias and len(examples) == 1:
-        without = np.zeros(1)
-    elif (rest := svm.targets.rest()) is None:
-        without = scores[c] - _felt(svm, k) * a * svm.leave_one_out()[1]
-    else:
-        without = _normalised_without(svm, k, rest)[:, c]
-    labels = examples.labels if examples.labels.ndim == 1 else examples.labels[:, c]
+    labels = svm.examples.labels if svm.examples.labels.ndim == 1 else svm.examples.labels[:, c]
     return Explanation(
         label=svm.targets.names[c].item(),
         score=float(scores[c]),
-        offset=float(svm.offsets[c] + known[c] if units is None else units.mean[c]),
-        ids=examples.ids[order],
+        offset=float(svm.offsets[c] + from_source[c] if units is None else units.mean[c]),
+        ids=svm.examples.ids[order],
         labels=labels[order],
         contributions=contributions[order],
-        score_without=without[order],
+        score_without=_scores_without(svm, k, scores)[order, c],
     )
 
 
-def _normalised_without(svm: LSSVM, k: Array, rest: Units) -> Array:
-    """The values (n, M) at x without each example, in the units of the others.
+def _scores_without(svm: KernelModel, k: Array, scores: Array) -> Array:
+    """The scores (n, M) at x without each example, for k_* (n, 1) and the scores (M,) with all.
 
-    In units that stay the same, mu_-i = k_*' A - (P k_*)_i A_i / P_ii; but the units, and so the A
-    of all, are different for each i.
+    In units that stay the same, mu_-i = k_*' A - (P k_*)_i A_i / P_ii; but the units of normalised
+    values, and so the A of all, are different ones without each i.
     """
-    targets, solved = svm.targets, svm.gp.solved
-    whole = np.broadcast_to(k.T @ solved, solved.shape)
-    lost = (_felt(svm, k) / svm.inverse_diagonal())[:, None]
-    left = targets.mixed(whole, rest) - lost * targets.mixed(solved, rest)
-    return np.asarray(rest.mean + rest.scale * left)
-
-
-def _felt(svm: LSSVM, k: Array) -> Array:
-    """The inverse times k_* (n, 1), or with a bias times [k_*; 1]: the rows of examples, (n,)."""
+    if svm.bias and len(svm.examples) == 1:
+        return np.zeros((1, len(scores)))
     q, _ = svm.eliminated(k, svm.covariance.solve(k))
-    return q[:, 0] if svm.border is None else q[:, 0] + svm.border.v / svm.border.s
+    if svm.border is not None:
+        q = q + svm.border.v[:, None] / svm.border.s
+    lost = q / svm.inverse_diagonal()[:, None]
+    targets, rest = svm.targets, svm.targets.rest()
+    if rest is None:
+        return np.asarray(scores - lost * svm.coefficients)
+    solved = svm.solved
+    mean = targets.mixed(np.broadcast_to(k.T @ solved, solved.shape), rest)
+    return np.asarray(rest.mean + rest.scale * (mean - lost * targets.mixed(solved, rest)))
 
 
-def _one_row(model: Any, x: Any) -> Array:
-    """x as (1, d)."""
+def _one_row(model: Any, x: Any) -> tuple[Array, Array | None]:
+    """x as (1, d), and its side information."""
     if hasattr(x, "to_frame") and hasattr(x, "index"):
         # A row of a pandas table, which knows its columns.
         x = x.to_frame().T
     elif np.ndim(x) == 1:
         x = np.asarray(x)[None]
-    X = inputs(model, x, "x")
+    X, side = inputs(model, x, "x")
     if len(X) != 1:
         raise InvalidInput(f"x has {len(X)} rows, but one prediction is explained. Give one row.")
-    return X
+    return X, side
 
 
-def _column(svm: LSSVM, label: Any, scores: Array | None) -> int:
+def _column(svm: KernelModel, label: Any, scores: Array | None) -> int:
     """The column of T that is asked about; `scores` (M,) if the largest is the prediction."""
     names = svm.targets.names
     if label is None and len(names) == 1:
@@ -160,3 +150,48 @@ def _column(svm: LSSVM, label: Any, scores: Array | None) -> int:
     if not found:
         raise InvalidInput(f"label={label!r} is none of those that the model scores. {choices}")
     return found[0]
+
+
+# -- a new class ---------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Transfer(Answer):
+    """How much of each known class went into the new one, most first.
+
+    new : the new class
+    classes, weights : the known classes and beta, (N,) each
+    loss, gap : of beta on leave-one-out scores, and a bound on how far that is above the minimum
+    """
+
+    new: Any
+    classes: Array
+    weights: Array
+    loss: float
+    gap: float
+
+    def _columns(self) -> dict[str, Array]:
+        return {"class": self.classes, "weight": self.weights}
+
+    def _summary(self) -> str:
+        length = float(np.linalg.norm(self.weights))
+        return f"{self.new!r} from {len(self.classes)} known classes, |beta| = {length:.2g}"
+
+
+def transfer(model: Any) -> Transfer:
+    """Which known classes a fitted NPlusOneClassifier built its new class from.
+
+    >>> from knowmore import NPlusOneClassifier, Scores
+    >>> known = Scores(["cat", "dog"], lambda X: np.column_stack([X[:, 0], -X[:, 0]]))
+    >>> X = [[1.0, 0.0], [-1.0, 0.0], [0.8, 2.0], [0.9, 2.5]]
+    >>> clf = NPlusOneClassifier(known, C=0.1).fit(X, ["cat", "dog", "lynx", "lynx"])
+    >>> found = transfer(clf)
+    >>> found.new, found.classes.tolist(), found.weights.round(2)
+    ('lynx', ['cat', 'dog'], array([1., 0.]))
+    """
+    frozen: Any = asked(model, (NPlusOneClassifier,))
+    known, found = np.array(frozen.coding.known), frozen.minimum
+    (new,) = np.setdiff1d(frozen.targets.names, known).tolist()
+    order = np.argsort(-found.beta, kind="stable")
+    return Transfer(new, known[order], found.beta[order], found.value, found.gap)

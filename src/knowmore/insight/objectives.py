@@ -1,29 +1,30 @@
-"""What good parameters make large, and its slope in the covariance matrix.
+"""What tuning makes large, its slope in the covariance matrix, and the loss it may not make larger.
 
 P = K~^-1, A = PT (n, M). Every objective F gives one symmetric matrix W = dF / dK~, so that the
 derivative by any parameter is dF / d theta_j = <W, dK~ / d theta_j>: one n^3 product for all
 parameters together. With a bias P is the leading block of the inverse of the bordered matrix.
 
 Where groups are left out, V is the block-diagonal matrix of all P_gg^-1; where single examples
-are, V = diag(1 / P_ii). What the others say of T is T - VA, with the variances diag V.
+are, V = diag(1 / P_ii). The others predict T - VA for T, with the variances diag V.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log, pi
-from typing import Protocol, final
+from typing import Any, final
 
 import numpy as np
 
+from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
+from knowmore.insight.asking import removal_weights
 from knowmore.linalg.threads import threads_for
-from knowmore.models import GP, LSSVM
+from knowmore.models import KernelModel, likelihood
 
-# Of targets T (n, M), leave-one-out means (n, M) and variances (n,), the noise included: a value,
+# Of targets T (n, M), leave-one-out means (n, M) and variances (n,), noise included: a value,
 # larger is better, and its derivatives by the means (n, M) and by the variances (n,).
 Score = Callable[[Array, Array, Array], tuple[float, Array, Array]]
 
@@ -31,27 +32,24 @@ Score = Callable[[Array, Array, Array], tuple[float, Array, Array]]
 @final
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """K~ solved for the targets T (n, M): P (n, n), A = PT (n, M) and log |K~|.
+    """P (n, n), targets T (n, M) and log |K~|.
 
     parts : the rows of each group that is left out together; None: each example alone
     """
 
     P: Array
-    A: Array
     T: Array
     logdet: float
     parts: tuple[Array, ...] | None = None
 
-    @classmethod
-    def of(
-        cls, P: Array, T: Array, logdet: float, parts: tuple[Array, ...] | None = None
-    ) -> Solved:
-        """From the inverse."""
-        with threads_for(P.size, T.shape[1]):
-            return cls(P, P @ T, T, logdet, parts)
+    @cached_property
+    def A(self) -> Array:
+        """PT, (n, M)."""
+        with threads_for(self.P.size, self.T.shape[1]):
+            return np.asarray(self.P @ self.T)
 
     @cached_property
-    def blocks(self) -> list[tuple[Array, Array]]:
+    def _blocks(self) -> list[tuple[Array, Array]]:
         """The rows of each group, and its block P_gg^-1 of V."""
         return [(g, np.linalg.inv(self.P[np.ix_(g, g)])) for g in self.parts or ()]
 
@@ -60,130 +58,102 @@ class Solved:
         if self.parts is None:
             return np.asarray(B / np.diagonal(self.P)[:, None])
         VB = np.empty_like(B)
-        for g, V in self.blocks:
+        for g, V in self._blocks:
             VB[g] = V @ B[g]
         return VB
 
     @cached_property
     def error(self) -> Array:
-        """VA, (n, M): by how much the others are wrong."""
+        """VA, (n, M): the leave-one-out errors."""
         return self.spread(self.A)
 
     @cached_property
     def variance(self) -> Array:
         """diag V, (n,)."""
-        if self.parts is None:
-            return np.asarray(1 / np.diagonal(self.P))
-        variance = np.empty(len(self.P))
-        for g, V in self.blocks:
+        variance = 1 / np.diagonal(self.P)
+        for g, V in self._blocks:
             variance[g] = np.diagonal(V)
-        return variance
+        return np.asarray(variance)
 
     def squeezed(self, G: Array, w: Array) -> Array:
         """PHP (n, n), H the diagonal blocks of 1/2 (G E' + E G') - V diag(w) V, E = VA."""
-        P, E, v = self.P, self.error, self.variance
+        P, E = self.P, self.error
         if self.parts is None:
-            return _squeezed(P, np.einsum("ij,ij->i", G, E) - w * v**2)
+            h = np.einsum("ij,ij->i", G, E) - w * self.variance**2
+            # Two symmetric products, each of half the work.
+            B, C = (P[:, part] * np.sqrt(abs(h[part])) for part in (h > 0, h < 0))
+            with threads_for(P.size, len(h)):
+                return np.asarray(B @ B.T - C @ C.T)
         PH = np.empty_like(P)
-        for g, V in self.blocks:
+        for g, V in self._blocks:
             GE = 0.5 * G[g] @ E[g].T
             PH[:, g] = P[:, g] @ (GE + GE.T - (V * w[g]) @ V)
         with threads_for(P.size, len(P)):
             return np.asarray(PH @ P)
 
 
-class Objective(Protocol):
-    """What is to be made large."""
-
-    def value(self, model: GP | LSSVM, groups: Array | None = None) -> float:
-        """F of a model as it is; groups (n,), if these are left out and not single examples."""
-        ...
-
-    def slope(self, solved: Solved) -> tuple[float, Array]:
-        """F and W = dF / dK~, (n, n), symmetric."""
-        ...
-
-
 @final
 @dataclass(frozen=True)
 class Evidence:
-    """The log marginal likelihood, summed over the M columns."""
+    """The log marginal likelihood of a Gaussian process, summed over the M columns."""
 
-    def value(self, model: GP | LSSVM, groups: Array | None = None) -> float:
-        """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi."""
-        if isinstance(model, LSSVM):
-            raise InvalidInput(
-                "objective='marginal_likelihood' is that of a Gaussian process, which a "
-                "least-squares SVM is not. Ask for objective='loo'."
-            )
-        return model.log_marginal_likelihood()
+    def value(self, model: Any, groups: Array | None = None) -> float:
+        """F of a model; groups do not matter."""
+        return float(model.log_marginal_likelihood())
 
     def slope(self, solved: Solved) -> tuple[float, Array]:
-        """W = 1/2 (AA' - M P)."""
+        """F and W = 1/2 (AA' - M P)."""
         P, A, T = solved.P, solved.A, solved.T
         n, M = T.shape
         fit = float(np.einsum("ij,ij->", T, A))
-        value = -0.5 * (fit + M * (solved.logdet + n * log(2 * pi)))
         with threads_for(P.size, M):
             W = (0.5 * A) @ A.T
         W -= (0.5 * M) * P
-        return value, W
+        return likelihood.log_marginal_likelihood(fit, solved.logdet, n, M), W
 
 
 @final
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Any smooth score of what each example's target is said to be by all the others."""
+    """Any smooth score of what the others predict for each example's target."""
 
     score: Score
 
-    def value(self, model: GP | LSSVM, groups: Array | None = None) -> float:
-        """F(T, mu, v)."""
-        left_out = model.leave_targets_out if isinstance(model, GP) else model.leave_one_out
-        return self._scored(model.targets.T, *left_out(groups))[0]
+    def value(self, model: Any, groups: Array | None = None) -> float:
+        """F(T, mu, v) of a model; groups (n,) are left out if given, else single examples."""
+        return self._scored(model.targets.T, *model.leave_targets_out(groups))[0]
 
     def slope(self, solved: Solved) -> tuple[float, Array]:
-        """W = 1/2 (RA' + AR') - PHP.
+        """F and W = 1/2 (RA' + AR') - PHP.
 
         mu = T - VA and v = diag V. With g = dF/dmu, w = dF/dv and E = VA: R = PVg, and H is the
         diagonal blocks of 1/2 (Vg E' + E g'V) - V diag(w) V. This is block inversion: dP = -P dK~ P
         and dV = V (P dK~ P) V block by block.
         """
-        P, A, T = solved.P, solved.A, solved.T
+        P, T = solved.P, solved.T
         value, g, w = self._scored(T, T - solved.error, solved.variance)
         G = solved.spread(g)
         with threads_for(P.size, T.shape[1]):
-            RA = P @ G @ (0.5 * A).T
+            RA = P @ G @ (0.5 * solved.A).T
         W = RA + RA.T
         W -= solved.squeezed(G, w)
         return value, W
 
     def _scored(self, T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:
+        cause: Exception | None = None
         try:
             value, g, w = self.score(T, mean, variance)
             value, g, w = float(value), np.asarray(g, dtype=float), np.asarray(w, dtype=float)
+            if g.shape == T.shape and w.shape == (len(T),):
+                return value, g, w
+            reason = f"the derivatives have {g.shape} and {w.shape}"
         except Exception as error:
-            reason = f"it failed: {type(error).__name__}: {error}"
-            raise InvalidInput(_misshapen(T, reason)) from error
-        if g.shape != T.shape or w.shape != (len(T),):
-            raise InvalidInput(_misshapen(T, f"the derivatives have {g.shape} and {w.shape}"))
-        return value, g, w
-
-
-def _misshapen(T: Array, got: str) -> str:
-    return (
-        f"An objective of one's own is a function of targets {T.shape}, leave-one-out means "
-        f"{T.shape} and variances {T.shape[:1]} that returns its value and its derivatives by the "
-        f"means and by the variances, of the same shapes. Here {got}."
-    )
-
-
-def _squeezed(P: Array, h: Array) -> Array:
-    """P diag(h) P, as two symmetric products, each of half the work."""
-    over, under = h > 0, h < 0
-    B, C = P[:, over] * np.sqrt(h[over]), P[:, under] * np.sqrt(-h[under])
-    with threads_for(P.size, len(h)):
-        return np.asarray(B @ B.T - C @ C.T)
+            reason, cause = f"it failed: {type(error).__name__}: {error}", error
+        raise InvalidInput(
+            f"An objective of your own is a function of targets {T.shape}, leave-one-out means "
+            f"{T.shape} and variances {T.shape[:1]} that returns its value and its derivatives by "
+            f"the means and by the variances, of the same shapes. Here {reason}."
+        ) from cause
 
 
 def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:
@@ -193,13 +163,12 @@ def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, A
     >>> round(value, 4)
     -1.4189
     """
-    v = variance[:, None]
-    error = T - mean
-    square = np.einsum("ij,ij->i", error, error) / variance
-    M = T.shape[1]
-    value = -0.5 * float(square.sum() + M * np.log(2 * pi * variance).sum())
-    return value, error / v, 0.5 * (square - M) / variance
+    v, error = variance[:, None], T - mean
+    value = float(likelihood.log_density(T, mean, v).sum())
+    return value, error / v, 0.5 * (error**2 / v - 1).sum(axis=1) / variance
 
+
+Objective = Evidence | LeaveOneOut
 
 OBJECTIVES: dict[str, Objective] = {
     "loo": LeaveOneOut(log_density),
@@ -208,13 +177,72 @@ OBJECTIVES: dict[str, Objective] = {
 
 
 def objective_of(objective: str | Score) -> Objective:
-    """The objective of that name, or the one that a score of one's own makes."""
+    """The objective of that name, or that of a user's own score."""
     if callable(objective):
         return LeaveOneOut(objective)
-    if not isinstance(objective, str) or objective not in OBJECTIVES:
-        words = ", ".join(map(repr, OBJECTIVES))
-        raise InvalidInput(
-            f"objective={objective!r} is not known. Choose one of {words}, or give a function of "
-            f"targets, leave-one-out means and variances."
-        )
-    return OBJECTIVES[objective]
+    return OBJECTIVES[choice("objective", objective, OBJECTIVES)]
+
+
+# -- the loss ------------------------------------------------------------------------------------
+
+
+def left_out_loss(T: Array, error: Array, *, classes: bool) -> float:
+    """The mean loss of leave-one-out, for targets T (n, M) and their errors (n, M).
+
+    Classes: the share of examples whose own class does not have the largest score. Scores that
+    differ by rounding alone are no opinion, and so not right: where an example has no neighbours
+    T - mu is T up to rounding. Values: the mean square.
+
+    >>> T, mu = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[0.3, 0.1], [0.2, -0.2]])
+    >>> left_out_loss(T, T - mu, classes=True), left_out_loss(T, T - T, classes=True)
+    (0.5, 0.0)
+    >>> left_out_loss(T, T * (1 - 1e-16), classes=True)
+    1.0
+    """
+    if not classes:
+        return float(np.einsum("ij,ij->", error, error)) / error.size
+    if T.shape[1] == 1:
+        return 0.0
+    rounding = 8 * np.finfo(float).eps * (abs(T) + abs(error)).max(axis=1)
+    return float(np.mean(_margins(T - error, T) <= rounding))
+
+
+def _margins(scores: Array, T: Array) -> Array:
+    """By how much the score of the own class is above all others, (n,)."""
+    rows, own = np.arange(len(T)), T.argmax(axis=1)
+    others = scores.copy()
+    others[rows, own] = -np.inf
+    return np.asarray(scores[rows, own] - others.max(axis=1))
+
+
+def model_loss(model: Any, groups: Array | None, *, classes: bool) -> float:
+    """The loss of a model by its own leave-one-out; of values in units of their spread."""
+    scores, _, silent = model.verdicts(groups)
+    T, units = model.targets.T, model.targets.units
+    if units is not None:
+        scores = (scores - units.mean) / units.scale
+    loss = left_out_loss(T, T - scores, classes=classes)
+    if not classes or T.shape[1] == 1 or groups is not None or model.bias or not silent.any():
+        return loss
+    rows = np.flatnonzero(silent)
+    right = _margins(_faint_scores(model, rows), T[rows]) > 0
+    return loss - float(right.sum()) / len(T)
+
+
+def _faint_scores(model: KernelModel, rows: Array) -> Array:
+    """The leave-one-out scores of these examples (s,), however faint: (s, M).
+
+    The closed form subtracts the example's own part from its target, and what is far below the
+    target's rounding is lost. A sum of kernel values does not lose it: with the coefficients
+    without example i,
+
+        mu_-i = sum_{j != i} k_ij A_j - (sum_{j != i} k_ij P_ji) A_i / P_ii.
+
+    It costs a solve for each of them. A prediction goes by such values, so parameters must not be
+    judged as if it did not; as an opinion they are worth nothing.
+    """
+    A = model.coefficients
+    K = np.array(model.covariance.cross(model.examples.X[rows]))
+    K[rows, np.arange(len(rows))] = 0
+    shared = np.einsum("ij,ij->j", K, removal_weights(model, rows))
+    return np.asarray(K.T @ A - shared[:, None] * A[rows])

@@ -1,134 +1,39 @@
-"""Parameters as a vector of logarithms, and what an objective says of them."""
+"""The search for better parameters: uphill from where a model stands, by gradient."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.linalg import lapack
-from sklearn.gaussian_process.kernels import Kernel
+from scipy.optimize import minimize
 
 from knowmore.arrays import Array
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.insight.gradients import Gram, prepared
-from knowmore.insight.loss import left_out_loss
-from knowmore.insight.objectives import Objective, Solved
-from knowmore.kernels import AnyKernel
+from knowmore.insight.objectives import Objective, Solved, left_out_loss
+from knowmore.insight.space import Space, has_offset
 from knowmore.linalg import Border
 from knowmore.linalg.threads import threads_for
 
-Bounds = tuple[float, float] | Literal["fixed"]
-
-# A slope per target below this leads nowhere; it is the optimiser's own bound.
-FLAT = 1e-5
-# The logarithm of a bound is rounded, and that of a parameter that stands on it.
-SLACK = 4 * np.finfo(float).eps * np.log(np.finfo(float).max)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Space:
-    """The free parameters around a kernel and a noise: theta (p,), their logarithms.
-
-    The kernel's own come first, in scikit-learn's order, then the noise unless it is fixed.
-    """
-
-    kernel: AnyKernel
-    noise: float
-    noise_bounds: Bounds
-
-    @property
-    def names(self) -> list[str]:
-        """What an estimator's `get_params` calls them; numbered if one has several values."""
-        names = [] if self.noise_bounds == "fixed" else ["noise"]
-        if not isinstance(self.kernel, Kernel):
-            return names
-        free = [(f"kernel__{h.name}", h) for h in self.kernel.hyperparameters if not h.fixed]
-        return [
-            name if h.n_elements == 1 else f"{name}[{i}]"
-            for name, h in free
-            for i in range(h.n_elements)
-        ] + names
-
-    @property
-    def values(self) -> Array:
-        """The parameters themselves, (p,), to the last digit."""
-        noise = [] if self.noise_bounds == "fixed" else [self.noise]
-        if not isinstance(self.kernel, Kernel):
-            return np.array(noise)
-        held = self.kernel.get_params()
-        free = [held[h.name] for h in self.kernel.hyperparameters if not h.fixed]
-        return np.hstack([*free, noise])
-
-    @property
-    def theta(self) -> Array:
-        """Where the search starts."""
-        if self.noise_bounds == "fixed":
-            return self._own
-        with np.errstate(divide="ignore"):
-            return np.append(self._own, np.log(self.noise))
-
-    @property
-    def _own(self) -> Array:
-        """The part of theta that is the kernel's."""
-        return np.asarray(self.kernel.theta) if isinstance(self.kernel, Kernel) else np.empty(0)
-
-    @property
-    def bounds(self) -> Array:
-        """The least and the largest theta, (p, 2)."""
-        own = self.kernel.bounds if isinstance(self.kernel, Kernel) else np.empty((0, 2))
-        own = np.reshape(own, (-1, 2))
-        if self.noise_bounds == "fixed":
-            return own
-        return np.vstack([own, np.log(self.noise_bounds)])
-
-    def at(self, theta: Array) -> Space:
-        """The same with the kernel and the noise at theta; what stays is not rounded."""
-        own, kernel, noise = len(self._own), self.kernel, self.noise
-        if isinstance(kernel, Kernel) and not np.array_equal(theta[:own], self._own):
-            kernel = kernel.clone_with_theta(theta[:own])
-        if not np.array_equal(theta[own:], self.theta[own:]):
-            noise = float(np.exp(theta[-1]))
-        return replace(self, kernel=kernel, noise=noise)
-
-    def check(self) -> None:
-        """Complain if there is nothing to tune, or if the start is out of bounds."""
-        if not self.names:
-            raise InvalidInput(
-                f"The kernel {self.kernel!r} has no free parameter, and the noise is fixed: there "
-                f"is nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
-            )
-        theta, (low, high) = self.theta, self.bounds.T
-        outside = np.flatnonzero(~((low - SLACK <= theta) & (theta <= high + SLACK)))
-        if len(outside):
-            i = int(outside[0])
-            raise InvalidInput(
-                f"{self.names[i]} is {np.exp(theta[i]):.6g}, which is not within its bounds "
-                f"{np.exp(low[i]):.6g} to {np.exp(high[i]):.6g}: the search has no start. "
-                f"{remedy(self.names[i])}"
-            )
-
-    def random(self, rng: np.random.Generator) -> Array:
-        """Any theta, each logarithm as likely as another."""
-        low, high = self.bounds.T
-        if not np.isfinite(self.bounds).all():
-            raise InvalidInput(
-                "Restarts begin anywhere within the bounds, but some bounds are not finite. "
-                "Give the kernel finite bounds, or no restarts."
-            )
-        return np.asarray(rng.uniform(low, high))
+# A gain or loss per target below this counts as none: parameters that hardly matter are left alone.
+NOTHING = 1e-6
+# What a parameter that comes back from a bound may cost per target: the density of a target is a
+# thousandth less. A heuristic: far out most objectives are flat, and the optimiser walks on.
+_RETURN = 1e-3
+# A slope per target below this counts as flat; it is the optimiser's own bound.
+_FLAT = 1e-5
+# How much worse than the best a point without a value counts.
+_WALL = 10
+_HALVINGS = 6
+# Fractions of the straight way to a top that is not allowed.
+_STRAIGHT = (0.8, 0.6, 0.4, 0.2)
 
 
-def remedy(name: str) -> str:
-    """What to do about a parameter that is at a bound or beyond."""
-    if name in ("noise", "C"):
-        return 'Give other noise_bounds, or noise_bounds="fixed".'
-    return "Give the kernel other bounds, or fit the model with another value."
-
-
-class Place(NamedTuple):
-    """A theta (p,), what the objective is there, its slope (p,), and the loss (see `loss`)."""
+class Point(NamedTuple):
+    """A theta (p,), the objective's value there, its gradient (p,), and the leave-one-out loss."""
 
     theta: Array
     value: float
@@ -144,132 +49,239 @@ class Slope:
     weights : (n,), of the examples
     bias : whether each column of T has an offset of its own, as in a least-squares SVM
     classes : whether T are classes or values
-    eps : the rounding of the factor that is to hold K~ in the end
-    parts : the rows of each group that is left out together; None: each example alone
+    dtype : of the factor that will hold K~ in the end
+    groups : (n,), those that are left out together; None: each example alone
     """
 
     space: Space
     objective: Objective
     X: Array
     T: Array
-    gram: Gram
-    weights: Array
-    bias: bool
-    classes: bool
-    eps: float
-    parts: tuple[Array, ...] | None
+    weights: Array | float = 1.0
+    bias: bool = False
+    classes: bool = False
+    dtype: Any = np.float64
+    groups: Array | None = None
 
-    @classmethod
-    def of(
-        cls,
-        space: Space,
-        objective: Objective,
-        X: Array,
-        T: Array,
-        *,
-        weights: Array | None = None,
-        bias: bool = False,
-        classes: bool = False,
-        dtype: Any = np.float64,
-        groups: Array | None = None,
-    ) -> Slope:
-        """With all that does not depend on theta computed once."""
-        w = np.ones(len(T)) if weights is None else weights
-        gram, eps = prepared(space.kernel, X), float(np.finfo(dtype).eps)
-        parts = None if groups is None else _parts(groups)
-        return cls(space, objective, X, T, gram, w, bias, classes, eps, parts)
+    @cached_property
+    def _gram(self) -> Gram:
+        """What does not depend on theta, computed once."""
+        return prepared(self.space.kernel, self.X)
 
-    def of_space(self, space: Space) -> Slope:
-        """The same for another kernel."""
-        return replace(self, space=space, gram=prepared(space.kernel, self.X))
+    @cached_property
+    def _parts(self) -> tuple[Array, ...] | None:
+        """The rows of each group."""
+        if self.groups is None:
+            return None
+        names, codes = np.unique(self.groups, return_inverse=True)
+        return tuple(np.flatnonzero(codes == code) for code in range(len(names)))
 
-    def __call__(self, theta: Array) -> Place:
-        """What is there; -infinity and zeros where value or slope are not finite."""
+    def __call__(self, theta: Array) -> Point:
+        """The value and more at theta; -infinity and zeros where value or slope are not finite."""
         found = self._evaluated(theta)
         if found is None or not (np.isfinite(found.value) and np.isfinite(found.gradient).all()):
-            return Place(theta, -np.inf, np.zeros_like(theta), np.inf)
+            return Point(theta, -np.inf, np.zeros_like(theta), np.inf)
         return found
 
-    def start(self) -> Place:
+    def start(self) -> Point:
         """The same where the model stands, or an error that says what is wrong there."""
-        kernel, noise = self.space.kernel, self.space.noise
         found = self._evaluated(self.space.theta)
         if found is None:
-            raise InvalidInput(
-                f"The covariance matrix is not positive definite at noise={noise:g}, where the "
-                f"search would start. Fit the model with more noise."
-            )
-        names = zip(self.space.names, found.gradient, strict=True)
-        wrong = [name for name, slope in names if not np.isfinite(slope)]
-        if np.isfinite(found.value) and not wrong:
+            what = "The covariance matrix is not positive definite"
+        elif wrong := np.flatnonzero(~np.isfinite(found.gradient)).tolist():
+            what = f"The slope in {', '.join(self.space.names[i] for i in wrong)} is not finite"
+        elif not np.isfinite(found.value):
+            what = f"The objective ({found.value}) is not finite"
+        else:
             return found
-        what = f"The slope in {', '.join(wrong)}" if wrong else f"The objective ({found.value})"
         raise InvalidInput(
-            f"{what} is not finite at the kernel {kernel!r} and noise={noise:g}, where the search "
-            f"would start. The features may be too large for the kernel: scale them. "
-            f"Nothing was changed."
+            f"{what} at the kernel {self.space.kernel!r} and noise={self.space.noise:g}, where the "
+            f"search would start. The features may be too large for the kernel, or the noise too "
+            f"small: scale the features, or fit the model with more noise. Nothing was changed."
         )
 
-    def _evaluated(self, theta: Array) -> Place | None:
-        """What is there, finite or not; None where K~ is not positive definite."""
+    def is_flat(self, point: Point) -> bool:
+        """Does every way uphill lead out of the bounds, or have next to no slope?"""
+        low, high = self.space.bounds.T
+        step = np.clip(point.theta + point.gradient / self.T.size, low, high) - point.theta
+        return bool(abs(step).max() <= _FLAT)
+
+    def _evaluated(self, theta: Array) -> Point | None:
+        """The point at theta, finite or not; None where K~ is not positive definite."""
         there = self.space.at(theta)
         # Where the model stands it has a factor, however little is left of a pivot.
-        eps = 0.0 if np.array_equal(theta, self.space.theta) else self.eps
+        stands = np.array_equal(theta, self.space.theta)
+        eps = 0.0 if stands else float(np.finfo(self.dtype).eps)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            K, pull = self.gram(there.kernel)
-            diagonal = there.noise / self.weights
-            solved = _solved(K, diagonal, self.T, self.bias, eps, self.parts)
+            K, pull = self._gram(there.kernel)
+            noise = np.broadcast_to(there.noise / self.weights, len(self.T))
+            solved = self._solved(K, noise, eps)
             if solved is None:
                 return None
             value, W = self.objective.slope(solved)
             gradient = pull(W)
-            if self.space.noise_bounds != "fixed":
+            if self.space.has_noise:
                 # dK~ / d log sigma^2 is the part of the diagonal that the noise makes up.
-                gradient = np.append(gradient, np.diagonal(W) @ diagonal)
+                gradient = np.append(gradient, np.diagonal(W) @ noise)
         loss = left_out_loss(self.T, solved.error, classes=self.classes)
-        return Place(theta, value, gradient, loss)
+        return Point(theta, value, gradient, loss)
 
-    def is_flat(self, place: Place) -> bool:
-        """Does every way uphill end at a bound, or has none a slope worth the name?"""
-        low, high = self.space.bounds.T
-        step = np.clip(place.theta + place.gradient / self.T.size, low, high) - place.theta
-        return bool(abs(step).max() <= FLAT)
+    def _solved(self, K: Array, noise: Array, eps: float) -> Solved | None:
+        """K~ = K + diag(noise), inverted; None if it is not positive definite.
+
+        A pivot that is lost in the rounding of its row counts as none, as in `Cholesky`. With a
+        bias P is the leading block of the inverse of the bordered matrix. That changes by -P dK~ P
+        too.
+        """
+        n = len(self.T)
+        Kt = np.array(np.broadcast_to(K, (n, n)))
+        Kt.flat[:: n + 1] += noise
+        floor = 2 * n * eps * np.diagonal(Kt)
+        with threads_for(n**2, n):
+            # The transpose of a symmetric matrix is itself, and in the order that LAPACK wants.
+            L, info = lapack.dpotrf(Kt.T, lower=1, clean=1, overwrite_a=1)
+            pivots = np.diagonal(L)
+            if info or not (pivots**2 > floor).all():
+                return None
+            logdet = 2 * float(np.log(pivots).sum())
+            P, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+        P = P + P.T
+        P.flat[:: n + 1] /= 2
+        if self.bias:
+            P = Border(np.ones(n), P.sum(axis=1)).inverse_block(np.arange(n), P)
+        return Solved(P, self.T, logdet, self._parts)
 
 
-def _parts(groups: Array) -> tuple[Array, ...]:
-    """The rows of each group."""
-    _, codes = np.unique(groups, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    return tuple(np.split(order, np.flatnonzero(np.diff(codes[order])) + 1))
+def _best(*points: Point) -> Point:
+    return max(points, key=lambda point: point.value)
 
 
-def _solved(
-    K: Array,
-    diagonal: Array,
-    T: Array,
-    bias: bool,
-    eps: float,
-    parts: tuple[Array, ...] | None,
-) -> Solved | None:
-    """K~ = K + diag(diagonal), solved for T; None if it is not positive definite.
+def climb(
+    slope: Slope, theta: Array, limit: float, held: Array | None = None
+) -> tuple[Point, float]:
+    """The best point of a loss up to `limit` on the way uphill from theta, and the top of the way.
 
-    A pivot that is lost in the rounding of its row counts as none, as in `Cholesky`. With a bias P
-    is the leading block of the inverse of the bordered matrix. That changes by -P dK~ P too.
+    By L-BFGS-B, as in scikit-learn: first to as much noise as there should be, then in all
+    parameters but those `held` (p,). Where there is too little noise, slopes are so steep that the
+    first step in all parameters may leap over every hill, to where the kernel is zero between any
+    two examples: a plain that nothing leads back from.
     """
-    n = len(T)
-    Kt = np.array(np.broadcast_to(K, (n, n)))
-    Kt.flat[:: n + 1] += diagonal
-    floor = 2 * n * eps * np.diagonal(Kt)
-    with threads_for(n**2, n):
-        # The transpose of a symmetric matrix is itself, and in the order that LAPACK wants.
-        L, info = lapack.dpotrf(Kt.T, lower=1, clean=1, overwrite_a=1)
-        pivots = np.diagonal(L)
-        if info or not (pivots**2 > floor).all():
-            return None
-        logdet = 2 * float(np.log(pivots).sum())
-        P, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
-    P = P + P.T
-    P.flat[:: n + 1] /= 2
-    if bias:
-        P = Border(np.ones(n), P.sum(axis=1)).inverse_block(np.arange(n), P)
-    return Solved.of(P, T, logdet, parts)
+    size = slope.T.size
+    best, top = Point(theta, -np.inf, np.zeros_like(theta), np.inf), -np.inf
+    highest = theta
+
+    def downhill(theta: Array) -> tuple[float, Array]:
+        nonlocal best, top, highest
+        here = slope(theta.copy())
+        value = here.value
+        if value > top:
+            top, highest = value, here.theta
+        if here.loss <= limit:
+            best = _best(best, here)
+        if not np.isfinite(value):
+            # A wall that is finite lets the line search turn back; at an infinite one it ends.
+            # Within the wall there is no slope, and a search that starts there ends at once.
+            value = top - _WALL * (abs(top) + size) if np.isfinite(top) else 0.0
+        return -value / size, -here.gradient / size
+
+    box = slope.space.bounds.copy()
+    boxes = [box]
+    if held is not None:
+        box[held] = theta[held, None]
+    elif slope.space.has_noise and len(theta) > 1:
+        noise_alone = np.column_stack([theta, theta])
+        noise_alone[-1, 1] = max(theta[-1], box[-1, 1])
+        boxes.insert(0, noise_alone)
+    for bounds in boxes:
+        options = {"gtol": _FLAT}
+        minimize(downhill, highest, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+    if top > best.value:
+        # The top is not allowed; a point on the straight way there may beat those on the path.
+        for part in _STRAIGHT:
+            downhill(theta + part * (highest - theta))
+    return best, top
+
+
+def _back_from_bounds(slope: Slope, point: Point, start: Array, limit: float) -> Point:
+    """The same, but with parameters back from bounds that they went to for next to nothing.
+
+    Each goes as far back to where it started as costs no more than a thousandth per target; then
+    the others follow.
+    """
+    least = point.value - _RETURN * slope.T.size
+    outside = slope.space.at_bounds(point.theta) & (point.theta != start)
+    back = point
+    for i in np.flatnonzero(outside):
+        back = _moved_back(slope, back, int(i), start[i], least, limit)
+    if back is point:
+        return point
+    return _best(back, climb(slope, back.theta, limit, held=outside)[0])
+
+
+def _moved_back(
+    slope: Slope, point: Point, i: int, start: float, least: float, limit: float
+) -> Point:
+    """Parameter i as far back to its start as the value stays at `least`, by bisection."""
+    near, far, part, best = 0.0, 1.0, 1.0, point
+    for _ in range(_HALVINGS):
+        theta = point.theta.copy()
+        theta[i] += part * (start - theta[i])
+        here = slope(theta)
+        if here.value >= least and here.loss <= limit:
+            near, best = part, here
+        else:
+            far = part
+        if near == far:
+            break
+        part = (near + far) / 2
+    return best
+
+
+class Found(NamedTuple):
+    """Where a search ended, and what it changed: nothing if there was nothing to be gained."""
+
+    space: Space
+    changes: tuple[tuple[str, float, float], ...] = ()
+    held_back: bool = False
+    at_bounds: tuple[str, ...] = ()
+
+
+def search(
+    slope: Slope, affine: bool, restarts: int, rng: np.random.Generator, limited: bool
+) -> Found:
+    """The best parameters; if limited, among those whose leave-one-out loss is not larger.
+
+    affine : with an amplitude and an offset; the latter only if it gains a thousandth per target
+    """
+    start, bare, size = slope.start(), slope.space, slope.T.size
+    limit = start.loss if limited else np.inf
+    offset = affine and not slope.bias and not has_offset(bare.kernel)
+    wide = replace(slope, space=bare.affine(slope.T, offset=offset)) if affine else slope
+    if restarts == 0 and len(wide.space.names) == len(bare.names) and slope.is_flat(start):
+        return Found(bare)
+    starts = [wide.space.theta, *(wide.space.random(rng) for _ in range(restarts))]
+    points, tops = zip(*(climb(wide, theta, limit) for theta in starts), strict=True)
+    point = _best(*points)
+    held_back = max(tops) - max(point.value, start.value) > _RETURN * size
+    if point.value - start.value <= NOTHING * max(abs(start.value), size):
+        return Found(bare, held_back=held_back)
+    # The offset is the last of the kernel's parameters; the noise comes after them.
+    last = len(point.theta) - 1 - bare.has_noise
+    if offset:
+        narrow = replace(slope, space=bare.affine(slope.T, offset=False))
+        without = narrow(np.delete(point.theta, last))
+        if without.value >= point.value - _RETURN * size and without.loss <= limit:
+            wide, point, offset = narrow, climb(narrow, without.theta, limit)[0], False
+    origin = wide.space
+    point = _back_from_bounds(wide, point, origin.theta, limit)
+    end, before = origin.at(point.theta), origin.values
+    if offset:
+        before[last] = 0.0
+    changes = zip(end.names, before.tolist(), end.values.tolist(), strict=True)
+    outside = origin.at_bounds(point.theta) & (point.theta != origin.theta)
+    return Found(
+        end,
+        tuple(change for change in changes if change[1] != change[2]),
+        held_back,
+        tuple(name for name, out in zip(end.names, outside, strict=True) if out),
+    )

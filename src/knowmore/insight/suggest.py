@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import _safe_indexing
 
 from knowmore.answers import Answer
-from knowmore.arguments import choice, whole_number
+from knowmore.arguments import choice, is_missing, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import asked, generator, inputs, of_classes
+from knowmore.insight.asking import GAUSSIAN, asked, check_classes, generator, inputs
 from knowmore.insight.pool import Pool
-from knowmore.models import GP, class_probabilities
+from knowmore.models import KernelModel, class_probabilities
+
+_CRITERIA = ("variance", "uncertainty", "margin", "weight", "impact", "emoc", "random")
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Suggestion(Answer):
-    """Which rows of a pool to label, the most wanted first.
+    """Which rows of a pool to label, the most useful first.
 
     indices : (n,), rows of the pool
-    values : (n,), what the criterion said when each was picked, larger is better
+    values : (n,), the criterion's value when each was picked, larger is better
     reasons : a few words on each
     criterion : what they were picked by
     """
@@ -53,8 +58,8 @@ def suggest(
 
     They are picked one after the other. Each pick counts as held from then on, under the label
     that is most plausible now: the variances around it fall, the means move towards that label,
-    and the more a row is like it the less it is wanted next. One with the very same features waits
-    until no others are left. No label is asked for. A first pick is by the criterion alone.
+    and rows similar to it become less useful. A row with the very same features waits until no
+    others are left. No label is asked for. A first pick is by the criterion alone.
 
     Parameters
     ----------
@@ -85,22 +90,41 @@ def suggest(
     >>> suggest(clf, [[0.5], [3.1], [5.5]]).reasons
     ("'high' or 'low': scores 0.041 and -0.041, standard deviation 0.41",)
     """
-    gp: GP = asked(model, GP)
-    X = inputs(model, X_pool, "X_pool")
-    askable(model, gp, criterion)
-    found = list(picks(gp, X, how_many(n, len(X)), criterion, random_state))
-    return Suggestion(
-        np.array([pick.row for pick in found]),
-        np.array([pick.values[pick.row] for pick in found]),
-        tuple(pick.reason for pick in found),
-        criterion,
-    )
+    gp = _asked(model, criterion)
+    X, _ = inputs(model, X_pool, "X_pool")
+    found = _picks(gp, X, _count("n", n, len(X)), criterion, random_state)
+    rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
+    return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
 
-class Pick(NamedTuple):
+def _asked(model: Any, criterion: str) -> KernelModel:
+    """The Gaussian process of a fitted estimator, if the criterion applies to it."""
+    gp: KernelModel = asked(model, GAUSSIAN)
+    choice("criterion", criterion, _CRITERIA)
+    if criterion not in ("variance", "random"):
+        check_classes(model, f"criterion={criterion!r}", "criterion='variance' or 'random'")
+    if criterion == "margin" and len(gp.targets.names) < 2:
+        raise InvalidInput(
+            f"criterion='margin' is about two classes, but the model knows one: "
+            f"{gp.targets.names[0].item()!r}. Ask for criterion='uncertainty' or 'variance'."
+        )
+    return gp
+
+
+def _count(name: str, n: Any, rows: int) -> int:
+    """n as a number of rows that a pool of so many has."""
+    count = whole_number(name, n, 1)
+    if count > rows:
+        raise InvalidInput(
+            f"{name}={n}, but the pool has {rows} rows. Ask for fewer, or give more rows."
+        )
+    return count
+
+
+class _Pick(NamedTuple):
     """A row of the pool, and the values (u,) that it was the best of.
 
-    NaN where picked before; and for twins of these, while there are others.
+    They are NaN where picked before; and for twins of these, while there are others.
     """
 
     row: int
@@ -108,147 +132,195 @@ class Pick(NamedTuple):
     reason: str
 
 
-def picks(gp: GP, X: Array, n: int, criterion: str, random_state: int | None) -> Iterator[Pick]:
+def _picks(
+    gp: KernelModel, X: Array, n: int, criterion: str, random_state: int | None
+) -> Iterator[_Pick]:
     """The greedy choice, one row of X (u, d) after the other."""
     if criterion == "random":
         values = generator(random_state).random(len(X))
         for row in np.argsort(-values)[:n].tolist():
-            yield Pick(row, values.copy(), "drawn at random")
+            yield _Pick(row, values.copy(), "drawn at random")
             values[row] = np.nan
         return
-    value, reason = _VALUES[criterion]
-    pool, twins = Pool.of(gp, X), np.zeros(len(X), dtype=bool)
+    pool, (picked, twins) = Pool(gp, X), np.zeros((2, len(X)), dtype=bool)
     for count in range(n):
-        out = pool.picked if twins.all() else twins
-        values = np.where(out, np.nan, value(pool))
+        values = np.where(picked if twins.all() else twins, np.nan, _values(criterion, pool))
         row = int(np.nanargmax(values))
-        yield Pick(row, values, reason(pool, row))
+        yield _Pick(row, values, _reason(criterion, pool, row))
+        picked[row] = True
         twins |= (X[row] == X).all(axis=1)
         if count < n - 1:
-            pool = pool.pick(row, None if criterion == "variance" else _plausible(pool, row))
-
-
-def _plausible(pool: Pool, row: int) -> Array:
-    """The target of the class that a row is most likely of, (M,)."""
-    mean = pool.mean[row]
-    return np.where(np.arange(len(mean)) == mean.argmax(), 1.0, -1.0)
-
-
-def askable(model: Any, gp: GP, criterion: str) -> None:
-    """Complain if the criterion is not known or not for such a model."""
-    choice("criterion", criterion, (*_VALUES, "random"))
-    if criterion not in ("variance", "random"):
-        of_classes(model, f"criterion={criterion!r}", "criterion='variance' or 'random'")
-    if criterion == "margin" and len(gp.targets.names) < 2:
-        raise InvalidInput(
-            f"criterion='margin' is about two classes, but the model knows one: "
-            f"{gp.targets.names[0].item()!r}. Ask for criterion='uncertainty' or 'variance'."
-        )
-
-
-def how_many(n: Any, rows: int, name: str = "n") -> int:
-    """n as a number of rows that a pool of so many has."""
-    wanted = whole_number(name, n, 1)
-    if wanted > rows:
-        raise InvalidInput(
-            f"{name}={n}, but the pool has {rows} rows. Ask for fewer, or give more rows."
-        )
-    return wanted
-
-
-# -- the criteria: values (u,) of all rows, larger is better -------------------------------------
+            pool.pick(row, None if criterion == "variance" else int(pool.mean[row].argmax()))
 
 
 def _variance(pool: Pool) -> Array:
-    """In the units of the values; of several targets, the mean."""
-    return pool.variance * pool.candidates.model.targets.square
+    """In the units of the values, (u,); of several targets, the mean."""
+    return pool.variance * pool.model.targets.square
 
 
-def _uncertainty(pool: Pool) -> Array:
-    """Noise is counted once: sigma_*^2 has it already."""
-    return np.asarray(-abs(pool.mean).min(axis=1) / np.sqrt(pool.variance))
+def _values(criterion: str, pool: Pool) -> Array:
+    """The values of all rows, (u,), larger is better."""
+    if criterion == "variance":
+        return _variance(pool)
+    mean, deviation = pool.mean, np.sqrt(pool.variance)
+    if criterion == "uncertainty":
+        # Noise is counted once: sigma_*^2 includes it already.
+        return np.asarray(-abs(mean).min(axis=1) / deviation)
+    if criterion == "margin":
+        second, first = np.partition(mean, -2, axis=1)[:, -2:].T
+        return np.asarray((second - first) / deviation)
+    # mean_c' |t^(c') - mu^(c')| for each class c that the label may be, (u, M).
+    apart, near = abs(1 + mean), abs(1 - mean)
+    surprise = (apart.sum(axis=1, keepdims=True) - apart + near) / mean.shape[1]
+    if criterion == "emoc":
+        # delta f(x_j) = (t - mu) / sigma_*^2 c(x_*, x_j), c the posterior covariance.
+        expected = np.einsum("ij,ij->i", class_probabilities(mean, pool.variance), surprise)
+        return np.asarray(expected * pool.precision * pool.reach())
+    # |delta alpha| of the row itself: (t - mu) / sigma_*^2.
+    weight = surprise[np.arange(len(mean)), mean.argmax(axis=1)] * pool.precision
+    if criterion == "weight":
+        return np.asarray(weight)
+    # |delta alpha|_1 = |t - mu| / sigma_*^2 |[-K~^-1 k_*; 1]|_1.
+    return np.asarray(weight * (1 + pool.influence()))
 
 
-def _margin(pool: Pool) -> Array:
-    best = np.partition(pool.mean, -2, axis=1)[:, -2:]
-    return np.asarray((best[:, 0] - best[:, 1]) / np.sqrt(pool.variance))
-
-
-def _surprise(pool: Pool) -> Array:
-    """mean_c' |t^(c') - mu^(c')| for each class c that the label may be, (u, M)."""
-    apart, near = abs(1 + pool.mean), abs(1 - pool.mean)
-    return np.asarray((apart.sum(axis=1, keepdims=True) - apart + near) / apart.shape[1])
-
-
-def _weight(pool: Pool) -> Array:
-    """|delta alpha| of the row itself: (t - mu) / sigma_*^2."""
-    likely = pool.mean.argmax(axis=1)
-    return np.asarray(_surprise(pool)[np.arange(len(likely)), likely] * pool.precision)
-
-
-def _impact(pool: Pool) -> Array:
-    """|delta alpha|_1 = |t - mu| / sigma_*^2 |[-K~^-1 k_*; 1]|_1."""
-    return np.asarray(_weight(pool) * (1 + pool.influence()))
-
-
-def _emoc(pool: Pool) -> Array:
-    """delta f(x_j) = (t - mu) / sigma_*^2 c(x_*, x_j), c the posterior covariance."""
-    P = class_probabilities(pool.mean, pool.variance)
-    expected = np.einsum("ij,ij->i", P, _surprise(pool))
-    return np.asarray(expected * pool.precision * pool.reach())
-
-
-# -- the reasons ---------------------------------------------------------------------------------
-
-
-def _deviation(pool: Pool, row: int) -> str:
-    return f"standard deviation {np.sqrt(_variance(pool)[row]):.2g}"
-
-
-def _name(pool: Pool, c: int) -> str:
-    return repr(pool.candidates.model.targets.names[c].item())
-
-
-def _unlike(pool: Pool, row: int) -> str:
-    return f"unlike what is known: {_deviation(pool, row)}"
-
-
-def _in_doubt(pool: Pool, row: int) -> str:
+def _reason(criterion: str, pool: Pool, row: int) -> str:
+    """Why the criterion picks this row, in a few words."""
+    deviation = f"standard deviation {np.sqrt(_variance(pool)[row]):.2g}"
+    if criterion == "variance":
+        return f"unlike what is known: {deviation}"
     mean = pool.mean[row]
-    c = int(abs(mean).argmin())
-    return f"{_name(pool, c)} or not: score {mean[c]:.2g}, {_deviation(pool, row)}"
+    names = [repr(name) for name in pool.model.targets.names.tolist()]
+    match criterion:
+        case "uncertainty":
+            c = int(abs(mean).argmin())
+            reason = f"{names[c]} or not: score {mean[c]:.2g}"
+        case "margin":
+            second, first = np.argsort(mean, kind="stable")[-2:]
+            scores = f"scores {mean[first]:.2g} and {mean[second]:.2g}"
+            reason = f"{names[first]} or {names[second]}: {scores}"
+        case "emoc":
+            p = class_probabilities(pool.mean[[row]], pool.variance[[row]])[0]
+            reason = f"would change scores across the pool: {names[p.argmax()]} at {p.max():.0%}"
+        case _:
+            c = int(mean.argmax())
+            reason = f"would count much even as {names[c]}: score {mean[c]:.2g}"
+    return f"{reason}, {deviation}"
 
 
-def _between(pool: Pool, row: int) -> str:
-    mean = pool.mean[row]
-    second, first = np.argsort(mean, kind="stable")[-2:]
-    scores = f"scores {mean[first]:.2g} and {mean[second]:.2g}"
-    names = f"{_name(pool, first)} or {_name(pool, second)}"
-    return f"{names}: {scores}, {_deviation(pool, row)}"
+# -- for scikit-activeml -------------------------------------------------------------------------
 
 
-def _as_likely(pool: Pool, row: int) -> str:
-    mean = pool.mean[row]
-    c = int(mean.argmax())
-    score = f"score {mean[c]:.2g}"
-    return f"would count much even as {_name(pool, c)}: {score}, {_deviation(pool, row)}"
+@final
+class SuggestQuery(BaseEstimator):
+    """A pool-based query strategy as scikit-activeml calls them: `query(X, y, clf, ...)`.
+
+    `clf` is an estimator of knowmore itself, without a wrapper. Wrappers around strategies that
+    insist on scikit-activeml's own class take it after
+    `skactiveml.base.SingleAnnotatorPoolQueryStrategy.register(SuggestQuery)`.
+
+    Parameters
+    ----------
+    criterion : one of `suggest`
+    missing_label : what y holds where there is no label yet: NaN or None, which are the same here,
+        a string or a number
+    random_state : a seed for the criterion "random"
+
+    Examples
+    --------
+    >>> from knowmore import GPClassifier
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([0.0, 1.0, np.nan, np.nan])
+    >>> SuggestQuery("variance").query(X, y, GPClassifier())
+    array([3])
+    """
+
+    def __init__(
+        self,
+        criterion: str = "margin",
+        missing_label: Any = np.nan,
+        random_state: int | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.missing_label = missing_label
+        self.random_state = random_state
+
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        clf: Any,
+        fit_clf: bool = True,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: bool = False,
+    ) -> Array | tuple[Array, Array]:
+        """Which samples to label next, (batch_size,), the most useful first.
+
+        X (n, d) and y (n,) are all samples and their labels where known. `clf` is fitted to these,
+        or used as given. `candidates`: row numbers of X, by default those without a label; or
+        separate inputs (u, d), to which the answer then refers. The utilities (batch_size, n) or
+        (batch_size, u) are the values at each pick, NaN where there is none.
+        """
+        labels, n = np.asarray(y), np.shape(X)[0] if np.ndim(X) else 0
+        if labels.shape != (n,):
+            raise InvalidInput(
+                f"X has {n} rows, but y has shape {labels.shape}. Give one label for each row, the "
+                f"missing_label where there is none yet."
+            )
+        missing = _missing(labels, self.missing_label)
+        model = clf
+        if fit_clf:
+            if missing.all():
+                raise InvalidInput(
+                    f"y has no label yet: all are {self.missing_label!r}, the missing_label. "
+                    f"Label a first example by hand."
+                )
+            held = np.flatnonzero(~missing)
+            model = clone(clf).fit(_safe_indexing(X, held), np.array(labels[held].tolist()))
+        gp = _asked(model, self.criterion)
+        if np.ndim(candidates) > 1:
+            X, n, rows = candidates, len(candidates), np.arange(len(candidates))
+        else:
+            rows = _rows(np.flatnonzero(missing) if candidates is None else candidates, n)
+            X = _safe_indexing(X, rows)
+        pool, _ = inputs(model, X, "The set of candidates")
+        count = _count("batch_size", batch_size, len(pool))
+        found = list(_picks(gp, pool, count, self.criterion, self.random_state))
+        indices = rows[[pick.row for pick in found]]
+        if not return_utilities:
+            return indices
+        utilities = np.full((count, n), np.nan)
+        utilities[:, rows] = [pick.values for pick in found]
+        return indices, utilities
 
 
-def _as_expected(pool: Pool, row: int) -> str:
-    p = class_probabilities(pool.mean[[row]], pool.variance[[row]])[0]
-    c = int(p.argmax())
-    likely = f"{_name(pool, c)} at {p[c]:.0%}"
-    return f"its label is felt in the pool: {likely}, {_deviation(pool, row)}"
+def _rows(candidates: Any, n: int) -> Array:
+    """Candidates as row numbers of X, (u,)."""
+    rows = np.asarray(candidates)
+    if rows.size == 0:
+        raise InvalidInput(
+            "The set of candidates is empty. Give at least one row to ask about; by default "
+            "these are the rows whose y is the missing_label."
+        )
+    is_rows = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
+    if not is_rows or len(np.unique(rows)) < len(rows) or rows.min() < 0 or rows.max() >= n:
+        raise InvalidInput(
+            f"candidates are {np.array2string(rows, threshold=6)}, {rows.dtype} of shape "
+            f"{rows.shape}, but they must be inputs (u, d), or row numbers (u,) of X, each once, "
+            f"from 0 to {n - 1}. For a mask give np.flatnonzero(mask)."
+        )
+    return rows
 
 
-_Value = Callable[[Pool], Array]
-_Reason = Callable[[Pool, int], str]
-
-_VALUES: dict[str, tuple[_Value, _Reason]] = {
-    "variance": (_variance, _unlike),
-    "uncertainty": (_uncertainty, _in_doubt),
-    "margin": (_margin, _between),
-    "weight": (_weight, _as_likely),
-    "impact": (_impact, _as_likely),
-    "emoc": (_emoc, _as_expected),
-}
+def _missing(labels: Array, label: Any) -> Array:
+    """Where there is no label, (n,)."""
+    if not (is_missing(label) or isinstance(label, (str, Real))):
+        raise InvalidInput(
+            f"missing_label={label!r} is not a value that a label can have. Give NaN, None, a "
+            f"string or a number."
+        )
+    if is_missing(label):
+        found = [is_missing(one) for one in labels.tolist()]
+    else:
+        found = [not is_missing(one) and one == label for one in labels.tolist()]
+    return np.array(found, dtype=bool)

@@ -1,7 +1,7 @@
-"""The label audit: examples whose label the others do not believe.
+"""The label audit: examples whose label the others contradict.
 
-Leave-one-out says of each example what the model would make of it had it never seen it. Where that
-prefers another class to the label, either the label is wrong or the example is a hard one.
+Leave-one-out predicts each example by a model that never saw it. Where that prefers another class
+to the label, either the label is wrong or the example is a hard one.
 """
 
 from __future__ import annotations
@@ -13,37 +13,38 @@ from typing import Any, final
 import numpy as np
 
 from knowmore.answers import Answer
-from knowmore.arrays import Array, read_only
+from knowmore.arrays import Array, derived
 from knowmore.concurrency import cached_property
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import AnyModel, asked, machine, of_classes, unseen
-from knowmore.models import GP, LSSVM, NPlusOne, class_probabilities
+from knowmore.insight.asking import EXPLAINABLE, asked, removal_weights
+from knowmore.models import KernelModel, class_probabilities
+from knowmore.models.novelty import unseen
 
-# Examples that are named as speaking against a label.
+# How many contradicting examples are named for a label.
 _NAMED = 3
-# Suspects that are solved for at a time.
+# How many suspects are solved for at a time.
 _BLOCK = 128
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Suspects(Answer):
-    """The k of n examples whose label leave-one-out does not believe, the most suspicious first.
+    """The k of n examples whose label leave-one-out contradicts, the most suspicious first.
 
     ids : (k,)
-    labels : (k,), as they are held
+    labels : (k,), the labels held
     preferred : (k,), the class that the other examples give the largest score
-    margin : (k,), by how much that score is above the one of the label; above zero
-    rows : (k,), where they stand among the examples of the model
-    scores, variance : (n, M) and (n,), what the others say of all examples, suspect or not, as of
-        new rows
+    margin : (k,), by how much that score exceeds the label's; above zero
+    rows : (k,), their positions among the examples of the model
+    scores, variance : (n, M) and (n,), what the others predict for every example, suspect or not,
+        as for a new row
     silent : (s,), the ids of examples of which the others say nothing, as when none is near: their
         labels are neither suspect nor confirmed
-    model : the frozen model that was asked; what happens to the estimator later is nothing to it
+    model : the frozen model that was asked; later edits of the estimator do not change it
 
-    Only those that are not believed are listed. Who is alone in its class is, as no other example
-    speaks for that class; unless it is so far from all that nothing is said of it.
+    The only example of a class is listed, as no other speaks for that class; unless it is so far
+    from all others that they say nothing of it.
     """
 
     ids: Array
@@ -54,20 +55,20 @@ class Suspects(Answer):
     scores: Array
     variance: Array
     silent: Array
-    model: AnyModel
+    model: KernelModel
 
     @cached_property
     def contradicting(self) -> tuple[tuple[Id, ...], ...]:
         """For each suspect the ids of up to three examples that speak most against its label.
 
-        They are of the preferred class and contribute most to the margin. This solves for each
-        suspect, so it is done when it is first asked for.
+        They are of the preferred class and contribute most to the margin. This takes a solve for
+        each suspect, so it is done when first asked for.
         """
         names, classes = self.model.examples.names, self.model.examples.labels
         found: list[tuple[Id, ...]] = []
         for begin in range(0, len(self.rows), _BLOCK):
             part = slice(begin, begin + _BLOCK)
-            C = to_margin(self.model, self.rows[part], self.preferred[part])
+            C = margin_contributions(self.model, self.rows[part], self.preferred[part])
             C[classes[:, None] != self.preferred[part]] = 0
             for c in C.T:
                 strongest = np.argsort(-c, kind="stable")[:_NAMED]
@@ -78,46 +79,42 @@ class Suspects(Answer):
     def duplicates(self) -> tuple[tuple[Id, ...], ...]:
         """The ids of examples that have the very same features, but not all the same label."""
         examples = self.model.examples
-        alike = defaultdict(list)
-        # Adding zero makes one of the two zeros.
+        same = defaultdict(list)
+        # Adding zero turns -0.0 into 0.0.
         for i, x in enumerate(examples.X + 0.0):
-            alike[x.tobytes()].append(i)
-        groups = [g for g in alike.values() if len(np.unique(examples.labels[g])) > 1]
+            same[x.tobytes()].append(i)
+        groups = [g for g in same.values() if len(np.unique(examples.labels[g])) > 1]
         return tuple(tuple(examples.names[i] for i in g) for g in groups)
 
-    @cached_property
+    @derived
     def probabilities(self) -> Array:
         """The probabilities that the other examples give the classes of each, (n, M)."""
-        return read_only(class_probabilities(self.scores, self.variance))
+        return class_probabilities(self.scores, self.variance)
 
     def for_cleanlab(self) -> dict[str, Array]:
         """The keywords `labels` (n,) and `pred_probs` (n, M) of cleanlab's functions.
 
         `cleanlab.filter.find_label_issues(**suspects(model).for_cleanlab())` is cleanlab's verdict
-        without its folds: labels are columns, rows are in the order of `ids_`.
+        without its folds: labels are column numbers, rows are in the order of `ids_`.
         """
         codes = np.searchsorted(self.model.targets.names, self.model.examples.labels)
         return {"labels": codes, "pred_probs": self.probabilities}
 
     def to_pandas(self) -> Any:
-        """The suspects as a pandas DataFrame, with the ids of those that speak against them."""
+        """The suspects as a pandas DataFrame, with the ids of the examples that contradict them."""
         return super().to_pandas().assign(contradicting=list(self.contradicting))
 
     def _columns(self) -> dict[str, Array]:
-        return {
-            "id": self.ids,
-            "label": self.labels,
-            "preferred": self.preferred,
-            "margin": self.margin,
-        }
+        columns = self.ids, self.labels, self.preferred, self.margin
+        return dict(zip(("id", "label", "preferred", "margin"), columns, strict=True))
 
     def _summary(self) -> str:
-        told = f"{len(self.ids)} of {len(self.model.examples)} labels are not believed"
-        return told + f", and of {len(self.silent)} nothing is said" * (len(self.silent) > 0)
+        summary = f"{len(self.ids)} of {len(self.model.examples)} labels are not believed"
+        return summary + f", and of {len(self.silent)} nothing is said" * (len(self.silent) > 0)
 
 
 def suspects(model: Any) -> Suspects:
-    """Examples of a classifier whose label leave-one-out does not believe, ranked.
+    """Examples of a classifier whose label leave-one-out contradicts, ranked.
 
     model : a fitted GPClassifier, LSSVMClassifier or NPlusOneClassifier
 
@@ -138,8 +135,7 @@ def suspects(model: Any) -> Suspects:
     >>> len(suspects(clf.relabel(found.ids, found.preferred)).ids)
     0
     """
-    frozen: AnyModel = asked(model, GP, LSSVM, NPlusOne, classes=True)
-    of_classes(model, "suspects()", "leave_one_out()")
+    frozen: KernelModel = asked(model, EXPLAINABLE, "suspects()", "leave_one_out()")
     names, labels = frozen.targets.names, frozen.examples.labels
     if len(names) < 2:
         raise InvalidInput(
@@ -148,7 +144,7 @@ def suspects(model: Any) -> Suspects:
         )
     (scores, variance), silent = unseen(frozen), frozen.verdicts().silent
     own = scores[np.arange(len(labels)), np.searchsorted(names, labels)]
-    # A bias prefers the more frequent class also where nothing is said of the example itself.
+    # A bias prefers the more frequent class even where nothing is said of the example itself.
     margin = np.where(silent, 0, scores.max(axis=1) - own)
     rows = np.argsort(-margin, kind="stable")[: int((margin > 0).sum())]
     return Suspects(
@@ -164,21 +160,16 @@ def suspects(model: Any) -> Suspects:
     )
 
 
-def to_margin(model: AnyModel, rows: Array, preferred: Array) -> Array:
-    """What each example contributes to the margin of those in `rows`, (n, k).
+def margin_contributions(model: KernelModel, rows: Array, preferred: Array) -> Array:
+    """What each example contributes to the margins of those in `rows`, (n, k).
 
     Let d = t^(p) - t^(l) for the preferred class and the label of example s, and a = K~^-1 d.
-    Without s the coefficients of the others are a_i - P_is a_s / P_ss (block inversion), and the
-    margin of s is the sum of a_i kappa(x_i, x_s) over them; besides what a bias or a source add.
-    With a bias P is the leading block of the inverse of the bordered matrix.
+    The margin of s is the sum of a_i kappa(x_i, x_s) over the others, with their coefficients
+    without s, plus what a bias or a source adds.
     """
-    svm = machine(model)
-    names, labels = svm.targets.names, svm.examples.labels[rows]
-    A, at = svm.coefficients, np.arange(len(rows))
+    names, labels = model.targets.names, model.examples.labels[rows]
+    A, at = model.coefficients, np.arange(len(rows))
     a = A[:, np.searchsorted(names, preferred)] - A[:, np.searchsorted(names, labels)]
-    E = np.zeros((len(A), len(rows)))
-    E[rows, at] = 1
-    P, _ = svm.eliminated(E, svm.covariance.factor.solve(E).astype(float))
-    a = a - P * (a[rows, at] / P[rows, at])
+    a = a - removal_weights(model, rows) * a[rows, at]
     a[rows, at] = 0
-    return np.asarray(a * svm.covariance.cross(svm.examples.X[rows]))
+    return np.asarray(a * model.covariance.cross(model.examples.X[rows]))

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import reduce
-from numbers import Real
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
-from knowmore.arguments import whole_number
+from knowmore.arguments import number, whole_number
 from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.insight.affine import has_offset, with_amplitude, with_offset
-from knowmore.insight.asking import asked, generator
-from knowmore.insight.climb import NOTHING, RETURN, Climb, at_bounds, climb, returned
-from knowmore.insight.loss import model_loss
-from knowmore.insight.objectives import Objective, Score, objective_of
-from knowmore.insight.search import Bounds, Place, Slope, Space, remedy
-from knowmore.models import GP, LSSVM
+from knowmore.insight.asking import (
+    TUNABLE,
+    asked,
+    generator,
+    is_gaussian,
+    noise_parameter,
+)
+from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
+from knowmore.insight.search import NOTHING, Found, Slope, search
+from knowmore.insight.space import Bounds, Space, remedy
+from knowmore.models import KernelModel
 
 
 @final
@@ -34,10 +36,10 @@ class Tuned(Answer):
     """What `tune` found: a new estimator, fitted with better parameters to the examples held then.
 
     before, after : the values of the objective, larger is better
-    loss_before, loss_after : by leave-one-out, the share of examples that are not recognised; of a
+    loss_before, loss_after : by leave-one-out, the share of examples that are not recognised; for a
         regressor the mean squared error, in units of the variance of its targets if they are
-        normalised. What was found is never worse than what was there.
-    held_back : whether the objective led to where that would be worse
+        normalised. It never gets larger.
+    held_back : whether the objective led to where it would be larger
     at_bounds : the names of the parameters that went to a bound
     changes : the name of each parameter that changed, its value before and after; an offset that
         the kernel did not have was zero, an amplitude one
@@ -85,19 +87,20 @@ def tune(
     subset: int | None = None,
     random_state: int | None = 0,
 ) -> Tuned:
-    """Better parameters for a fitted estimator, which is left as it is.
+    """Better parameters for a fitted estimator, which does not change.
 
     The search is by gradient, in the logarithms of the parameters, from where the model stands; if
     there is too little noise there, first to more of it.
-    Where nothing is to be gained it ends at once, and `changed` is empty. Kernel parameters keep
-    to scikit-learn's bounds; those it calls fixed stay. The weights of a sum such as
-    `ConstantKernel() * k + ConstantKernel() * l` are parameters like others. A kernel that is a
+    Where nothing is to be gained it ends at once, and `changed` is empty. Kernel parameters stay
+    within scikit-learn's bounds, and those marked "fixed" do not move. The weights of a sum such as
+    `ConstantKernel() * k + ConstantKernel() * l` are parameters like any other. A kernel that is a
     plain function has none: only the noise is tuned.
 
-    What is found is never worse than the model by leave-one-out, whatever the objective: if that
-    leads to where more examples are not recognised, or squared errors are larger, the best place on
+    The result is never worse than the model by leave-one-out, whatever the objective: if that
+    leads to where fewer examples are recognised, or squared errors are larger, the best point on
     the way that is not worse is taken, and a `KnowmoreWarning` says so. Another one says which
-    parameters ended at a bound. What goes there for less than a thousandth per target goes back.
+    parameters ended at a bound. A parameter that gains less than a thousandth per target by going
+    to a bound comes back.
 
     Parameters
     ----------
@@ -107,12 +110,12 @@ def tune(
         variances (n,) that returns a value, larger is better, and its derivatives by the means and
         by the variances. Values that a regressor normalises are normalised here.
     groups : a name for each example in the order of `ids_`; whole groups are left out then
-    affine : search among amplitude * kernel + offset, as far as the kernel has none of them itself;
-        an offset not where there is a bias
+    affine : search among amplitude * kernel + offset, unless the kernel has these itself; there is
+        no offset where there is a bias
     noise_bounds : the least and the largest noise, or "fixed"; the noise of a least-squares SVM is
         1 / C
-    restarts : further searches from random places within the bounds; the best of all counts
-    subset : search with so many examples, drawn at random; all only judge what was found
+    restarts : further searches from random points within the bounds; the best of all counts
+    subset : search with so many examples, drawn at random; all of them only judge the result
     random_state : the seed of restarts and subset
 
     >>> from sklearn.gaussian_process.kernels import RBF
@@ -126,159 +129,102 @@ def tune(
       kernel__k2__length_scale       1    2.504
                          noise     0.1  0.00849
     """
-    frozen: GP | LSSVM = asked(model, GP, LSSVM)
-    groups = model._counted_groups(groups)
-    goal = objective_of(objective)
-    space = Space(frozen.covariance.kernel, frozen.covariance.noise, _bounds(noise_bounds))
-    bias = isinstance(frozen, LSSVM) and frozen.bias
-    restarts, rng = whole_number("restarts", restarts, 0), generator(random_state)
-    n = len(frozen.examples)
-    # A bias follows from no fewer than one example that is not left out.
+    frozen: KernelModel = asked(model, TUNABLE)
+    examples, T, covariance = frozen.examples, frozen.targets.T, frozen.covariance
+    groups, n, bias = model.model_groups(groups), len(examples), frozen.bias
+    goal, rng = objective_of(objective), generator(random_state)
+    if isinstance(goal, Evidence) and not is_gaussian(model):
+        raise InvalidInput(
+            "objective='marginal_likelihood' is that of a Gaussian process, which a least-squares "
+            "SVM is not. Ask for objective='loo'."
+        )
+    restarts = whole_number("restarts", restarts, 0)
+    # A bias needs at least one example that is not left out.
     size = n if subset is None else min(whole_number("subset", subset, 1 + bias), n)
-    (space if space.names else _widened(space, frozen.targets.T, affine, bias)).check()
-    # It may have no such objective, or no bias with an example left out.
-    here = _Standing.of(model, goal, groups)
+    space = Space(covariance.kernel, covariance.noise, _checked(noise_bounds))
+    (space.affine(T, offset=not bias) if affine and not space.names else space).check()
+    before, loss_before = _judged(model, goal, groups)
     rows = _drawn(groups, n, size, bias, rng)
-    slope = Slope.of(
+    slope = Slope(
         space,
         goal,
-        frozen.examples.X[rows],
-        frozen.targets.T[rows],
-        weights=frozen.covariance.weights[rows],
+        examples.X[rows],
+        T[rows],
+        weights=covariance.weights[rows],
         bias=bias,
         classes=is_classifier(model),
-        dtype=frozen.covariance.factor.dtype,
+        dtype=covariance.factor.dtype,
         groups=None if groups is None else groups[rows],
     )
-    held_back = False
-    # What is worse for a part need not be so for all: these have the last word.
+    held_back, nothing = False, NOTHING * max(abs(before), T.size)
+    # What is worse for a part need not be worse for all: all have the last word.
     for limited in (False, True) if size < n else (True,):
-        found = _search(slope, affine, restarts, rng, limited)
-        there = _moved(model, found, goal, groups)
-        held_back |= found.held_back or there.loss > here.loss
-        if there.is_better(here, frozen.targets.T.size):
+        found = search(slope, affine, restarts, rng, limited)
+        held_back |= found.held_back
+        if not found.changes:
+            continue
+        try:
+            estimator = _refit(model, examples, found.space)
+        except NotPositiveDefinite:
+            # There is a matrix with some examples, but not with all.
+            continue
+        after, loss_after = _judged(estimator, goal, groups)
+        held_back |= loss_after > loss_before
+        if after - before > nothing and loss_after <= loss_before:
             break
     else:
-        found, there = _Found(space, space), here._replace(estimator=None)
-    return _answer(model, found, here, there, held_back, goal, groups)
-
-
-class _Standing(NamedTuple):
-    """An estimator, its value of the objective, and its loss by leave-one-out."""
-
-    estimator: Any
-    value: float
-    loss: float
-
-    @classmethod
-    def of(cls, estimator: Any, goal: Objective, groups: Array | None) -> _Standing:
-        """As it is."""
-        value = goal.value(estimator.model_, groups)
-        loss = model_loss(estimator.model_, groups, classes=is_classifier(estimator))
-        return cls(estimator, value, loss)
-
-    def is_better(self, other: _Standing, targets: int) -> bool:
-        """By the objective, and not worse by leave-one-out."""
-        nothing = NOTHING * max(abs(other.value), targets)
-        return self.value - other.value > nothing and self.loss <= other.loss
-
-
-class _Found(NamedTuple):
-    """Where a search began and ended: one and the same if nothing was to be gained."""
-
-    start: Space
-    end: Space
-    offset: bool = False
-    held_back: bool = False
-    at_bounds: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> Iterator[tuple[str, float, float]]:
-        """Name, value before and after; an offset that was not there was zero."""
-        if self.start is self.end:
-            return
-        names = self.end.names
-        added = sum(name != "noise" for name in names) - 1 if self.offset else None
-        for i, (was, now) in enumerate(zip(self.start.values, self.end.values, strict=True)):
-            if i == added or was != now:
-                yield names[i], 0.0 if i == added else float(was), float(now)
-
-
-def _moved(model: Any, found: _Found, goal: Objective, groups: Array | None) -> _Standing:
-    """The model with the parameters found; of no value if they are the old ones, or lead nowhere.
-
-    What has a covariance matrix with some examples may have none with all.
-    """
-    if found.start is not found.end:
-        level, _, noise = _level(model, found.end.noise)
-        try:
-            words = {"kernel": found.end.kernel, level: noise}
-            return _Standing.of(model._refitted(model.model_.examples, **words), goal, groups)
-        except NotPositiveDefinite:
-            pass
-    return _Standing(None, -np.inf, 0.0)
-
-
-def _answer(
-    model: Any,
-    found: _Found,
-    here: _Standing,
-    there: _Standing,
-    held_back: bool,
-    goal: Objective,
-    groups: Array | None,
-) -> Tuned:
-    frozen = model.model_
-    level, was, now = _level(model, found.end.noise)
-    estimator = there.estimator
-    if estimator is None:
-        words = {"kernel": frozen.covariance.kernel, level: was}
-        estimator = model._refitted(frozen.examples, **words)
-    changes = tuple(
-        (level, was, now) if name == "noise" else (name, old, new)
-        for name, old, new in found.changes
-    )
-    bounds = tuple(level if name == "noise" else name for name in found.at_bounds)
+        found, after, loss_after = Found(space), before, loss_before
+        estimator = _refit(model, examples, space)
+    names = {"noise": noise_parameter(model, found.space.noise)}
     tuned = Tuned(
         estimator=estimator,
-        before=here.value,
-        after=there.value,
-        loss_before=here.loss,
-        loss_after=there.loss,
+        before=before,
+        after=after,
+        loss_before=loss_before,
+        loss_after=loss_after,
         held_back=held_back,
-        at_bounds=bounds,
-        changes=changes,
+        at_bounds=tuple(names.get(name, (name,))[0] for name in found.at_bounds),
+        changes=tuple(names.get(change[0], change) for change in found.changes),
         objective=goal,
-        held=_by_id(frozen.examples),
-        targets=frozen.targets.T.size,
+        held=_by_id(examples),
+        targets=T.size,
         grouped=groups is not None,
     )
-    _tell(tuned, is_classifier(model))
+    _warn(tuned, is_classifier(model))
     return tuned
 
 
-def _tell(tuned: Tuned, classes: bool) -> None:
-    """Warn of what is not as might be expected."""
+def _judged(estimator: Any, goal: Objective, groups: Array | None) -> tuple[float, float]:
+    """The value of the objective for an estimator, and its loss by leave-one-out."""
+    model = estimator.model_
+    loss = model_loss(model, groups, classes=is_classifier(estimator))
+    return goal.value(model, groups), loss
+
+
+def _refit(model: Any, examples: Examples, space: Space) -> Any:
+    """The estimator with these parameters."""
+    name, _, value = noise_parameter(model, space.noise)
+    return model.refitted(examples, **{"kernel": space.kernel, name: value})
+
+
+def _warn(tuned: Tuned, classes: bool) -> None:
+    """Warn if the search was held back, or ended at a bound."""
+    messages = [
+        f"{name} ended at {tuned.changed[name][1]:.6g}, which is a bound of the search: the best "
+        f"value may be beyond it. {remedy(name)}"
+        for name in tuned.at_bounds
+    ]
     if tuned.held_back:
-        loss = tuned.loss_before
-        worse = (
-            f"more than {loss:.1%} of the examples are not recognised by the others"
-            if classes
-            else f"the mean squared error by leave-one-out is above {loss:.4g}"
-        )
-        warnings.warn(
+        worse = f"the mean squared error by leave-one-out is above {tuned.loss_before:.4g}"
+        if classes:
+            share = f"{tuned.loss_before:.1%} of the examples"
+            worse = f"more than {share} are not recognised by the others"
+        messages.append(
             f"The objective leads to where {worse}, as it was before: tune() did not go there. The "
-            f"kernel may not suit the data: try another one, another objective, or restarts.",
-            KnowmoreWarning,
-            stacklevel=4,
+            f"kernel may not suit the data: try another one, another objective, or restarts."
         )
-    for name in tuned.at_bounds:
-        warnings.warn(
-            f"{name} ended at {tuned.changed[name][1]:.6g}, which is a bound of the search: what "
-            f"is best may be beyond it. {remedy(name)}",
-            KnowmoreWarning,
-            stacklevel=4,
-        )
+    for message in messages:
+        warnings.warn(message, KnowmoreWarning, stacklevel=3)
 
 
 def due(
@@ -316,11 +262,11 @@ def due(
         )
     if every is not None:
         whole_number("every", every, 1)
-    if worse is not None and not (isinstance(worse, Real) and worse >= 0):
-        raise InvalidInput(f"worse={worse!r}. Give a loss per target that is not below zero.")
+    if worse is not None:
+        number("worse", worse, "[0, inf]", "It is a loss per target.")
     model = tuned.estimator if model is None else model
-    frozen: GP | LSSVM = asked(model, GP, LSSVM)
-    if every is not None and _edits(tuned.held, _by_id(frozen.examples)) >= every:
+    frozen: KernelModel = asked(model, TUNABLE)
+    if every is not None and _edits(tuned.held, frozen.examples) >= every:
         return True
     if worse is None:
         return False
@@ -330,54 +276,9 @@ def due(
             f"compares with that. {'Give' if tuned.grouped else 'Do not give'} groups, one for "
             f"each example in the order of ids_."
         )
-    groups = model._counted_groups(groups)
+    groups = model.model_groups(groups)
     now = tuned.objective.value(frozen, groups) / frozen.targets.T.size
     return bool(tuned.after / tuned.targets - now > max(worse, NOTHING))
-
-
-def _widened(space: Space, T: Array, affine: bool, bias: bool) -> Space:
-    """With an amplitude and an offset, if these are to be sought and there are none."""
-    if not affine:
-        return space
-    kernel = with_amplitude(space.kernel)
-    return replace(space, kernel=kernel if bias else with_offset(kernel, T))
-
-
-def _search(
-    slope: Slope, affine: bool, restarts: int, rng: np.random.Generator, limited: bool
-) -> _Found:
-    """The best parameters; if limited, of those by which leave-one-out is not worse."""
-    start, bare, size = slope.start(), slope.space, slope.T.size
-    limit = start.loss if limited else np.inf
-    wide = slope.of_space(_widened(bare, slope.T, affine, slope.bias))
-    if restarts == 0 and len(wide.space.names) == len(bare.names) and slope.is_flat(start):
-        return _Found(bare, bare)
-    places = [wide.space.theta, *(wide.space.random(rng) for _ in range(restarts))]
-    best = reduce(Climb.further, (climb(wide, place, limit) for place in places))
-    gained, nothing = best.place.value - start.value, NOTHING * max(abs(start.value), size)
-    held_back = best.top - max(best.place.value, start.value) > RETURN * size
-    if gained <= nothing:
-        return _Found(bare, bare, held_back=held_back)
-    offset = affine and not slope.bias and not has_offset(bare.kernel)
-    place = best.place
-    if offset:
-        wide, place, offset = _if_needed(slope, wide, place, limit)
-    place = returned(wide, place, wide.space.theta, limit)
-    end, moved = wide.space.at(place.theta), place.theta != wide.space.theta
-    outside = zip(end.names, at_bounds(wide, place.theta) & moved, strict=True)
-    names = tuple(name for name, out in outside if out)
-    return _Found(wide.space, end, offset, held_back, names)
-
-
-def _if_needed(slope: Slope, wide: Slope, place: Place, limit: float) -> tuple[Slope, Place, bool]:
-    """Without the offset that was added, if that costs less than a thousandth per target."""
-    narrow = slope.of_space(_widened(slope.space, slope.T, affine=True, bias=True))
-    # It is the last of the kernel's parameters; the noise comes after them.
-    last = len(place.theta) - 1 - (slope.space.noise_bounds != "fixed")
-    without = narrow(np.delete(place.theta, last))
-    if without.value < place.value - RETURN * slope.T.size or without.loss > limit:
-        return wide, place, True
-    return narrow, climb(narrow, without.theta, limit).place, False
 
 
 def _drawn(groups: Array | None, n: int, size: int, bias: bool, rng: np.random.Generator) -> Array:
@@ -390,34 +291,23 @@ def _drawn(groups: Array | None, n: int, size: int, bias: bool, rng: np.random.G
     return np.sort(rows)
 
 
-def _level(estimator: Any, noise: float) -> tuple[str, float, float]:
-    """The noise as the estimator's own parameter, its name, before and at this noise.
-
-    A least-squares SVM calls 1 / noise C; one that it was given is not rounded there and back.
-    """
-    model: GP | LSSVM = estimator.model_
-    if isinstance(model, GP):
-        return "noise", model.covariance.noise, noise
-    before = float(estimator.C) if isinstance(estimator.C, Real) else model.C
-    return "C", before, before if noise == model.covariance.noise else 1 / noise
-
-
 def _by_id(some: Examples) -> dict[Id, tuple[int, Any]]:
     rows = zip(some.names, some.serials.tolist(), some.labels.tolist(), strict=True)
     return {name: (serial, label) for name, serial, label in rows}
 
 
-def _edits(then: dict[Id, tuple[int, Any]], now: dict[Id, tuple[int, Any]]) -> int:
+def _edits(then: dict[Id, tuple[int, Any]], examples: Examples) -> int:
     """How many examples were added, removed, replaced or relabelled."""
+    now = _by_id(examples)
     return sum(then.get(one) != now.get(one) for one in then.keys() | now.keys())
 
 
-def _bounds(noise_bounds: Any) -> Bounds:
+def _checked(noise_bounds: Any) -> Bounds:
+    """The bounds as two floats, or "fixed"."""
     if isinstance(noise_bounds, str) and noise_bounds == "fixed":
         return "fixed"
-    pair = np.asarray(noise_bounds, dtype=object)
     try:
-        low, high = (float(one) for one in pair)
+        low, high = map(float, noise_bounds)
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not 0 < low <= high:

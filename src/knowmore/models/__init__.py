@@ -7,12 +7,10 @@ from knowmore.models.kernel_model import KernelModel, Model
 from knowmore.models.loo import LeftOut
 from knowmore.models.oneshot import OneShot, Ranking, Rule, Support
 from knowmore.models.probabilities import class_probabilities
+from knowmore.models.stream import Window, lagged
 from knowmore.models.targets import Targets, normalised_values, one_vs_all, real_values
 from knowmore.models.transfer import Transfer
 from knowmore.models.weights import Weighting
-from knowmore.models.window import Window, lagged
-
-GP = LSSVM = NPlusOne = KernelModel
 
 __all__ = [
     "ClassMeans",

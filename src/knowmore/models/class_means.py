@@ -1,17 +1,31 @@
-"""The means of classes, which merge and split: the second step of Kim et al."""
+"""The classes of labelled rows, which merge and split: the second step of Kim et al.
+
+`ClassMeans` holds counts and means. `Spread` holds what the coefficient of Ledoit and Wolf needs of
+one class (O. Ledoit and M. Wolf, A well-conditioned estimator for large-dimensional covariance
+matrices, J. Multivariate Analysis 2004): the covariance and the sum of |x - m|^4. All sums are
+around the mean, so that no digits are lost where rows lie far from zero. When classes merge, the
+mean moves by some d; with e = x - m, S = sum e e' and t = sum |e|^2 e,
+
+    sum |e + d|^2 (e + d) = t + tr(S) d + 2 S d + n |d|^2 d,
+    sum |e + d|^4         = sum |e|^4 + 4 d't + 4 d'S d + 2 tr(S) |d|^2 + n |d|^4.
+
+Rows that are removed count negatively; the identities stay the same.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from math import hypot
+from typing import final
 
 import numpy as np
+from scipy import linalg
 
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.spectrum import EPS, spectrum
-from knowmore.models.spread import Spread
+from knowmore.linalg.threads import threads_for
 
 
 @final
@@ -37,49 +51,47 @@ class ClassMeans(Frozen):
         counts = Y.sum(axis=0)
         seen = counts > 0
         counts, Y = counts[seen], Y[:, seen]
-        means, rounding = (Y.T @ X) / counts[:, None], EPS * len(X)
         each = tuple(Spread.of(X, p) for p in Y.T) if spreads else None
-        return cls(names[seen], counts, means, rounding, each)
+        return cls(names[seen], counts, (Y.T @ X) / counts[:, None], EPS * len(X), each)
 
     def merge(self, other: ClassMeans, sign: int = 1) -> ClassMeans:
-        """The classes of both; with `sign` -1 those of `other` are taken out."""
+        """The classes of both; with `sign` -1 those of `other` are removed."""
         names = np.union1d(self.names, other.names)
         counts, sums = np.zeros(len(names)), np.zeros((len(names), self.means.shape[1]))
         for part, factor in ((self, 1), (other, sign)):
             at = np.searchsorted(names, part.names)
             counts[at] += factor * part.counts
             sums[at] += (factor * part.counts)[:, None] * part.means
-        # Sums of soft labels leave a few roundings where nothing is left.
+        # Sums of soft labels leave a few rounding errors where nothing remains.
         rounding = self.rounding + other.rounding + EPS * max(self.counts.sum(), other.counts.sum())
-        nothing = 4 * rounding
-        if counts.min() < -nothing:
-            worst = names[counts.argmin()].item()
+        if counts.min() < -4 * rounding:
+            worst = names[counts.argmin()]
+            held, removed = (part.counts[part.names == worst].sum() for part in (self, other))
             raise InvalidInput(
-                f"More rows of class {worst!r} are to be taken out than there are: "
-                f"{_held(other, worst):g} of {_held(self, worst):g}. "
-                f"Take out only rows that were learnt, with the labels they had."
+                f"More rows of class {worst.item()!r} are to be removed than there are: "
+                f"{removed:g} of {held:g}. Remove only rows that were learnt, with their labels."
             )
-        left = counts > nothing
+        left = counts > 4 * rounding
         names, counts, means = names[left], counts[left], sums[left] / counts[left, None]
         return ClassMeans(names, counts, means, rounding, self._spreads(other, sign, names))
 
     def _spreads(self, other: ClassMeans, sign: int, names: Array) -> tuple[Spread, ...] | None:
-        """The spreads of these classes when `other` joins or leaves, if both have them."""
+        """The spreads of the classes `names` after a merge, if both sides have them."""
         if self.spreads is None or other.spreads is None:
             return None
         here = dict(zip(self.names.tolist(), self.spreads, strict=True))
         there = dict(zip(other.names.tolist(), other.spreads, strict=True))
-        both = here.keys() & there.keys()
-        each = there | here
         return tuple(
-            here[name].merge(there[name], sign) if name in both else each[name]
+            here[name].merge(there[name], sign)
+            if name in here and name in there
+            else here.get(name) or there[name]
             for name in names.tolist()
         )
 
     def eigenspace(self, total: Eigenspace) -> Eigenspace:
         """The model {N, mu, Q, Delta} of the scatter between classes, S_B = N Q' Delta Q."""
         N = total.n_samples
-        values, Q, _ = spectrum(self.rows(total.mean), Truncation(max(len(self.names) - 1, 0)))
+        values, Q, *_ = spectrum(self.rows(total.mean), Truncation(max(len(self.names) - 1, 0)))
         return Eigenspace(N, total.mean, Q, values**2 / N)
 
     def rows(self, mean: Array) -> Array:
@@ -87,5 +99,129 @@ class ClassMeans(Frozen):
         return np.asarray(np.sqrt(self.counts)[:, None] * (self.means - mean))
 
 
-def _held(classes: ClassMeans, name: Any) -> float:
-    return float(classes.counts[classes.names == name].sum())
+@final
+@dataclass(frozen=True, eq=False)
+class Spread(Frozen):
+    """The rows of one class, each counted with its weight p, by sums around their mean.
+
+    count : n = sum p
+    mean : m, (D,)
+    lengths, axes : theta (k,) and P (k, D) with the scatter sum p e e' = P' diag(theta) P
+    third : sum p |e|^2 e, (D,)
+    fourth : sum p |e|^4
+    rounding : the estimated rounding error of `fourth`. A fourth power loses its digits soon: a row
+        ten thousand times as far out as the others, learnt and removed again, leaves four of them.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(9, 3))
+    >>> a, b = Spread.of(X[:5], np.ones(5)), Spread.of(X[5:], np.ones(4))
+    >>> bool(np.isclose(a.merge(b).coefficient, Spread.of(X, np.ones(9)).coefficient))
+    True
+    """
+
+    count: float
+    mean: Array
+    lengths: Array
+    axes: Array
+    third: Array
+    fourth: float
+    rounding: float = 0.0
+
+    @classmethod
+    def of(cls, X: Array, p: Array) -> Spread:
+        """The spread of the rows X (n, D) with weights p (n,)."""
+        X, p = X[p > 0], p[p > 0]
+        mean = p @ X / p.sum()
+        E = X - mean
+        values, P, *_ = spectrum(np.sqrt(p)[:, None] * E)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            squares = (E * E).sum(axis=1)
+            third, fourth = (p * squares) @ E, _representable(float(p @ squares**2), values)
+        return cls(float(p.sum()), mean, values**2, P, third, fourth, EPS * fourth)
+
+    def merge(self, other: Spread, sign: int = 1) -> Spread:
+        """The rows of both; with `sign` -1 those of `other` are removed."""
+        count = self.count + sign * other.count
+        mean = (self.count * self.mean + sign * other.count * other.mean) / count
+        d = np.sqrt(self.count * other.count / count) * (self.mean - other.mean)
+        lengths, axes = self._scatter(np.vstack([other._rows, d]), sign)
+        third, fourth, size = self._around(mean)
+        other_third, other_fourth, other_size = other._around(mean)
+        fourth = _representable(fourth + sign * other_fourth, np.sqrt(lengths))
+        rounding = hypot(self.rounding, other.rounding, EPS * (size + other_size))
+        return Spread(count, mean, lengths, axes, third + sign * other_third, fourth, rounding)
+
+    @property
+    def trace(self) -> float:
+        """sum p |e|^2."""
+        return float(self.lengths.sum())
+
+    @property
+    def coefficient(self) -> float:
+        """How much of the covariance Ledoit and Wolf replace by a multiple of I, zero to one.
+
+        beta / delta, where beta = (mean |e|^4 - |S|^2) / n estimates the error of the covariance
+        S = (1/n) sum p e e', and delta = |S - (tr S / D) I|^2 is its distance from the target.
+        One feature is its own target: there is nothing to replace.
+        """
+        beta, delta = self._error_and_distance
+        return beta / max(beta, delta) if beta > 0 else 0.0
+
+    @property
+    def coefficient_error(self) -> float:
+        """The estimated rounding error of the coefficient, at most one."""
+        error = self.rounding / self.count**2 if len(self.mean) > 1 else 0.0
+        return error / max(error, *self._error_and_distance) if error > 0 else 0.0
+
+    @property
+    def _error_and_distance(self) -> tuple[float, float]:
+        """beta and delta."""
+        n, D = self.count, len(self.mean)
+        if D == 1:
+            return 0.0, 0.0
+        values = self.lengths / n
+        mean = values.sum() / D
+        beta = max(float(self.fourth / n - values @ values) / n, 0.0)
+        return beta, float(((values - mean) ** 2).sum() + (D - len(values)) * mean**2)
+
+    def _around(self, centre: Array) -> tuple[Array, float, float]:
+        """The third and fourth moments around another centre; the size of its terms."""
+        n, t, trace, d = self.count, self.third, self.trace, self.mean - centre
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            Sd, square = self.axes.T @ (self.lengths * (self.axes @ d)), d @ d
+            third = t + trace * d + 2 * Sd + n * square * d
+            even = self.fourth + 4 * d @ Sd + 2 * trace * square + n * square**2
+            odd = 4 * d @ t
+        return third, float(even + odd), float(even + abs(odd))
+
+    @property
+    def _rows(self) -> Array:
+        """B (k, D) with B'B = S."""
+        return np.asarray(np.sqrt(self.lengths)[:, None] * self.axes)
+
+    def _scatter(self, rows: Array, sign: int) -> tuple[Array, Array]:
+        """The `lengths` and `axes` with these rows, or without them and within the same span."""
+        if sign > 0:
+            values, P, *_ = spectrum(np.vstack([self._rows, rows]))
+            return values**2, P
+        with threads_for(rows.size, len(self.axes)):
+            G = rows @ self.axes.T
+            squares, R = linalg.eigh(np.diag(self.lengths) - G.T @ G, check_finite=False)
+        # Whether the rows were in is for the scatter of all rows to decide.
+        left = squares > len(squares) * EPS * self.lengths.max(initial=0.0)
+        return squares[left][::-1], R[:, left].T[::-1] @ self.axes
+
+
+def _representable(fourth: float, values: Array) -> float:
+    """Raise InvalidInput if double precision cannot hold the fourth powers of the data.
+
+    Where nothing but rounding error remains, a sum of fourth powers may fall a little below zero.
+    """
+    if not np.isfinite(fourth) or (len(values) and values[0] ** 4 < np.finfo(float).tiny):
+        raise InvalidInput(
+            f"The rows of a class vary by {values[:1].sum():.1e}, and the fourth power of that, "
+            f"which shrinkage='ledoit-wolf' needs, is beyond double precision. Scale the data "
+            f"first, or give a number."
+        )
+    return max(fourth, 0.0)

@@ -7,58 +7,48 @@ Sufficient Spanning Sets and Its Applications, IJCV 2011: (1) the total scatter 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 from scipy import linalg
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
+from scipy.special import log_softmax
 
-from knowmore.arrays import Array, Frozen, derived
-from knowmore.errors import InvalidInput
+from knowmore.arrays import Array, Frozen, bounded, derived
+from knowmore.errors import InvalidInput, KnowmoreWarning, LostVariance
 from knowmore.linalg import Eigenspace, Truncation
-from knowmore.linalg.eigenspace import ROUNDINGS
-from knowmore.linalg.graded import unequal
-from knowmore.linalg.spectrum import EPS, spectrum
+from knowmore.linalg.scatter import ROUNDINGS
+from knowmore.linalg.spectrum import EPS, Rank, spectrum, unequal
 from knowmore.linalg.threads import threads_for
-from knowmore.models.class_means import ClassMeans
-from knowmore.models.spread import Spread
+from knowmore.models.class_means import ClassMeans, Spread
 
 LEDOIT_WOLF = "ledoit-wolf"
-# Directions without spread within the classes get this part of the variance between them. Half of
-# the digits are left for what the other directions say where these leave a tie.
+# Directions without spread within the classes get this fraction of the variance between them. Half
+# of the digits remain for what the other directions say where these leave a tie.
 _LIMIT = EPS ** (1 / 2)
-# Where the classes have no spread along a direction, random histories leave less than this part of
-# what roundings are estimated to, but for one in thousands, if those of the last decomposition
-# count so many times.
+# Where the classes have no spread along a direction, random histories leave less than this fraction
+# of the estimated rounding error, except for one in thousands, if the errors of the last
+# decomposition are counted this many times.
 _SEEN, _LAST = 1 / 2, 32
-# Nobody meets classes whose spread is a smaller part of the whole than this.
+# In practice no classes have a spread that is a smaller fraction of the whole than this.
 _FAINT = EPS ** (3 / 4)
-
-
-class Directions(NamedTuple):
-    """U (D, q) with U' S_T U = I and U' S_B U = diag(separations), best first; scatters, no 1/N.
-
-    A separation of one: the classes have no spread at all along that direction. With shrinkage
-    S_T is the shrunk scatter within the classes and as large a part of S_B, see `Discriminant`.
-    """
-
-    U: Array
-    separations: Array
+# A shrinkage with a smaller error is the same in every digit that anybody prints.
+_SHRINKAGE_ERROR = 1e-3
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Discriminant(Frozen):
-    """The total eigenspace and the class means of some labelled rows, and what follows.
+    """The total eigenspace and the class means of labelled rows, and the discriminants.
 
     shrinkage : alpha, zero to one, or "ledoit-wolf": the covariance within the classes is taken as
         (1 - alpha) S_W / N + alpha m I, m = tr S_W / (N D)
 
-    I is of all D features, but along a direction in which no rows differ the classes do not
-    either. So everything happens in the span of the total eigenspace, and no (D, D) matrix is made.
+    I covers all D features, but where no rows differ, neither do the classes. So everything happens
+    in the span of the total eigenspace, and there is no (D, D) matrix.
 
     Without shrinkage S_W may be singular, as with fewer rows than features. Then the model is the
     limit of a vanishing alpha. Let Q (D, k) be an orthonormal basis of the directions along which
@@ -68,7 +58,7 @@ class Discriminant(Frozen):
         |Q'(x - m_j)|^2 / (alpha m)  +  that along the other discriminants, less their part in Q.
 
     The first term decides (null-space LDA, the discriminative common vectors), and the second
-    where the first leaves a tie. All of it depends on the rows alone.
+    breaks ties of the first. Both depend on the rows alone.
     """
 
     total: Eigenspace
@@ -77,49 +67,51 @@ class Discriminant(Frozen):
 
     @classmethod
     def of(
-        cls,
-        X: Array,
-        Y: Array,
-        names: Array,
-        rank: int | Truncation | None,
-        shrinkage: float | str = 0.0,
+        cls, X: Array, Y: Array, names: Array, rank: Rank, shrinkage: float | str = 0.0
     ) -> Discriminant:
         """The model of X (n, D) whose rows belong to the classes `names` (C,) by Y (n, C)."""
         total = Eigenspace.of(X, rank)
         return cls(total, ClassMeans.of(X, Y, names, shrinkage == LEDOIT_WOLF), shrinkage)
 
-    def merge(self, other: Discriminant, rank: int | Truncation | None = None) -> Discriminant:
+    def merge(self, other: Discriminant, rank: Rank = None) -> Discriminant:
         """The model of the rows of both; classes may overlap or be new."""
-        merged = replace(
-            self,
-            total=self.total.merge(other.total, rank),
-            between=self.between.merge(other.between),
-        )
-        return merged.shrunk(self.shrinkage)
+        total, between = self.total.merge(other.total, rank), self.between.merge(other.between)
+        return replace(self, total=total, between=between).shrunk(self.shrinkage)
 
-    def add_rows(
-        self, X: Array, Y: Array, names: Array, rank: int | Truncation | None = None
-    ) -> Discriminant:
+    def add_rows(self, X: Array, Y: Array, names: Array, rank: Rank = None) -> Discriminant:
         """`merge` with the model of these rows, by one decomposition instead of two."""
         total = self.total.add_rows(X, rank)
-        return replace(self, total=total, between=self.between.merge(self.classes(X, Y, names)))
+        return replace(self, total=total, between=self._classes(X, Y, names))
 
-    def remove_rows(
-        self, X: Array, Y: Array, names: Array, rank: int | Truncation | None = None
-    ) -> Discriminant:
-        """The model of the rows that are left when these are taken out."""
-        between = self.between.merge(self.classes(X, Y, names), sign=-1)
+    def remove_rows(self, X: Array, Y: Array, names: Array, rank: Rank = None) -> Discriminant:
+        """The model of the rows that remain when these are removed."""
+        between = self._classes(X, Y, names, -1)
         left = replace(self, total=self.total.remove_rows(X, rank), between=between)
         left.shrunk(0.0)._check_labels()
         return left
 
-    def classes(self, X: Array, Y: Array, names: Array) -> ClassMeans:
-        """The class means of other rows, with all that those held here have."""
-        return ClassMeans.of(X, Y, names, self.between.spreads is not None)
+    def absorb(
+        self, X: Array, priors: str, rounds: int, rank: Rank = None
+    ) -> tuple[Discriminant, Array]:
+        """The model with rows without labels X (n, D), and how far these belong to each class.
 
-    def relabelled(self, between: ClassMeans) -> Discriminant:
-        """The same rows in other classes: the total scatter does not ask for labels."""
-        return replace(self, between=between)
+        Expectation-maximisation: the probabilities (n, C) under the model so far are the soft
+        labels of the next one. The total scatter does not depend on them and is updated once.
+        """
+        names = self.between.names
+        Y = self.probabilities(X, priors)
+        model = self.add_rows(X, Y, names, rank)
+        for _ in range(rounds - 1):
+            last, Y = Y, model.probabilities(X, priors)
+            model = replace(model, between=self._classes(X, Y, names))
+            if abs(Y - last).max() < np.sqrt(EPS):
+                break
+        return model, Y
+
+    def _classes(self, X: Array, Y: Array, names: Array, sign: int = 1) -> ClassMeans:
+        """The classes with these rows, or without them if `sign` is -1."""
+        rows = ClassMeans.of(X, Y, names, self.between.spreads is not None)
+        return self.between.merge(rows, sign)
 
     def shrunk(self, shrinkage: float | str) -> Discriminant:
         """The same rows with another shrinkage."""
@@ -132,7 +124,7 @@ class Discriminant(Frozen):
 
     @property
     def n_samples(self) -> int:
-        """How many rows it holds."""
+        """The number of rows."""
         return self.total.n_samples
 
     @derived
@@ -144,19 +136,19 @@ class Discriminant(Frozen):
         """
         if not isinstance(self.shrinkage, str):
             return float(self.shrinkage)
-        return self._mean_over_classes(lambda each: each.coefficient)
+        return self._mean_over_classes(lambda spread: spread.coefficient)
 
     @derived
-    def alpha_unsure(self) -> float:
-        """How far roundings may have moved `alpha`, an estimate; zero where nothing is shrunk."""
+    def alpha_error(self) -> float:
+        """The estimated rounding error of `alpha`; zero where nothing is shrunk."""
         if not isinstance(self.shrinkage, str) or self._mean_variance == 0:
             return 0.0
-        return self._mean_over_classes(lambda each: each.unsure)
+        return self._mean_over_classes(lambda spread: spread.coefficient_error)
 
     def _mean_over_classes(self, value: Callable[[Spread], float]) -> float:
         spreads = self.between.spreads or ()
-        whole = sum(each.trace for each in spreads)
-        return sum(each.trace * value(each) for each in spreads) / (whole or 1.0)
+        total = sum(spread.trace for spread in spreads)
+        return sum(spread.trace * value(spread) for spread in spreads) / (total or 1.0)
 
     @derived
     def _ridge(self) -> tuple[float, float]:
@@ -164,7 +156,7 @@ class Discriminant(Frozen):
 
         The class means are exact, but S_T lacks what truncation dropped: they would spread more
         than it along some direction. So what was dropped is spread evenly over all directions, as
-        probabilistic PCA has it.
+        in probabilistic PCA.
         """
         noise, m = self.total.noise, self._mean_variance
         if self.alpha == 0 or m == 0:
@@ -174,71 +166,73 @@ class Discriminant(Frozen):
 
     @derived
     def _mean_variance(self) -> float:
-        """m = tr S_W / (N D), or zero if that is no more than rounding."""
+        """m = tr S_W / (N D), or zero if that is no more than rounding error."""
         total, B = self.total, self.between.rows(self.total.mean) / np.sqrt(self.n_samples)
         within = total.total_variance - float((B * B).sum())
         rounding = ROUNDINGS * len(total.variances) * self._rounding / self.n_samples
         return within / len(total.mean) if within > rounding else 0.0
 
-    @derived
-    def _whitened(self) -> tuple[Array, Array]:
-        """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace, and F = B Z.
+    @property
+    def _rounding(self) -> float:
+        """The rounding error of S_T - S_B; class means are rounded like the sum of the rows."""
+        total, errors = self.total, self.total.rounding
+        means = np.sqrt(total.total_variance) * np.linalg.norm(errors.sums)
+        return float(np.hypot(errors.scatters.max(), means))
 
-        S_T is the shrunk one, N (a Lambda + b) along the components.
+    # -- the discriminants ---------------------------------------------------------------------
+
+    def _whitening(self) -> Array:
+        """Z (D, d) with Z' S_T Z = I within the span of the total eigenspace.
+
+        S_T is the shrunk one, N (a Lambda + b) along the components. The components P are
+        orthogonal to rounding errors of the largest feature, which are many of the smallest where
+        features are of unequal scale. With T = diag(l) P, T'T = S_T, and Z = P'/ l, the entry
+        (i, k) of G = T Z, which should be I, is off by a rounding error times l_i / l_k. G itself
+        is exact, as each product in it is on the scale of one feature; so is Z G^-1.
         """
-        total, (a, b) = self.total, self._ridge
-        Z = total.components.T / np.sqrt(total.n_samples * (a * total.variances + b))
-        B = self.between.rows(total.mean)
-        with threads_for(Z.size, len(B)):
-            Z = self._conjugate(Z)
-            return Z, B @ Z
-
-    def _conjugate(self, Z: Array) -> Array:
-        """Z (D, d) with Z'S_T Z = I to a rounding, for one that is so but for roundings of P P'.
-
-        The components P are orthogonal to roundings of the largest feature, which are many of the
-        smallest where features are of unequal scale. With T = diag(l) P, T'T = S_T, and Z = P'/ l,
-        the entry (i, k) of G = T Z, which should be I, is off by a rounding times l_i / l_k. G
-        itself is exact, as each product in it is on the scale of one feature; so is Z G^-1.
-        """
-        lengths = np.sqrt(self.total.variances)
-        if self._ridge[1] > 0 or not unequal(lengths):
-            return Z
-        P = self.total.components
+        (a, b), P, variances = self._ridge, self.total.components, self.total.variances
+        Z = P.T / np.sqrt(self.n_samples * (a * variances + b))
+        lengths = np.sqrt(variances)
+        if b > 0 or not unequal(lengths):
+            return np.asarray(Z)
         G = lengths[:, None] * (P @ P.T) / lengths
         return np.asarray(linalg.solve(G.T, Z.T, check_finite=False).T)
 
     @derived
-    def directions(self) -> Directions:
-        """Step 3: Z'S_B Z = F'F = R Sigma R' and U = Z R."""
-        Z, F = self._whitened
-        most = Truncation(rank=max(len(self.between.names) - 1, 0))
-        values, R, _ = spectrum(F, most)
-        with threads_for(Z.size, len(R)):
-            return Directions(Z @ R.T, values**2)
+    def directions(self) -> tuple[Array, Array]:
+        """Step 3: U (D, q) with U' S_T U = I and the separations U' S_B U = diag, (q,), best first.
+
+        With F = B Z: Z'S_B Z = F'F = R Sigma R' and U = Z R. Scatters have no 1/N. A separation of
+        one: the classes have no spread at all along that direction. With shrinkage S_T is the
+        shrunk scatter within the classes plus a S_B, see `_ridge`.
+        """
+        B, most = self.between.rows(self.total.mean), max(len(self.between.names) - 1, 0)
+        with threads_for(self.total.components.size, len(B)):
+            Z = self._whitening()
+            values, R, *_ = spectrum(B @ Z, Truncation(most))
+            return Z @ R.T, values**2
 
     @derived
     def scalings(self) -> Array:
-        """The discriminants, (D, q), stretched so that the classes have the covariance I, with 1/N.
+        """The discriminants, (D, q), scaled so that the classes have the covariance I, with 1/N.
 
-        First those without any spread within the classes, if there are such: there it is taken as
-        `_LIMIT` of that between them, for a limit that numbers can hold.
+        Those without any spread within the classes come first: there it is taken as `_LIMIT` of
+        that between them, a limit that double precision can hold.
         """
-        U, N = self.directions.U, self.n_samples
+        U, _ = self.directions
         empty, within = self._empty, self._within
-        others = U[:, ~empty] * np.sqrt(N / within[~empty])
+        others = U[:, ~empty] * np.sqrt(self.n_samples / within[~empty])
         if not empty.any():
             return np.asarray(others)
-        Q = self._basis(U[:, empty])
-        Q, variances = self._aligned(Q)
+        Q, variances = self._aligned(self._basis(U[:, empty]))
         others, _ = self._aligned(others - Q @ (Q.T @ others))
         return np.hstack([Q / np.sqrt(_LIMIT * variances.mean()), others])
 
     def _basis(self, V: Array) -> Array:
         """Orthonormal columns (D, k) with the span of V (D, k), which is within the components.
 
-        Along these, V is as uneven as their variances are. Rows in the order of their size and
-        columns exchanged as needed keep the small ones as exact as the large.
+        Along these, V is as uneven as their variances are. Sorting the rows by size and pivoting
+        the columns keeps the small ones as exact as the large.
         """
         P = self.total.components[::-1]
         V = V / abs(V).max(axis=0)
@@ -247,99 +241,110 @@ class Discriminant(Frozen):
             return np.asarray(P.T @ Q)
 
     def _aligned(self, A: Array) -> tuple[Array, Array]:
-        """The columns of A (D, k) turned among each other so that A'S_B A is diagonal.
+        """The columns of A (D, k) rotated among each other so that A'S_B A is diagonal.
 
-        Largest first, with the variances between the classes along them, (k,).
+        Largest first, with the variances between the classes along them, (k,). k < C.
         """
-        if A.shape[1] == 0:
-            return A, np.zeros(0)
         F = self.between.rows(self.total.mean) @ A / np.sqrt(self.n_samples)
-        _, values, R = np.linalg.svd(F)
-        squares = np.zeros(A.shape[1])
-        squares[: len(values)] = values[: A.shape[1]] ** 2
-        return A @ R.T, squares
+        _, values, R = np.linalg.svd(F, full_matrices=False)
+        return A @ R.T, values**2
 
     @derived
     def strengths(self) -> Array:
         """The variance between classes along each discriminant, (q,), for one within them."""
         return np.asarray(self.between.counts @ self._centres**2 / self.n_samples)
 
+    # -- directions without spread within the classes ------------------------------------------
+
     @derived
     def _within(self) -> Array:
-        """The part of the scatter within the classes along each discriminant, (q,).
+        """The fraction of the scatter that is within the classes along each discriminant, (q,).
 
         At least what truncation and shrinkage put there.
         """
-        (U, separations), (a, b) = self.directions, self._ridge
-        return np.maximum(1 - a * separations, _squared_lengths(U, np.sqrt([self.n_samples * b])))
+        (_, separations), (a, b) = self.directions, self._ridge
+        return np.maximum(1 - a * separations, self._squared_lengths(np.sqrt([self.n_samples * b])))
 
     @derived
     def _empty(self) -> Array:
-        """Along which directions the classes have no spread beyond what rounding makes of none.
+        """Along which directions the classes have no spread beyond rounding error, (q,).
 
-        To take spread for none costs more than to take none for a little, so roundings must well
-        explain what is seen. Along directions that cannot have any, as there are d of them and
-        only N - C differences of rows from their class means, many are allowed. A direction that
-        is known to less than a quarter of the digits is not called empty.
+        Overlooking spread costs more than assuming a little where there is none, so rounding must
+        easily explain what is seen. Directions that cannot have any (there are d of them, and only
+        N - C differences of rows from their class means) get a wider margin. A direction that is
+        known to less than a quarter of the digits never counts as empty.
         """
         certain = np.arange(len(self._within)) < self._surplus
-        roundings = np.where(certain, ROUNDINGS, _SEEN) * self._unsure
+        roundings = np.where(certain, ROUNDINGS, _SEEN) * self._within_error
         return np.asarray(self._within <= np.minimum(roundings, EPS**0.25))
 
     @property
     def _surplus(self) -> int:
-        """How many directions rows within their classes cannot differ along: there are too few."""
+        """Along how many directions no rows of one class can differ: there are too few rows."""
         return len(self.total.variances) - (self.n_samples - len(self.between.names))
 
     @derived
     def undecided(self) -> int:
-        """Along how many discriminants roundings hide whether the classes have any spread.
+        """Along how many discriminants rounding hides whether the classes have any spread.
 
-        As when a row far out was learnt and forgotten: then they may be larger than the spread of
-        classes that lie far apart, and a fit of the rows held would know far better.
+        This happens when an outlier was learnt and forgotten: then rounding errors may exceed the
+        spread of classes that lie far apart, and a fresh fit would be far more exact.
         """
-        anew = np.sqrt(self.n_samples) * EPS * self._cancelled
-        hidden = self._within <= self._unsure
-        hidden &= self._moved > np.maximum(_FAINT, ROUNDINGS * anew)
+        fresh = np.sqrt(self.n_samples) * EPS * self._cancelled
+        hidden = self._within <= self._within_error
+        hidden &= self._total_error > np.maximum(_FAINT, ROUNDINGS * fresh)
         return int(hidden[max(self._surplus, 0) :].sum())
 
+    def doubts(self) -> Iterator[KnowmoreWarning]:
+        """Warnings about digits that removed outliers have cost the other rows."""
+        if self.alpha_error > _SHRINKAGE_ERROR:
+            yield KnowmoreWarning(
+                f"The shrinkage of {self.alpha:.2g} may be off by {self.alpha_error:.1g}: "
+                f"forgotten rows lay so far out that little is left of the fourth powers of the "
+                f"others. Fit again, or give the shrinkage as a number."
+            )
+        if self.undecided:
+            yield LostVariance(
+                f"Along {self.undecided} of {len(self.strengths)} discriminants the classes may "
+                f"have a little spread or none: forgotten rows lay so far out that their rounding "
+                f"error hides it. Predictions depend on it. Fit again."
+            )
+
     @derived
-    def _unsure(self) -> Array:
-        """How far roundings may have moved the part within the classes along each direction, (q,).
+    def _within_error(self) -> Array:
+        """The estimated error of the fraction within the classes along each direction, (q,).
 
         It is one minus the part between, u'S_T u - u'S_B u. The class means are rounded like the
         sum of all rows, and the part between by the last decomposition.
         """
-        U = self.directions.U
-        means = np.sqrt(_squared_lengths(U, self.total.rounding.sums / np.sqrt(self.n_samples)))
-        return np.asarray(self._moved + 2 * means + _LAST * np.sqrt(len(U)) * EPS)
+        means = self._squared_lengths(self.total.rounding.sums / np.sqrt(self.n_samples))
+        last = _LAST * np.sqrt(len(self.total.mean)) * EPS
+        return np.asarray(self._total_error + 2 * np.sqrt(means) + last)
 
     @derived
-    def _moved(self) -> Array:
-        """How far roundings may have moved u'S_T u = 1 along each direction, (q,).
+    def _total_error(self) -> Array:
+        """The estimated rounding error of u'S_T u = 1 along each direction, (q,).
 
-        An entry (j, k) of S_T is known to the geometric mean of the roundings rho of these
-        features, so that this is known to the sum of u_j^2 rho_j, whatever the units. Where
-        features cancel by more than eps^(-1/2), S_T comes from a decomposition of rows instead of
-        their squares, and the error grows with the root of that.
+        An entry (j, k) of S_T is known to the geometric mean of the errors rho of these features,
+        so that the error is the sum of u_j^2 rho_j, whatever the units. Where features cancel
+        by more than eps^(-1/2), S_T comes from a decomposition of rows instead of their squares,
+        and the error grows with the root of that.
         """
-        moved = _squared_lengths(self.directions.U, np.sqrt(self.total.rounding.scatters))
-        return np.asarray(moved / np.sqrt(self._cancelled * np.sqrt(EPS)).clip(1))
+        error = self._squared_lengths(np.sqrt(self.total.rounding.scatters))
+        return np.asarray(error / np.sqrt(self._cancelled * np.sqrt(EPS)).clip(1))
 
     @derived
     def _cancelled(self) -> Array:
         """By how much the features cancel along each direction: sum_j u_j^2 (S_T)_jj, (q,)."""
-        total = self.total
-        scatters = self.n_samples * (total.variances @ np.square(total.components))
-        return _squared_lengths(self.directions.U, np.sqrt(scatters))
+        variances = self.total.variances @ np.square(self.total.components)
+        return self._squared_lengths(np.sqrt(self.n_samples * variances))
 
-    @property
-    def _rounding(self) -> float:
-        """How far roundings may have moved S_T - S_B; class means are rounded like the sum."""
-        total = self.total
-        spread = np.sqrt(total.n_samples * total.total_variance)
-        moved = spread * total.rounding.sum / np.sqrt(total.n_samples)
-        return float(total.rounding.more(moved).scatter)
+    def _squared_lengths(self, scales: Array) -> Array:
+        """sum_j (u_j scales_j)^2 of each direction u, (q,), for scales (D,) or (1,)."""
+        scaled = self.directions[0] * scales[:, None]
+        return np.asarray((scaled * scaled).sum(axis=0))
+
+    # -- questions -----------------------------------------------------------------------------
 
     @derived
     def _centres(self) -> Array:
@@ -361,8 +366,8 @@ class Discriminant(Frozen):
         """log p(x | class), (m, C), up to a constant of each row: minus half the squared distance
         to the class means along the discriminants.
 
-        Along those without spread the nearest classes get zero, so that what the others say of
-        these is not lost beside large numbers.
+        Along those without spread the nearest classes get zero, so that the small differences along
+        the others are not lost beside large numbers.
         """
         Z, M, k = self.coordinates(X), self._centres, int(self._empty.sum())
         places, place = self._places
@@ -370,51 +375,55 @@ class Discriminant(Frozen):
         first -= first.max(axis=1, keepdims=True)
         return np.asarray(first + _nearness(Z[:, k:], M[:, k:]))
 
+    def log_priors(self, priors: str) -> Array:
+        """The log prior probability of each class, (C,): "frequency" counts rows, or "equal"."""
+        counts = self.between.counts
+        weights = counts if priors == "frequency" else np.ones(len(counts))
+        return np.asarray(np.log(weights / weights.sum()))
+
+    def log_posterior(self, X: Array, priors: str) -> Array:
+        """log p(class | x), (m, C), up to a constant of each row."""
+        return bounded(lambda: self.log_likelihood(X) + self.log_priors(priors))
+
+    def probabilities(self, X: Array, priors: str) -> Array:
+        """p(class | x), (m, C)."""
+        return np.asarray(np.exp(log_softmax(self.log_posterior(X, priors), axis=1)))
+
     @derived
     def _places(self) -> tuple[Array, Array]:
-        """Where the classes are along the k directions without spread: (G, k), and which, (C,).
+        """The G distinct class means along the k directions without spread, (G, k), and which one
+        each class has, (C,).
 
-        Classes no farther from each other than rounding are in the same place. No two of C classes
-        are if their means spread along C - 1 of these directions.
+        Classes no farther apart than rounding error share one. No two of C classes do if their
+        means spread along C - 1 of these directions.
         """
         k, counts, M = int(self._empty.sum()), self.between.counts, self._centres
         C = len(counts)
         if k in (0, C - 1):
             return M[:, :k], np.arange(C)
-        U = self.directions.U[:, self._empty]
+        U = self.directions[0][:, self._empty]
         V = (self.between.means - self.total.mean) @ U * np.sqrt(counts.min())
-        near = cdist(V, V) <= ROUNDINGS * self._unsure[self._empty].max()
+        near = cdist(V, V) <= ROUNDINGS * self._within_error[self._empty].max()
         G, place = connected_components(near, directed=False)
         members = np.where(place == np.arange(G)[:, None], counts, 0.0)
         return members @ M[:, :k] / members.sum(axis=1, keepdims=True), place
 
     def _check_labels(self) -> None:
-        """Complain if the classes spread more than all rows do, S_B > S_T: labels were mixed up.
+        """Raise InvalidInput if S_B > S_T, the classes spread more than all rows: wrong labels.
 
         Along x = Z r, for every right singular vector r of F with a value s > 1, S_T - S_B is
         below zero by (s^2 - 1) / |x|^2. What truncation dropped may explain as much.
         """
-        U, separations = self.directions
-        if len(separations) == 0:
-            return
+        (U, separations), total = self.directions, self.total
         deficit = float(((separations - 1).clip(0) / (U**2).sum(axis=0)).sum())
-        total = self.total
-        allowed = total.n_samples * (total.discarded + total.blurred) + ROUNDINGS * self._rounding
-        if deficit > allowed:
+        dropped = total.n_samples * (total.discarded + total.blurred)
+        if deficit > dropped + ROUNDINGS * self._rounding:
             raise InvalidInput(
                 "Not all of these rows had these labels: without them the classes would spread "
-                "more than the rows do. Take out only rows that were learnt, with the labels they "
-                "had."
+                "more than the rows do. Remove only rows that were learnt, with their labels."
             )
 
 
 def _nearness(Z: Array, M: Array) -> Array:
-    """Minus half the squared distances of Z (m, q) to M (C, q), (m, C), up to a constant of each
-    row."""
+    """Minus half the squared distances of Z (m, q) to M (C, q), (m, C), up to a row constant."""
     return np.asarray(Z @ M.T - 0.5 * (M**2).sum(axis=1))
-
-
-def _squared_lengths(U: Array, scales: Array) -> Array:
-    """The squared lengths of the columns of U (D, k), its rows times the `scales` (D,), (k,)."""
-    scaled = U * scales[:, None]
-    return np.asarray((scaled * scaled).sum(axis=0))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import log, pi
 from typing import Protocol, Self, final
 
 import numpy as np
@@ -23,6 +22,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border, Factor
 from knowmore.models.covariance import Covariance
+from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import (
     Left,
     Scale,
@@ -297,15 +297,13 @@ class KernelModel(Frozen):
         return in_squares(C, self.targets.units)
 
     def log_marginal_likelihood(self) -> float:
-        """-1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi, summed over the M columns; without bias.
+        """log p(T | X) without a bias, summed over the M columns.
 
         It is that of T: of normalised values if they have units, as in scikit-learn.
         """
         T = self.targets.T
-        n, M = T.shape
         fit = float(np.einsum("ij,ij->", T, self.coefficients))
-        size = self.covariance.factor.logdet() + n * log(2 * pi)
-        return float(-0.5 * (fit + M * size))
+        return float(log_marginal_likelihood(fit, self.covariance.factor.logdet(), *T.shape))
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given the beta of a transfer.
@@ -334,6 +332,10 @@ class KernelModel(Frozen):
     def verdicts(self, groups: Array | None = None) -> Verdicts:
         """The same, and the examples that the others say nothing about."""
         return self._verdicts(self.targets, groups)
+
+    def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
+        """Means (n, M) and variances (n,) of the targets T, as they are normalised with all."""
+        return self._verdicts(replace(self.targets, units=None, shift=None), groups)[:2]
 
     def untransferred(self) -> Verdicts:
         """The same for the targets before any transfer of beta."""

@@ -1,8 +1,6 @@
-"""From scores to the probabilities of classes, and of labels."""
+"""From scores to the probabilities of classes."""
 
 from __future__ import annotations
-
-from math import log, pi
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
@@ -41,14 +39,3 @@ def class_probabilities(mean: Array, variance: Array, temperature: float = 1.0) 
     """
     logs = log_chances(mean, variance) / temperature
     return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
-
-
-def log_predictive_density(y: Array, mean: Array, variance: Array) -> Array:
-    """log N(y | mean, variance) of each target, for arrays that broadcast.
-
-    Eq. (5), Rodner and Denzler, is the sum over leave-one-out predictions.
-
-    >>> log_predictive_density(np.array([1.0]), np.array([1.0]), np.array([1.0]))
-    array([-0.919])
-    """
-    return np.asarray(-0.5 * (log(2 * pi) + np.log(variance) + (y - mean) ** 2 / variance))

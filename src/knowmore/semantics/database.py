@@ -12,7 +12,7 @@ import io
 import os
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -47,15 +47,13 @@ _ROUNDING = 1e-14
 def read(path: str | os.PathLike[str] | None) -> Nouns:
     """The nouns in a folder or tar archive; None looks for it in the usual places."""
     source = _locate() if path is None else Path(path)
-    contents = _contents(source)
+    with _readable(source):
+        contents = _contents(source)
     # There is no cache folder, no such file in it, or it is damaged.
     with suppress(MissingData, InvalidInput):
         return load(_cache_file(contents), "WordNet", _from_arrays)
-    texts = _texts(source, contents)
-    try:
-        nouns = parse(texts)
-    except InvalidInput as error:
-        raise InvalidInput(f"{str(source)!r} cannot be read as WordNet: {error}") from error
+    with _readable(source):
+        nouns = parse(_texts(source, contents))
     # There is no cache folder, or no room or permission to write.
     with suppress(OSError):
         cache = _cache_file(contents)
@@ -110,54 +108,53 @@ def _locate() -> Path:
     )
 
 
-def _contents(source: Path) -> dict[str, bytes]:
-    """The wanted files of a folder by their names, or an archive under the name ""."""
+@contextmanager
+def _readable(source: Path) -> Iterator[None]:
     try:
-        if not source.is_dir():
-            return {"": _read(source)}
-        # Reversed, so that the first folder that has a file wins.
-        folders = [source / name for name in reversed(_FOLDERS) if (source / name).is_dir()]
-        files = {file.name: file for folder in folders for file in folder.iterdir()}
-        return {
-            name: _read(file) for name, file in files.items() if _is_wanted(name) and file.is_file()
-        }
+        yield
+    except MissingData:
+        raise
     except FileNotFoundError as error:
         raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.") from error
-    except OSError as error:
-        raise InvalidInput(f"{str(source)!r} cannot be read: {error.strerror}.") from error
+    # Damage makes tarfile and the decompressors raise more than their own errors.
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidInput(
+            f"{str(source)!r} cannot be read as WordNet. It may be cut off or damaged: {why}"
+        ) from error
+
+
+def _contents(source: Path) -> dict[str, bytes]:
+    """The wanted files of a folder by their names, or an archive under the name ""."""
+    if not source.is_dir():
+        return {"": _read(source)}
+    # Reversed, so that the first folder that has a file wins.
+    folders = [source / name for name in reversed(_FOLDERS) if (source / name).is_dir()]
+    files = {file.name: file for folder in folders for file in folder.iterdir()}
+    return {
+        name: _read(file) for name, file in files.items() if _is_wanted(name) and file.is_file()
+    }
 
 
 def _texts(source: Path, contents: Mapping[str, bytes]) -> dict[str, str]:
     """The text of each wanted file by its name."""
-    files = _unpacked(source, contents[""]) if "" in contents else contents
+    files = _unpacked(contents[""]) if "" in contents else contents
     if missing := [name for name in _FILES if name not in files]:
         raise MissingData(
             f"{str(source)!r} has no {' and no '.join(missing)}. The nouns of WordNet are "
             f"the files {', '.join(_FILES)}: name the folder or the archive that has them."
         )
-    try:
-        return {name: content.decode() for name, content in files.items()}
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"{str(source)!r} is not WordNet, or it is damaged: some of it is not text."
-        ) from error
+    return {name: content.decode() for name, content in files.items()}
 
 
-def _unpacked(source: Path, content: bytes) -> dict[str, bytes]:
+def _unpacked(content: bytes) -> dict[str, bytes]:
     found = {}
-    try:
-        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            for member in archive:
-                name = PurePosixPath(member.name).name
-                file = archive.extractfile(member) if member.isreg() and _is_wanted(name) else None
-                if file is not None:
-                    found[name] = file.read()
-    # Damage makes tarfile and the decompressors raise more than their own errors.
-    except Exception as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise InvalidInput(
-            f"{str(source)!r} cannot be read as a tar archive: {why}. It may be cut off or damaged."
-        ) from error
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        for member in archive:
+            name = PurePosixPath(member.name).name
+            file = archive.extractfile(member) if member.isreg() and _is_wanted(name) else None
+            if file is not None:
+                found[name] = file.read()
     return found
 
 
@@ -167,10 +164,7 @@ def _is_wanted(name: str) -> bool:
 
 def _read(path: Path) -> bytes:
     if (size := path.stat().st_size) > _MOST_BYTES:
-        raise InvalidInput(
-            f"{str(path)!r} has {size:,} bytes, but at most {_MOST_BYTES:,} are read. Is it "
-            f"WordNet?"
-        )
+        raise InvalidInput(f"{path.name} has {size:,} bytes; at most {_MOST_BYTES:,} are read.")
     return path.read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""Files as shards, and what is said of shards that cannot be learnt."""
+"""Files as shards, and errors for shards that cannot be learnt."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_files_by_the_name_of_the_array(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["npy", "npz"])
-def test_any_damage_of_a_file_is_told(end, tmp_path):
+def test_any_damage_of_a_file_raises(end, tmp_path):
     """By a `KnowmoreError`. What has a checksum is right if it is read."""
     path, want = tmp_path / f"one.{end}", PARTS[0]
     np.savez(path, want) if end == "npz" else np.save(path, want)
@@ -268,12 +268,12 @@ MISTAKES = {
     "a merge of one": (
         lambda: eigenspace([X], split_every=1),
         ValueError,
-        "split_every=1, but at least 2 models make a merge.",
+        "split_every=1. Give a whole number of at least 2.",
     ),
     "a rank below zero": (
         lambda: eigenspace([X], -1),
         ValueError,
-        "rank=-1, but a rank is a whole number, zero or more.",
+        "rank=-1. Give a whole number of at least 0.",
     ),
     "no estimator": (
         lambda: fit("pca", [X]),
@@ -291,7 +291,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told_in_words(name):
+def test_mistakes_raise_with_words(name):
     act, kind, words = MISTAKES[name]
     with pytest.raises(KnowmoreError) as caught:
         act()

@@ -95,9 +95,9 @@ def test_the_residual_of_values_that_are_all_the_same_is_rounding(n):
     assert reg.residual() <= 4 * n * np.finfo(float).eps
 
 
-def test_no_threshold_tells_what_is_new_where_nothing_is_heard():
+def test_no_threshold_separates_silent_examples_from_new_rows():
     clf = GPClassifier(RBF(1e-3)).fit(X, Y)
-    with pytest.warns(KnowmoreWarning, match="Of 60 of 60 examples the others say nothing"):
+    with pytest.warns(KnowmoreWarning, match="For 60 of 60 examples the others say nothing"):
         clf.predict([[1e4, 1e4]], unknown=-1)
     with pytest.warns(KnowmoreWarning, match="widen it, tune it, or scale the features"):
         novelty(clf, X[:3]).threshold(0.9)

@@ -283,31 +283,31 @@ MISTAKES = {
     "more of a class than there is": (
         lambda lda: lda.forget(np.repeat(X[LABELS == 3], 2, axis=0), [3] * 14),
         ValueError,
-        "More rows of class 3 are to be taken out than there are: 14 of 7. "
-        "Take out only rows that were learnt, with the labels they had.",
+        "More rows of class 3 are to be removed than there are: 14 of 7. "
+        "Remove only rows that were learnt, with their labels.",
     ),
     "a class that was never learnt": (
         lambda lda: lda.forget(X[:2], [7, 7]),
         ValueError,
-        "More rows of class 7 are to be taken out than there are: 2 of 0. "
-        "Take out only rows that were learnt, with the labels they had.",
+        "More rows of class 7 are to be removed than there are: 2 of 0. "
+        "Remove only rows that were learnt, with their labels.",
     ),
     "rows that were never learnt": (
         lambda lda: lda.forget(X[LABELS == 2][:1] + 99, [2]),
         ValueError,
-        "These rows are not all in the model: taking them out would leave a variance below zero",
+        "These rows are not all in the model: removing them would leave a variance below zero",
     ),
     "rows of another class": (
         lambda lda: lda.fit(WIDE, [0, 1] * 10).forget(WIDE[:9], [1, 0] * 4 + [1]),
         ValueError,
         "Not all of these rows had these labels: without them the classes would spread more than "
-        "the rows do. Take out only rows that were learnt, with the labels they had.",
+        "the rows do. Remove only rows that were learnt, with their labels.",
     ),
     "everything": (
         lambda lda: lda.forget(X, LABELS),
         ValueError,
-        "74 rows are to be taken out of 74. A model of no rows has no mean: "
-        "at least one must be left.",
+        "74 rows are to be removed from 74. A model of no rows has no mean: "
+        "at least one must remain.",
     ),
     "labels of another kind": (
         lambda lda: lda.partial_fit(X[:1], ["a"]),
@@ -370,13 +370,12 @@ MISTAKES = {
     "no rounds": (
         lambda lda: lda.absorb(X, rounds=0),
         ValueError,
-        "rounds=0, but at least one round is needed.",
+        "rounds=0. Give a whole number of at least 1.",
     ),
     "no discriminants": (
         lambda lda: lda.set_params(n_components=0).fit(X, LABELS),
         ValueError,
-        "n_components=0, but the number of discriminants is a whole number from 1 on, "
-        "or None for all.",
+        "n_components=0. Give a whole number of at least 1.",
     ),
     "unknown priors": (
         lambda lda: lda.set_params(priors="flat").partial_fit(X, LABELS),
@@ -387,7 +386,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_and_changes_nothing(mistake):
+def test_a_mistake_raises_and_changes_nothing(mistake):
     act, kind, words = MISTAKES[mistake]
     lda = deepcopy(FITTED)
     before = lda.model_

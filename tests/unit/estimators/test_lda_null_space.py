@@ -240,7 +240,7 @@ def test_a_forgotten_row_far_out_does_not_hide_the_spread_of_classes(apart, wher
 
 
 @pytest.mark.parametrize("far", [1e9, 1e10])
-def test_a_spread_that_a_forgotten_row_does_hide_is_told(far):
+def test_a_spread_that_a_forgotten_row_hides_gives_a_warning(far):
     X, y, queries = far_apart(np.random.default_rng(0), 1e3)
     row = far * np.array([[1, -0.7]])
     lda = EigenspaceLDA().fit(X, y).partial_fit(row, [0])
@@ -249,7 +249,7 @@ def test_a_spread_that_a_forgotten_row_does_hide_is_told(far):
     with pytest.raises(LostVariance):
         lda.forget(row, [0])
     assert lda.model_ is before
-    words = r"Along [12] of 2 discriminants the classes may have a little spread or none: rows that"
+    words = r"Along [12] of 2 discriminants the classes may have a little spread or none: forgotten"
     with pytest.warns(LostVariance, match=words) as told:
         lda.forget(row, [0])
     assert told[0].filename == __file__
@@ -312,7 +312,7 @@ KINDS = {
 
 
 # Rows that are alike may be told of as rows whose differences were lost: rightly, there are none.
-ALIKE = pytest.mark.filterwarnings("ignore:The .* left may still vary")
+ALIKE = pytest.mark.filterwarnings("ignore:The .* remain may still vary")
 
 
 # The warning goes by a bound of rounding, which may be far above what was rounded.

@@ -13,8 +13,8 @@ from tolerance import assert_models, assert_rounded
 from knowmore import SubspaceMonitor
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace
-from knowmore.models.watch import drift, rank_bound
-from knowmore.models.window import lagged
+from knowmore.models import lagged
+from knowmore.models.stream import drift, rank_bound
 
 K, D, WINDOW = 2, 8, 40
 STRENGTHS = np.array([4.0, 3.0, 1, 1, 1, 1, 1, 1])
@@ -226,13 +226,13 @@ def test_bad_rows_change_nothing(monitor, bad, words):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"window": 1}, "window=1, but it is a whole number, at least 2"),
-        ({"window": 20.0}, r"window=20\.0, but it is a whole number"),
-        ({"n_components": 0}, "n_components=0, but it is a whole number, at least 1"),
+        ({"window": 1}, r"window=1\. Give a whole number of at least 2\."),
+        ({"window": 20.0}, r"window=20\.0\. Give a whole number"),
+        ({"n_components": 0}, r"n_components=0\. Give a whole number of at least 1\."),
         ({"n_components": True}, "n_components=True"),
         ({"n_components": 5, "window": 5}, "a window of 5 rows has at most 4 directions"),
         ({"n_components": D}, f"n_features={D}: a subspace of all directions leaves nothing"),
-        ({"false_alarms": 0}, "false_alarms=0, but it is a part of the rows"),
+        ({"false_alarms": 0}, r"false_alarms=0 must be a number in \(0, 1\)\."),
         ({"false_alarms": "few"}, "false_alarms='few'"),
         ({"window": 70}, "X has 100 samples, but two windows of 70 rows are needed"),
         ({"false_alarms": 0.001}, "false_alarms=0.001 cannot be learnt from 80 rows .* 999 rows"),

@@ -23,9 +23,9 @@ from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.kernels import On, Task, corner
 from knowmore.linalg import cholesky
+from knowmore.models.likelihood import log_density
 from knowmore.models.oneshot.choice import CRITERIA, average_precision
 from knowmore.models.oneshot.model import LEVELS
-from knowmore.models.probabilities import log_predictive_density
 
 # So little apart that a smooth kernel gives one: the square is lost in its rounding.
 ALIKE = np.sqrt(np.finfo(float).eps) / 8
@@ -53,7 +53,7 @@ def best_by_refitting(X, y, S, noise):
         variance = 1 / np.diagonal(P)[:n]
         mean = y - (P @ labels)[:n] * variance
         value = average_precision(y, mean)
-        lpp = log_predictive_density(y, mean, variance).sum()
+        lpp = log_density(y, mean, variance).sum()
         found.append((float(value), float(lpp), -float(rho)))
     return max(found)
 

@@ -174,13 +174,13 @@ MISTAKES = {
     "never learnt": (
         lambda pca: pca.forget(X[:1] + 99),
         ValueError,
-        "These rows are not all in the model: taking them out would leave a variance below zero",
+        "These rows are not all in the model: removing them would leave a variance below zero",
     ),
     "all forgotten": (
         lambda pca: pca.forget(X),
         ValueError,
-        "80 rows are to be taken out of 80. A model of no rows has no mean: "
-        "at least one must be left.",
+        "80 rows are to be removed from 80. A model of no rows has no mean: "
+        "at least one must remain.",
     ),
     "NaN": (
         lambda pca: pca.partial_fit([[np.nan] * 6]),
@@ -229,20 +229,20 @@ MISTAKES = {
     "a fraction beyond one": (
         lambda pca: pca.set_params(n_components=1.5).fit(X),
         ValueError,
-        "n_components=1.5 is not known. Give a whole number, a fraction of the variance between 0 "
-        "and 1, a Truncation, or None for all.",
+        "n_components=1.5 must be a number in (0, 1). Or give a whole number, a Truncation, or "
+        "None for all.",
     ),
     "a word for a number": (
         lambda pca: pca.set_params(n_components="mle").partial_fit(X),
         ValueError,
-        "n_components='mle' is not known. Give a whole number, a fraction of the variance between "
-        "0 and 1, a Truncation, or None for all.",
+        "n_components='mle' must be a number in (0, 1). Or give a whole number, a Truncation, or "
+        "None for all.",
     ),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_and_changes_nothing(mistake):
+def test_a_mistake_raises_and_changes_nothing(mistake):
     act, kind, words = MISTAKES[mistake]
     pca = deepcopy(FITTED)
     before = pca.eigenspace_

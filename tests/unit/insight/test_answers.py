@@ -49,7 +49,7 @@ def is_short(value):
 
 
 @pytest.mark.parametrize("name", LIVING)
-def test_what_is_left_out_is_a_short_answer_and_a_table(name):
+def test_leave_one_out_prints_short_and_becomes_a_table(name):
     estimator, y = LIVING[name]
     left = estimator.fit(X, y).leave_one_out()
     assert len(left) == N
@@ -66,7 +66,7 @@ def test_what_is_left_out_is_a_short_answer_and_a_table(name):
 
 
 @pytest.mark.parametrize("name", LIVING)
-def test_a_model_and_what_it_is_made_of_print_in_a_line(name):
+def test_models_and_their_parts_print_in_one_line(name):
     estimator, y = LIVING[name]
     model = estimator.fit(X, y).model_
     for part in (model, model.covariance, model.examples):
@@ -74,7 +74,7 @@ def test_a_model_and_what_it_is_made_of_print_in_a_line(name):
     assert f"{N} examples" in repr(model)
 
 
-def test_the_summary_counts_the_right_or_measures_the_error():
+def test_the_summary_counts_hits_or_measures_the_error():
     clf = GPClassifier(RBF(1.0)).fit([[0.0], [0.1], [5.0], [5.1]], ["a", "a", "b", "b"])
     assert repr(clf.leave_one_out()).splitlines() == [
         "LeftOut: 4 of 4 examples are predicted as labelled by the others",
@@ -112,7 +112,7 @@ def test_every_answer_has_a_length_and_is_short():
     assert len(tuned := tune(few)) == len(tuned.changed)
 
 
-def test_the_table_of_what_is_new_has_ids_threshold_and_verdict():
+def test_the_novelty_table_has_ids_threshold_and_verdict():
     clf = GPClassifier(RBF(1.0)).fit(X, Y)
     queries = pd.DataFrame(X[:4], index=list("pqrs"), columns=list("abc"))
     named = GPClassifier(RBF(1.0)).fit(queries, Y[:4])
@@ -139,22 +139,22 @@ def test_a_calibrated_classifier_scores_as_its_estimator_does():
 # -- a label for what is unknown -------------------------------------------------------------------
 
 
-def test_what_is_of_no_class_gets_the_label_for_the_unknown():
+def test_rows_of_no_known_class_get_the_unknown_label():
     near, far = X[:50], X[:5] + 40
     clf = GPClassifier(RBF(1.0)).fit(X, Y)
     asked = np.vstack([near, far])
-    told = clf.predict(asked, unknown="nothing known", rate=0.1)
+    labels = clf.predict(asked, unknown="nothing known", rate=0.1)
     found = novelty(clf, asked)
     new = found.values > found.threshold(0.9)
     assert new[50:].all()
-    assert set(told[new]) == {"nothing known"}
-    np.testing.assert_array_equal(told[~new], clf.predict(asked)[~new])
+    assert set(labels[new]) == {"nothing known"}
+    np.testing.assert_array_equal(labels[~new], clf.predict(asked)[~new])
     # As many of the examples themselves are taken for unknown as was allowed, were they left out.
     assert clf.predict(asked, unknown="?", rate=0).tolist().count("?") <= new.sum()
     assert set(clf.predict(asked, unknown="?", rate=1.0)) <= {"?", *Y}
 
 
-def test_the_label_for_the_unknown_follows_edits():
+def test_the_unknown_label_follows_edits():
     clf = GPClassifier(RBF(1.0)).fit(X[:100], Y[:100])
     far = X[:20] + 9
     assert set(clf.predict(far, unknown="?")) == {"?"}
@@ -164,7 +164,7 @@ def test_the_label_for_the_unknown_follows_edits():
     assert set(clf.predict(far, unknown="?")) == {"?"}
 
 
-def test_a_label_for_the_unknown_of_another_kind_or_rate_is_told():
+def test_a_bad_unknown_label_or_rate_is_explained():
     clf = GPClassifier(RBF(1.0)).fit(X, Y)
     with pytest.raises(KnowmoreError) as caught:
         clf.predict(X, unknown=-1)
@@ -175,7 +175,8 @@ def test_a_label_for_the_unknown_of_another_kind_or_rate_is_told():
     with pytest.raises(KnowmoreError) as caught:
         clf.predict(X, unknown="?", rate=5)
     assert str(caught.value) == (
-        "rate=5, but it is the part of known examples that may be called unknown: 0 to 1."
+        "rate=5 must be a number in [0, 1]. It is the fraction of known examples that may be "
+        "called unknown."
     )
     with pytest.raises(KnowmoreError, match="holds one example"):
         GPClassifier(RBF(1.0)).fit(X[:1], Y[:1]).predict(X, unknown="?")

@@ -125,7 +125,7 @@ def test_it_follows_every_edit():
     assert len(seen) == 1 + len(edits)
 
 
-def test_it_is_found_once_for_each_model(monkeypatch):
+def test_the_temperature_is_computed_once_per_model(monkeypatch):
     import knowmore.insight.calibration as module
 
     calls = []
@@ -148,7 +148,7 @@ def test_it_is_found_once_for_each_model(monkeypatch):
     assert len(calls) == 2
 
 
-def test_no_mistake_makes_no_certainty():
+def test_no_mistakes_do_not_mean_certainty():
     """Where leave-one-out is always right, the prior keeps the temperature above zero."""
     X = np.array([[0.0], [0.1], [9.0], [9.1]])
     calibrated = calibrate(GPClassifier(KERNEL).fit(X, ["a", "a", "b", "b"]))
@@ -156,14 +156,14 @@ def test_no_mistake_makes_no_certainty():
     assert calibrated.predict_proba([[0.05]]).min() > 0
 
 
-def test_always_wrong_is_levelled():
+def test_a_classifier_that_is_always_wrong_becomes_uniform():
     X = np.array([[0.0], [0.0], [9.0], [9.0]])
     clf = GPClassifier(KERNEL, noise=1e-3).fit(X, ["a", "b", "a", "b"])
     P = calibrate(clf).predict_proba(X)
     assert abs(P - 0.5).max() < 0.01
 
 
-def test_one_class_and_extreme_scores_are_no_trouble():
+def test_one_class_and_extreme_scores_work():
     X, _ = clouds(10)
     one = calibrate(GPClassifier(KERNEL).fit(X, ["a"] * 10))
     assert one.temperature == 1
@@ -195,7 +195,7 @@ def test_nothing_of_an_example_that_was_removed_is_kept():
     assert again.temperature == calibrated.temperature
 
 
-def test_an_emptied_model_can_be_read():
+def test_an_emptied_model_can_be_printed():
     X, y = clouds()
     clf = GPClassifier(KERNEL).fit(X, y)
     calibrated = calibrate(clf)
@@ -229,7 +229,7 @@ def binned(P, right, bins):
 
 
 @pytest.mark.parametrize("bins", [1, 4, 15])
-def test_bins_are_those_of_a_loop(bins):
+def test_bins_match_a_plain_loop(bins):
     X, y = clouds()
     new, truth = clouds(200, seed=1)
     clf = GPClassifier(KERNEL).fit(X, y)
@@ -265,7 +265,7 @@ def test_calibration_helps_on_unseen_data():
     assert reliability(calibrate(clf), new, truth).error < reliability(clf, new, truth).error / 2
 
 
-def test_any_classifier_will_do():
+def test_any_classifier_with_probabilities_works():
     X, y = clouds()
     found = reliability(LogisticRegression().fit(X, y), X, y)
     assert found.count.sum() == 60
@@ -278,15 +278,15 @@ def test_labels_that_the_model_does_not_know_count_as_wrong():
 
 
 @pytest.mark.parametrize("asking", [reliability, LearningCurveDisplay.from_estimator])
-def test_labels_of_another_type_are_not_taken_for_mistakes(asking):
+def test_labels_of_another_type_raise(asking):
     X, y = clouds()
     codes = np.unique(y, return_inverse=True)[1]
     with pytest.raises(InvalidInput) as caught:
         asking(GPClassifier(KERNEL).fit(X, codes), X, codes.astype(str))
     assert str(caught.value) == (
         f"The labels in y are text, such as {str(codes[0])!r}, but the classes of the model are "
-        f"not text, such as 0: no prediction could be right. Convert y to what the model was "
-        f"fitted with."
+        f"not text, such as 0: no prediction could be right. Convert y to the type that the "
+        f"model was fitted with."
     )
     with pytest.raises(InvalidInput, match=r"are not text, .* the classes .* are text"):
         asking(GPClassifier(KERNEL).fit(X, y), X, codes)
@@ -296,7 +296,7 @@ def test_labels_of_another_type_are_not_taken_for_mistakes(asking):
     pyplot.close("all")
 
 
-def test_examples_of_which_nothing_is_said_say_nothing_of_the_temperature():
+def test_silent_examples_do_not_affect_the_temperature():
     X, y = clouds()
     far = np.vstack([X, 1e6 * (1 + np.arange(40))[:, None] * np.ones(X.shape[1])])
     labels = np.append(y, np.resize(np.unique(y), 40))
@@ -333,7 +333,7 @@ def test_the_diagram_shows_the_bins():
 # -- bad input -----------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_calibrated_is_said():
+def test_what_cannot_be_calibrated_is_explained():
     X, y = clouds()
     reg = GPRegressor().fit(X, X[:, 0])
     for asking in calibrate, reliability:

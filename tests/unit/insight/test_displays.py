@@ -9,9 +9,11 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
 
-from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
+from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, living
 from knowmore.errors import InvalidInput, MissingExtra
 from knowmore.insight import (
     LearningCurveDisplay,
@@ -54,7 +56,7 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_picture_goes_where_it_is_told(name, tmp_path):
+def test_a_picture_is_drawn_on_the_given_axes(name, tmp_path):
     clf = fitted()
     figure, (left, right) = pyplot.subplots(1, 2)
     display = DRAWN[name](clf, left)
@@ -72,7 +74,7 @@ def test_a_picture_goes_where_it_is_told(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_missing_matplotlib_is_told(name, monkeypatch):
+def test_a_missing_matplotlib_is_explained(name, monkeypatch):
     clf = fitted()
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtra, match=r'matplotlib.* "knowmore\[plots\]"'):
@@ -123,7 +125,7 @@ def legend(display):
 
 
 @pytest.mark.parametrize("names", [["_x", "_y"], [r"$\frac$", "b"], ["$5", "$6"]])
-def test_a_name_is_no_formula_and_is_shown(names, tmp_path):
+def test_class_names_are_not_parsed_as_formulas(names, tmp_path):
     X, _ = clouds()
     table = pd.DataFrame(X, columns=["price $US", "tax $US _^"])
     clf = GPClassifier(KERNEL).fit(table, np.array(names)[np.arange(60) % 2])
@@ -149,6 +151,14 @@ def test_the_axes_are_named_by_the_features():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "girth")
 
 
+def test_features_that_a_pipeline_makes_have_names_of_their_own():
+    X, y = clouds(features=4)
+    table = pd.DataFrame(X, columns=["height", "girth", "leaves", "age"])
+    pipeline = make_pipeline(PCA(2), GPClassifier(KERNEL)).fit(table, y)
+    ax = ScoreFieldDisplay.from_estimator(living(pipeline), grid_resolution=5).ax_
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x₁", "x₂")
+
+
 def test_suspects_are_bars_in_their_order():
     clf = fitted()
     found = suspects(clf)
@@ -162,7 +172,7 @@ def test_suspects_are_bars_in_their_order():
     assert len(all_.patches) == len(found.ids)
 
 
-def test_an_id_is_no_formula(tmp_path):
+def test_ids_are_not_parsed_as_formulas(tmp_path):
     X, y = clouds()
     clf = GPClassifier(KERNEL).fit(X, y, ids=[f"${i}^$" for i in range(60)])
     SuspectsDisplay.from_estimator(clf).figure_.savefig(tmp_path / "picture.png")
@@ -177,7 +187,7 @@ def test_no_suspects_make_an_empty_picture():
 
 
 @pytest.mark.parametrize("method", ["variance", "score", "probability", "null_space"])
-def test_novelty_is_held_against_what_is_known(method):
+def test_novelty_is_drawn_beside_the_known_examples(method):
     clf, X = fitted(), clouds(1)[0] + 2
     display = NoveltyDisplay.from_estimator(clf, X, method=method, quantile=0.9)
     found = novelty(clf, X, method)
@@ -193,7 +203,7 @@ def test_novelty_is_held_against_what_is_known(method):
 
 
 @pytest.mark.parametrize("tested", [False, True])
-def test_the_curve_is_that_of_refits(tested):
+def test_the_curve_matches_refits(tested):
     X, y = clouds(2)
     clf = GPClassifier(KERNEL).fit(X[:40], y[:40])
     test = (X[40:], y[40:]) if tested else ()
@@ -227,7 +237,7 @@ def test_a_least_squares_svm_is_drawn_too():
     assert [bar.get_width() for bar in bars] == suspects(clf).margin[:3].tolist()
 
 
-def test_the_curve_leaves_the_model_alone():
+def test_the_curve_does_not_change_the_model():
     clf = fitted()
     before = clf.model_
     LearningCurveDisplay.from_estimator(clf)
@@ -269,11 +279,11 @@ MISTAKES = {
     ),
     "test data without labels": (
         lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0]),
-        "Of the test data X and y only one was given. Give both, or none.",
+        "Of the test data X and y only one was given. Give both, or neither.",
     ),
     "too few labels": (
         lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0], ["ash"]),
-        "X has 60 rows, but y has shape (1,). Give one label each.",
+        "X has 60 rows, but y has shape (1,). Give one label for each row.",
     ),
     "a curve of values": (
         lambda: LearningCurveDisplay.from_estimator(GPRegressor().fit([[0.0, 0.0]], [1.0])),

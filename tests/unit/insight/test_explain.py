@@ -29,7 +29,7 @@ def scene(rng, n=30):
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
 @pytest.mark.parametrize("kernel", [RBF(1.5), DotProduct(1.0)])
 @pytest.mark.parametrize("noise", [0.1, 1e-4])
-def test_the_score_without_an_example_is_that_of_a_refit(solver, kernel, noise):
+def test_the_score_without_an_example_matches_a_refit(solver, kernel, noise):
     rng = np.random.default_rng(0)
     X, y = scene(rng)
     clf = GPClassifier(kernel, noise, solver=solver).fit(X, y).remove([4]).relabel([7], ["yew"])
@@ -69,7 +69,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_of_all_kinds_are_explained_by_refits(name):
+def test_explanations_of_all_models_match_refits(name):
     rng = np.random.default_rng(6)
     X, y = scene(rng)
     clf = MODELS[name]().fit(X, y, sample_weight=rng.uniform(0.2, 5, size=30))
@@ -97,7 +97,7 @@ def test_models_of_all_kinds_are_explained_by_refits(name):
         assert_solves([[found.score - at_x[0, c]]], score, K, t, left=k, bias=bias)
 
 
-def test_without_the_only_example_a_bias_has_nothing_to_say():
+def test_without_the_only_example_a_bias_scores_zero():
     found = explain(LSSVMClassifier(RBF(1.0)).fit([[1.0]], ["a"]), [1.5])
     assert not found.score_without.any()
     assert_rounded(found.contributions.sum() + found.offset, found.score)
@@ -125,7 +125,7 @@ def test_the_predicted_class_is_explained_unless_another_is_asked_for():
         assert_rounded(found.contributions.sum(), score, scale=terms)
 
 
-def test_it_speaks_of_the_examples_held_now():
+def test_it_explains_by_the_examples_held_now():
     X, y = scene(np.random.default_rng(3))
     clf = GPClassifier(RBF(1.0)).fit(X, y)
     clf.remove([0, 5]).replace([9], [[0.0, 0.0, 0.0]], ["new"])
@@ -150,7 +150,7 @@ def test_without_the_only_example_nothing_is_left():
     assert_rounded(found.contributions, [found.score])
 
 
-def test_values_are_explained_as_scores_are():
+def test_regression_values_are_explained_like_scores():
     rng = np.random.default_rng(4)
     X, values = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
     both = GPRegressor(RBF(1.0)).fit(X, values)
@@ -166,7 +166,7 @@ def test_values_are_explained_as_scores_are():
         explain(both, X[0])
 
 
-def test_a_row_of_a_table_will_do():
+def test_x_may_be_a_row_of_a_pandas_table():
     X, y = scene(np.random.default_rng(5))
     table = pd.DataFrame(X, columns=["height", "girth", "age"])
     clf = GPClassifier().fit(table, y)
@@ -177,7 +177,7 @@ def test_a_row_of_a_table_will_do():
         explain(clf, table[["age", "girth", "height"]].iloc[4])
 
 
-def test_a_row_of_a_table_of_polars_will_do():
+def test_x_may_be_a_row_of_a_polars_table():
     polars = pytest.importorskip("polars")
     X, y = scene(np.random.default_rng(5))
     table = polars.DataFrame(X)

@@ -80,7 +80,7 @@ def bound(noise, X, values):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("noise", [0.1, 1e-3])
 @pytest.mark.parametrize("classes", [1, 2, 4])
-def test_values_are_those_of_the_definition(method, noise, classes):
+def test_values_match_the_definition(method, noise, classes):
     X, y, queries = clusters(classes)
     got = novelty(GPClassifier(KERNEL, noise).fit(X, y), queries, method).values
     want = naive(method, noise, X, y, queries)
@@ -89,7 +89,7 @@ def test_values_are_those_of_the_definition(method, noise, classes):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("classes", [1, 2, 4])
-def test_left_out_values_are_those_of_refits(method, classes):
+def test_left_out_values_match_refits(method, classes):
     X, y, queries = clusters(classes)
     found = novelty(GPClassifier(KERNEL, 0.05).fit(X, y), queries, method)
     rest = ~np.eye(len(X), dtype=bool)
@@ -114,7 +114,7 @@ def test_weights_count(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("y", [[0, 0, 0, 1], [0, 1], [0, 1, 2, 2]])
-def test_an_example_alone_in_its_class_takes_the_class_with_it(method, y):
+def test_the_only_example_of_a_class_takes_the_class_with_it(method, y):
     X, y = clusters()[0][[0, 1, 7, 13]][: len(y)], np.array(y)
     clf = GPClassifier(KERNEL, 0.05).fit(X, y)
     want = []
@@ -159,7 +159,7 @@ def test_it_follows_every_edit(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("settings", [{"solver": "inverse"}, {"dtype": "float32"}])
-def test_other_factors_say_the_same(method, settings):
+def test_other_factors_give_the_same_values(method, settings):
     X, y, queries = clusters()
     want = novelty(GPClassifier(KERNEL).fit(X, y), queries, method)
     found = novelty(GPClassifier(KERNEL, **settings).fit(X, y), queries, method)
@@ -171,15 +171,15 @@ def test_other_factors_say_the_same(method, settings):
 
 
 @pytest.mark.parametrize("method", ["score", "probability", "variance"])
-def test_what_nothing_is_said_of_is_as_new_as_what_is_far_from_all(method):
+def test_silent_examples_are_as_new_as_far_away_rows(method):
     X, y = load_digits(return_X_y=True)
     found = novelty(GPClassifier(RBF(1.0)).fit(X[:60], y[:60]), X[60:80], method)
     assert_rounded(found.left_out, np.full(60, found.values[0]), scale=1.0)
-    with pytest.warns(KnowmoreWarning, match="Of 60 of 60 examples the others say nothing"):
+    with pytest.warns(KnowmoreWarning, match="For 60 of 60 examples the others say nothing"):
         assert_rounded(found.threshold(0.95), found.values[0], scale=1.0)
 
 
-def test_an_answer_is_of_the_model_that_was_asked():
+def test_an_answer_keeps_the_model_that_was_asked():
     X, y, queries = clusters()
     clf = GPClassifier(KERNEL).fit(X, y)
     found = novelty(clf, queries)
@@ -188,7 +188,7 @@ def test_an_answer_is_of_the_model_that_was_asked():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_threshold_is_a_quantile_of_what_is_known(method):
+def test_a_threshold_is_a_quantile_of_the_left_out_values(method):
     X, y, queries = clusters()
     found = novelty(GPClassifier(KERNEL).fit(X, y), queries, method)
     assert found.threshold(0) == found.left_out.min()
@@ -213,7 +213,7 @@ def test_predictions_can_say_unknown():
         assert roc_auc_score(new, found.values) > 0.9
 
 
-def test_one_class_tells_what_is_not_of_it():
+def test_one_class_is_told_from_everything_else():
     X, y, _ = clusters(2)
     clf = GPClassifier(KERNEL).fit(X[y == 0], ["the one"] * 6)
     for method in METHODS:
@@ -226,11 +226,13 @@ def test_one_example_has_values_but_no_threshold():
     for method in METHODS:
         found = novelty(clf, [[0.0, 0.1], [9.0, 0.0]], method)
         assert found.values[0] < found.values[1]
-        with pytest.raises(InvalidInput, match=r"holds one example: without it there is nothing"):
+        with pytest.raises(
+            InvalidInput, match=r"holds one example, so without it there is nothing"
+        ):
             found.threshold()
 
 
-def test_a_regressor_knows_variance_alone():
+def test_a_regressor_supports_variance_only():
     reg = GPRegressor(KERNEL).fit([[0.0], [1.0]], [3.0, 4.0])
     found = novelty(reg, [[0.5], [9.0]], "variance")
     assert_rounded(found.values, reg.predict_variance([[0.5], [9.0]]))
@@ -262,20 +264,22 @@ def test_the_answer_reads_as_a_table():
         ([[np.inf, 0, 0]], "score", r"contains NaN or infinity"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_told_is_explained(X, method, text):
+def test_bad_questions_are_explained(X, method, text):
     rows, y, _ = clusters()
     with pytest.raises(InvalidInput, match=text):
         novelty(GPClassifier(KERNEL).fit(rows, y), X, method)
 
 
 @pytest.mark.parametrize("q", [-0.1, 1.5, np.nan, "most", True])
-def test_a_threshold_asks_for_a_part(q):
+def test_a_threshold_takes_a_fraction(q):
     X, y, queries = clusters()
-    with pytest.raises(InvalidInput, match=r"it is the part of known examples"):
+    with pytest.raises(
+        InvalidInput, match=r"must be a number in .* the fraction of known examples"
+    ):
         novelty(GPClassifier(KERNEL).fit(X, y), queries).threshold(q)
 
 
-def test_only_a_fitted_process_that_holds_examples_is_asked():
+def test_only_fitted_gaussian_processes_with_examples_answer():
     X, y, queries = clusters()
     clf = GPClassifier(KERNEL)
     with pytest.raises(NotFitted):
@@ -289,7 +293,7 @@ def test_only_a_fitted_process_that_holds_examples_is_asked():
             novelty(other, queries)
 
 
-def test_what_is_answered_stays_as_it_is():
+def test_answers_are_read_only_and_survive_pickling():
     X, y, queries = clusters()
     clf = GPClassifier(KERNEL).fit(X, y)
     found, doubted = novelty(clf, queries), suspects(clf)

@@ -22,7 +22,7 @@ from knowmore import (
 )
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import suspects
-from knowmore.insight.suspects import to_margin
+from knowmore.insight.suspects import margin_contributions
 
 KERNEL, NOISE = RBF(1.5), 0.1
 
@@ -39,7 +39,7 @@ def clouds(seed, n=60):
     "clf",
     [GPClassifier(RBF(1.0)), LSSVMClassifier(RBF(1.0)), LSSVMClassifier(RBF(1.0), bias=False)],
 )
-def test_of_whom_nothing_is_said_is_neither_suspect_nor_confirmed(clf):
+def test_silent_examples_are_neither_suspect_nor_confirmed(clf):
     X, y = load_digits().data[:80], np.random.default_rng(0).integers(0, 10, 80)
     found = suspects(clf.fit(X, y))
     assert len(found.ids) == 0
@@ -57,7 +57,7 @@ def test_of_whom_nothing_is_said_is_neither_suspect_nor_confirmed(clf):
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
-def test_the_suspects_are_those_of_n_refits(solver):
+def test_suspects_match_n_refits(solver):
     X, y = clouds(0)
     clf = GPClassifier(KERNEL, NOISE, solver=solver).fit(X, y).remove([8, 9])
     found, held = suspects(clf), clf.model_.examples
@@ -81,11 +81,11 @@ def test_the_suspects_are_those_of_n_refits(solver):
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
-def test_the_margin_is_the_sum_of_what_the_others_contribute(solver):
+def test_margins_are_sums_of_contributions(solver):
     X, y = clouds(1)
     clf = GPClassifier(KERNEL, NOISE, solver=solver).fit(X, y)
     found = suspects(clf)
-    C = to_margin(found.model, found.rows, found.preferred)
+    C = margin_contributions(found.model, found.rows, found.preferred)
     K = oracle.covariance(KERNEL, X, NOISE)
     for j, s in enumerate(found.rows):
         rest = np.delete(np.arange(len(X)), s)
@@ -118,7 +118,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_of_all_kinds_are_audited_by_refits(name):
+def test_suspects_of_all_models_match_refits(name):
     X, y = clouds(7)
     y[:6] = "ash"
     clf = MODELS[name]().fit(X, y, sample_weight=np.random.default_rng(1).uniform(0.2, 5, size=60))
@@ -137,7 +137,7 @@ def test_models_of_all_kinds_are_audited_by_refits(name):
     ranked = [i for i in np.argsort(-margin) if margin[i] > 0]
     assert found.rows.tolist() == ranked
     assert len(ranked) > 5
-    C = to_margin(found.model, found.rows, found.preferred)
+    C = margin_contributions(found.model, found.rows, found.preferred)
     for j, s in enumerate(ranked):
         r, p, own = rest[s], classes.index(found.preferred[j]), classes.index(found.labels[j])
         d = ((T - shift)[:, [p]] - (T - shift)[:, [own]])[r]
@@ -189,14 +189,14 @@ def test_planted_labels_come_first():
     assert (found.preferred[caught] == y[found.ids[caught]]).mean() >= 0.95
 
 
-def test_who_is_alone_in_its_class_is_a_suspect():
+def test_the_only_example_of_a_class_is_a_suspect():
     X, y = clouds(3)
     y[5] = "yucca"
     found = suspects(GPClassifier(KERNEL, NOISE).fit(X, y))
     assert 5 in found.ids
 
 
-def test_nobody_is_suspected_where_all_agree():
+def test_no_suspects_where_all_agree():
     clf = GPClassifier(KERNEL, NOISE).fit([[0.0], [0.1], [9.0], [9.1]], list("aabb"))
     found = suspects(clf)
     assert len(found.ids) == len(found.margin) == len(found.to_pandas()) == 0
@@ -239,7 +239,7 @@ def test_cleanlab_gets_labels_as_columns():
 
 
 @pytest.mark.skipif(find_spec("cleanlab") is None, reason="cleanlab is not installed")
-def test_cleanlab_takes_them():
+def test_cleanlab_accepts_the_keywords():
     X, y = load_digits(return_X_y=True)
     X, y = X[:500], y[:500].copy()
     planted = np.arange(0, 500, 20)
@@ -306,7 +306,7 @@ def test_a_mistake_is_explained(name):
     assert str(caught.value) == text
 
 
-def test_who_is_alone_and_far_from_all_is_not_spoken_of():
+def test_the_only_example_of_a_class_is_silent_if_far_from_all():
     near = GPClassifier(RBF(1.0)).fit([[0.0], [3.0], [3.5]], ["a", "b", "b"])
     assert suspects(near).ids.tolist() == [0]
     far = GPClassifier(RBF(1.0)).fit([[0.0], [100.0], [100.5]], ["a", "b", "b"])

@@ -24,7 +24,8 @@ from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotPositiveDe
 from knowmore.insight import due, tune
 from knowmore.insight.gradients import prepared
 from knowmore.insight.objectives import Evidence, LeaveOneOut, Solved, log_density
-from knowmore.insight.search import Slope, Space
+from knowmore.insight.search import Slope
+from knowmore.insight.space import Space
 from knowmore.kernels import (
     ChiSquared,
     ExponentialIntersection,
@@ -101,7 +102,7 @@ def clouds(n=60, seed=0):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_a_kernel_pulls_back_what_scikit_learn_s_gradient_sums_to(kernel):
+def test_pullbacks_match_the_gradients_of_scikit_learn(kernel):
     X = inputs()
     W = np.random.default_rng(1).normal(size=(len(X), len(X)))
     W += W.T
@@ -129,12 +130,12 @@ def test_no_matrix_is_made_for_each_length_scale(monkeypatch):
     ("name", "bias"), [(name, False) for name in OBJECTIVES] + [("loo", True), ("hedged", True)]
 )
 @pytest.mark.parametrize("kernel", [KERNELS[1], KERNELS[16], KERNELS[19]], ids=repr)
-def test_slopes_are_those_of_finite_differences(name, kernel, bias):
+def test_slopes_match_finite_differences(name, kernel, bias):
     X, rng = inputs(), np.random.default_rng(2)
     T = rng.choice([-1.0, 1.0], size=(len(X), 3))
     weights = rng.uniform(0.2, 5, size=len(X))
     space = Space(kernel, 0.2, (1e-3, 1e3))
-    slope = Slope.of(space, OBJECTIVES[name], X, T, weights=weights, bias=bias)
+    slope = Slope(space, OBJECTIVES[name], X, T, weights=weights, bias=bias)
     _, value, gradient, _ = slope(space.theta)
     cond = np.linalg.cond(oracle.covariance(kernel, X, 0.2 / weights))
     for i in range(len(gradient)):
@@ -150,7 +151,7 @@ def test_slopes_are_those_of_finite_differences(name, kernel, bias):
         assert abs(gradient[i] - fine) <= abs(coarse - fine) + rounding
 
 
-def test_the_adjoint_is_the_textbook_s_gradient():
+def test_the_adjoint_matches_the_textbook_gradient():
     """Rasmussen and Williams, eq. 5.13: Z_j = P dK_j, a product for each parameter."""
     kernel, noise, X = ConstantKernel(2.0) * RBF([0.5, 1.0, 2.0]), 0.2, inputs()
     T = np.random.default_rng(2).choice([-1.0, 1.0], size=(len(X), 3))
@@ -163,14 +164,14 @@ def test_the_adjoint_is_the_textbook_s_gradient():
         Z = P @ dK
         spread = np.diagonal(Z @ P)[:, None]
         want.append((A * (Z @ A) - 0.5 * (1 + A**2 / d[:, None]) * spread) / d[:, None])
-    slope = Slope.of(Space(kernel, noise, (1e-3, 1)), LeaveOneOut(log_density), X, T)
+    slope = Slope(Space(kernel, noise, (1e-3, 1)), LeaveOneOut(log_density), X, T)
     got = slope(slope.space.theta).gradient
     scale = [abs(one).sum() for one in want]
     assert (abs(got - [one.sum() for one in want]) <= tolerance(K) * np.array(scale)).all()
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_values_are_those_of_refits(name):
+def test_values_match_refits(name):
     X, y = clouds(20)
     clf = GPClassifier(RBF(1.0), noise=0.3).fit(X, y)
     _, T = oracle.one_vs_all(y.tolist())
@@ -180,7 +181,7 @@ def test_values_are_those_of_refits(name):
     else:
         mean, variance = oracle.left_out(RBF(1.0), 0.3, X, T, np.arange(20))
         want = OBJECTIVES[name].score(T, mean, variance)[0]
-    solved = Solved.of(np.linalg.inv(K), T, np.linalg.slogdet(K)[1])
+    solved = Solved(np.linalg.inv(K), T, np.linalg.slogdet(K)[1])
     bound = tolerance(K) * (abs(want) + T.size)
     assert abs(OBJECTIVES[name].value(clf.model_) - want) <= bound
     assert abs(OBJECTIVES[name].slope(solved)[0] - want) <= bound
@@ -192,7 +193,7 @@ def classifier(model, kernel, noise):
 
 @pytest.mark.parametrize("model", ["GP", "LSSVM"])
 @pytest.mark.parametrize("score", [log_density, squared_error, hedged])
-def test_values_of_weighted_models_are_those_of_refits(model, score):
+def test_values_of_weighted_models_match_refits(model, score):
     X, y = clouds(20)
     weights = np.random.default_rng(4).uniform(0.2, 5, size=20)
     clf = classifier(model, RBF(1.0), 0.3).fit(X, y, sample_weight=weights)
@@ -233,7 +234,7 @@ def test_the_result_is_a_fresh_fit_with_these_parameters(objective):
 
 
 @pytest.mark.parametrize("model", ["GP", "LSSVM"])
-def test_weights_and_settings_of_the_examples_stay(model):
+def test_weights_and_settings_are_kept(model):
     X, y = clouds()
     weights = np.random.default_rng(6).uniform(0.2, 5, size=60)
     clf = classifier(model, RBF(0.3), 0.2).fit(X, y, sample_weight=weights).remove([3, 59])
@@ -260,7 +261,7 @@ def test_a_least_squares_svm_keeps_its_settings():
     assert_rounded(tuned.C, tuned.C_)
 
 
-def test_no_id_is_given_twice():
+def test_no_id_is_used_twice():
     X, y = clouds()
     clf = GPClassifier(RBF(1.0)).fit(X, y).remove([58, 59])
     tuned = tune(clf).estimator
@@ -279,7 +280,7 @@ def test_the_values_are_those_of_both_models():
         assert abs(value - want) <= tolerance(K) * (abs(want) + 180)
 
 
-def test_the_optimum_is_scikit_learn_s():
+def test_the_optimum_matches_scikit_learn():
     X, y = clouds(50)
     start = ConstantKernel(1.0) * RBF([1.0, 1.0])
     clf = GPClassifier(start, noise=0.1).fit(X, y)
@@ -348,7 +349,7 @@ def test_regressors_are_tuned_on_one_column_or_several():
     assert two.after > two.before
 
 
-def test_names_of_features_stay():
+def test_feature_names_are_kept():
     X, y = clouds()
     table = pd.DataFrame(X, columns=["long", "wide"])
     tuned = tune(GPClassifier().fit(table, y)).estimator
@@ -357,7 +358,7 @@ def test_names_of_features_stay():
         tuned.predict(table[["wide", "long"]])
 
 
-def test_settings_of_the_estimator_stay():
+def test_settings_of_the_estimator_are_kept():
     clf = GPClassifier(RBF(0.5), solver="inverse", update="direct", dtype="float32")
     tuned = tune(clf.fit(*clouds())).estimator
     assert (tuned.solver, tuned.update, tuned.dtype) == ("inverse", "direct", "float32")
@@ -368,6 +369,12 @@ def test_settings_of_the_estimator_stay():
 def test_one_example_and_one_class_can_be_tuned(X, y, objective):
     found = tune(GPClassifier(ConstantKernel(1.0) * RBF(1.0)).fit(X, y), objective)
     assert found.after >= found.before
+
+
+def test_one_class_is_always_recognised():
+    """Even where the others say nothing of an example."""
+    found = tune(GPClassifier(RBF(1e-3)).fit([[0.0], [1.0], [5.0]], ["a", "a", "a"]))
+    assert (found.loss_before, found.loss_after) == (0, 0)
 
 
 # -- restarts and subsets ------------------------------------------------------------------------
@@ -384,7 +391,7 @@ def test_restarts_leave_a_bad_start_and_are_seeded():
     assert same.changed == several.changed
 
 
-def test_restarts_leave_a_place_without_slope():
+def test_restarts_leave_a_flat_start():
     """Distances so long that all kernel values vanish: nothing shows the way."""
     X = 1e4 * np.linspace(0, 6, 40)[:, None]
     reg = GPRegressor(RBF(1.0, (0.5, 1e5)), noise=1e-3).fit(X, np.sin(X[:, 0] / 1e4))
@@ -420,7 +427,7 @@ def test_a_subset_searches_and_all_judge(monkeypatch):
     assert len(part.estimator.ids_) == 150
 
 
-def test_parameters_without_a_covariance_matrix_are_a_wall_and_no_end():
+def test_the_search_turns_back_where_no_covariance_matrix_exists():
     """Duplicates and hardly any noise: on the way, some steps are not positive definite."""
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(10, 1)), 3, axis=0)
@@ -429,7 +436,7 @@ def test_parameters_without_a_covariance_matrix_are_a_wall_and_no_end():
     found = tune(reg, "marginal_likelihood", noise_bounds=(1e-300, 1))
     assert found.after > found.before
     space = Space(RBF(1.0), 1e-300, (1e-300, 1))
-    _, value, gradient, _ = Slope.of(space, Evidence(), X, y[:, None])(space.theta)
+    _, value, gradient, _ = Slope(space, Evidence(), X, y[:, None])(space.theta)
     assert value == -np.inf
     assert not gradient.any()
 
@@ -465,7 +472,7 @@ def test_a_steep_start_leads_to_the_same_hill(objective, noise, width):
     assert found.estimator.score(new, truth) >= clf.score(new, truth) - 1 / np.sqrt(1000)
 
 
-def test_what_is_known_is_not_left_for_something_worse():
+def test_the_best_point_on_the_way_counts():
     """The best place on the way counts, wherever the way ends."""
     X, y = halves(60, 3)
     for width in 0.1, 1.0, 10.0:
@@ -474,7 +481,7 @@ def test_what_is_known_is_not_left_for_something_worse():
         assert tune(GPClassifier(RBF(width), 1e-4).fit(X, y)).after >= noise_alone
 
 
-def test_single_precision_may_start_where_it_fitted():
+def test_single_precision_can_start_where_it_was_fitted():
     """Half of the margin that other parameters are given is enough for those of the model."""
     X, y = halves(500, 0)
     clf = GPClassifier(RBF(2.0), 1e-4, dtype="float32").fit(X, y)
@@ -503,7 +510,7 @@ def test_it_is_due_after_so_many_edits():
     assert due(tuned, other, every=60)
 
 
-def test_the_model_that_was_tuned_can_be_asked_too():
+def test_due_can_be_asked_of_the_original_model():
     clf = GPClassifier(RBF(1.0)).fit(*clouds())
     tuned = tune(clf)
     assert not due(tuned, clf, every=1)
@@ -539,7 +546,7 @@ def test_it_reads_as_a_table():
     assert repr(found).startswith(f"Tuned: objective from {found.before:.6g} to {found.after:.6g}")
 
 
-def test_a_place_without_a_value_is_a_wall_and_no_end():
+def test_the_search_turns_back_where_the_objective_has_no_value():
     """Of a restart, or on the way; only where the model stands must there be one."""
 
     def walled(T, mean, variance):
@@ -574,7 +581,7 @@ def test_a_root_of_a_kernel_that_vanishes_has_a_slope():
 # -- what is kept and what is left alone ---------------------------------------------------------
 
 
-def test_of_the_examples_no_features_are_kept():
+def test_no_features_of_the_examples_are_kept():
     X, y = clouds()
     X[5] = 1.2345678
     tuned = tune(GPClassifier(RBF(1.0)).fit(X, y))
@@ -583,7 +590,7 @@ def test_of_the_examples_no_features_are_kept():
     assert due(pickle.loads(pickle.dumps(tuned)), every=1)
 
 
-def test_what_changed_can_be_read_alone():
+def test_changed_is_read_only():
     found = tune(GPClassifier(RBF(0.2)).fit(*clouds()))
     with pytest.raises(TypeError):
         found.changed["noise"] = (0, 0)
@@ -591,7 +598,7 @@ def test_what_changed_can_be_read_alone():
 
 
 @pytest.mark.parametrize("C", [3.0, 49.0, 93.0, 1 / 3])
-def test_values_before_are_the_parameters_to_the_last_digit(C):
+def test_values_before_are_exact(C):
     X, y = clouds()
     svm = LSSVMClassifier(ConstantKernel(0.3) * RBF([0.7, 2.7]), C=C).fit(X, y)
     found = tune(svm)
@@ -627,7 +634,7 @@ def refused(message, clf, *arguments, error=InvalidInput, **options):
     assert getattr(clf, "model_", None) is model
 
 
-def test_what_cannot_be_tuned_is_said():
+def test_what_cannot_be_tuned_is_explained():
     clf = GPClassifier(RBF(1.0)).fit(*clouds())
     refused(
         "objective='best' is not known. Choose one of 'loo', 'marginal_likelihood'", clf, "best"
@@ -645,7 +652,7 @@ def test_what_cannot_be_tuned_is_said():
     for option in {"restarts": -1}, {"restarts": 1.5}, {"subset": 0}, {"subset": True}:
         refused("Give a whole number of at least", clf, **option)
     for seed in "x", -1, 0.5:
-        refused("is no seed. Give a whole number", clf, restarts=1, random_state=seed)
+        refused("is not a seed. Give a whole number", clf, restarts=1, random_state=seed)
     refused("is for a fitted GPClassifier, GP", GaussianProcessRegressor(), error=InvalidType)
     refused("holds no examples", GPClassifier().fit([[0.0]], [1]).remove([0]), error=NoExamples)
 
@@ -657,7 +664,7 @@ def test_features_far_too_large_are_refused_without_a_warning():
         GPClassifier(DotProduct()).fit(1e150 * X, y)
 
 
-def test_what_a_least_squares_svm_has_no_answer_to_is_said():
+def test_what_a_least_squares_svm_cannot_do_is_explained():
     X, y = clouds()
     clf = LSSVMClassifier(RBF(1.0)).fit(X, y)
     words = "that of a Gaussian process, which a least-squares SVM is not"
@@ -669,7 +676,7 @@ def test_what_a_least_squares_svm_has_no_answer_to_is_said():
     refused("put to an object of type NPlusOneClassifier", transferred, error=InvalidType)
 
 
-def test_slopes_that_are_not_finite_leave_the_model_alone():
+def test_slopes_that_are_not_finite_raise():
     refused(
         "The slope in kernel__length_scale is not finite at the kernel Broken",
         GPClassifier(Broken(1.0)).fit(*clouds()),
@@ -681,7 +688,7 @@ def test_slopes_that_are_not_finite_leave_the_model_alone():
     )
 
 
-def test_an_objective_of_one_s_own_must_have_its_shapes():
+def test_the_shapes_of_a_custom_objective_are_checked():
     clf = GPClassifier(RBF(1.0)).fit(*clouds())
     message = r"targets \(60, 3\), leave-one-out means \(60, 3\) and variances \(60,\)"
     refused(message, clf, lambda T, mean, variance: 1.0)
@@ -691,7 +698,7 @@ def test_an_objective_of_one_s_own_must_have_its_shapes():
     refused("Here it failed: IndexError", clf, lambda T, mean, variance: mean[999])
 
 
-def test_when_it_is_due_must_be_said():
+def test_bad_arguments_of_due_are_explained():
     tuned = tune(GPClassifier(RBF(1.0)).fit(*clouds()))
     with pytest.raises(InvalidInput, match="When is it due"):
         due(tuned)

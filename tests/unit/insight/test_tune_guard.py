@@ -21,10 +21,9 @@ from tolerance import assert_rounded, tolerance
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.insight import due, tune
-from knowmore.insight.affine import has_amplitude, has_offset
-from knowmore.insight.loss import left_out_loss
-from knowmore.insight.objectives import Evidence, LeaveOneOut, log_density
-from knowmore.insight.search import Slope, Space
+from knowmore.insight.objectives import Evidence, LeaveOneOut, left_out_loss, log_density
+from knowmore.insight.search import Slope
+from knowmore.insight.space import Space, has_amplitude, has_offset
 from knowmore.kernels import HistogramIntersection, On
 
 quietly = pytest.mark.filterwarnings("ignore::knowmore.errors.KnowmoreWarning")
@@ -81,7 +80,7 @@ def test_values_of_another_scale_than_the_kernel_are_learnt_better_than_before(o
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_labels_without_noise_do_not_drive_it_to_its_bound(objective):
+def test_labels_without_noise_do_not_drive_the_noise_to_its_bound(objective):
     """Handwritten digits: below 1e-4 it hardly matters, and matrices get ever worse."""
     X, y = load_digits(return_X_y=True)
     clf = GPClassifier().fit(X[:200], y[:200])
@@ -94,7 +93,7 @@ def test_labels_without_noise_do_not_drive_it_to_its_bound(objective):
     assert 1e-5 < again < 1e-2
 
 
-def test_a_kernel_of_no_neighbours_does_not_look_perfect():
+def test_a_kernel_without_neighbours_does_not_look_perfect():
     """Left out, each example was "recognised" by the rounding of its own target."""
     rng = np.random.default_rng(0)
     X, y = 100 * rng.normal(size=(60, 5)), rng.integers(0, 4, 60)
@@ -152,7 +151,7 @@ def test_leave_one_out_is_never_worse_than_before(make, objective, seed):
     assert_rounded([found.loss_before, found.loss_after], [start, end], 1e6)
 
 
-def test_what_would_be_worse_is_told_and_not_done():
+def test_a_worse_optimum_is_refused_with_a_warning():
     X, y = clouds()
     clf = GPClassifier(RBF(1.0)).fit(X, y)
     with pytest.warns(
@@ -175,7 +174,7 @@ def test_what_would_be_worse_is_told_and_not_done():
 
 
 @quietly
-def test_what_has_no_matrix_with_all_examples_is_not_taken():
+def test_parameters_that_fail_on_all_examples_are_refused():
     """Single precision, twins, and hardly any noise: fine for twenty, not for all."""
     rng = np.random.default_rng(0)
     X = np.repeat(rng.uniform(0, 6, (200, 1)), 2, axis=0)
@@ -206,12 +205,12 @@ def test_what_has_no_matrix_with_all_examples_is_not_taken():
     ],
     ids=str,
 )
-def test_a_kernel_has_what_its_own_terms_and_factors_are(kernel, amplitude, offset):
+def test_amplitudes_and_offsets_of_kernels_are_recognised(kernel, amplitude, offset):
     assert has_amplitude(kernel) == amplitude
     assert has_offset(kernel) == offset
 
 
-def test_what_a_kernel_has_is_not_added():
+def test_an_amplitude_or_offset_is_not_added_twice():
     X, y = clouds()
     whole = ConstantKernel(1.0) * RBF(1.0) + ConstantKernel(1.0)
     names = {
@@ -242,7 +241,7 @@ def test_an_offset_is_added_where_it_helps_and_not_where_there_is_a_bias():
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_both_are_worth_it(objective):
+def test_amplitude_and_offset_improve_the_objective(objective):
     X, y = clouds(90)
     y[30:] = 0
     clf = GPClassifier(RBF(1.0)).fit(X, y)
@@ -257,8 +256,8 @@ def test_a_parameter_that_ends_at_its_bound_is_named():
     clf = GPClassifier(ConstantKernel(1.0) * RBF(0.5, (0.4, 0.6))).fit(X, y)
     with pytest.warns(
         KnowmoreWarning,
-        match=r"^kernel__k2__length_scale ended at 0\.6, which is a bound of the search: what is "
-        r"best may be beyond it\. Give the kernel other bounds, or fit the model with another",
+        match=r"^kernel__k2__length_scale ended at 0\.6, which is a bound of the search: the "
+        r"best value may be beyond it\. Give the kernel other bounds, or fit the model with",
     ):
         found = tune(clf, affine=False)
     assert found.at_bounds == ("kernel__k2__length_scale",)
@@ -271,7 +270,7 @@ def test_a_parameter_that_ends_at_its_bound_is_named():
     assert found.at_bounds == ("C",)
 
 
-def test_within_bounds_nothing_is_said():
+def test_no_warning_within_bounds():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = tune(GPRegressor().fit(*sine(80, 0)))
@@ -290,12 +289,12 @@ def grouped(n=25, seed=0):
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("score", [log_density, hedged])
-def test_slopes_with_groups_left_out_are_those_of_finite_differences(score, bias):
+def test_slopes_with_groups_match_finite_differences(score, bias):
     X, T, weights, groups = grouped()
     kernel = ConstantKernel(2.0) * RBF([0.5, 1.0, 2.0])
     space = Space(kernel, 0.2, (1e-3, 1e3))
     goal = LeaveOneOut(score)
-    slope = Slope.of(space, goal, X, T, weights=weights, bias=bias, groups=groups, classes=True)
+    slope = Slope(space, goal, X, T, weights=weights, bias=bias, groups=groups, classes=True)
     _, value, gradient, loss = slope(space.theta)
     mean, variance = oracle.left_out(kernel, 0.2 / weights, X, T, groups, bias)
     K = oracle.covariance(kernel, X, 0.2 / weights)
@@ -314,12 +313,12 @@ def test_slopes_with_groups_left_out_are_those_of_finite_differences(score, bias
         assert abs(gradient[i] - fine) <= abs(coarse - fine) + rounding
 
 
-def test_groups_of_one_are_single_examples():
+def test_groups_of_one_equal_single_examples():
     X, T, weights, _ = grouped()
     space = Space(RBF(1.0), 0.2, (1e-3, 1e3))
     goal, K = LeaveOneOut(log_density), oracle.covariance(RBF(1.0), X, 0.2 / weights)
-    one = Slope.of(space, goal, X, T, weights=weights)(space.theta)
-    other = Slope.of(space, goal, X, T, weights=weights, groups=np.arange(25))(space.theta)
+    one = Slope(space, goal, X, T, weights=weights)(space.theta)
+    other = Slope(space, goal, X, T, weights=weights, groups=np.arange(25))(space.theta)
     scale = abs(one.value) + T.size
     assert abs(one.value - other.value) <= tolerance(K) * scale
     assert (abs(one.gradient - other.gradient) <= tolerance(K) * scale).all()
@@ -336,7 +335,7 @@ def repeated(seed=0):
 @quietly
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("make", [GPClassifier, LSSVMClassifier])
-def test_groups_are_left_out_in_objective_and_judgement(make, objective):
+def test_groups_are_left_out_in_objective_and_loss(make, objective):
     if make is LSSVMClassifier and objective == "marginal_likelihood":
         pytest.skip("it has none")
     X, y, who = repeated()
@@ -368,7 +367,7 @@ def test_groups_of_a_regressor_are_left_out():
 
 
 @quietly
-def test_whether_it_is_due_is_asked_with_groups_too():
+def test_due_takes_groups_too():
     X, y, who = repeated()
     tuned = tune(GPClassifier(RBF(0.3)).fit(X, y), groups=who)
     assert tuned.grouped
@@ -395,7 +394,7 @@ def test_groups_are_checked():
 
 
 @quietly
-def test_of_one_group_nothing_is_said_but_the_prior():
+def test_a_single_group_is_predicted_by_the_prior():
     X, y, _ = repeated()
     found = tune(GPClassifier(RBF(0.3)).fit(X, y), groups=np.zeros(100))
     T = oracle.one_vs_all(y.tolist())[1]
@@ -413,7 +412,7 @@ def test_a_subset_has_two_groups_if_there_is_a_bias():
         assert np.isfinite(found.after)
 
 
-def test_the_likelihood_knows_no_groups():
+def test_the_likelihood_ignores_groups():
     X, y, who = repeated()
     clf = GPClassifier(RBF(0.3)).fit(X, y)
     assert Evidence().value(clf.model_, who) == clf.log_marginal_likelihood()

@@ -1,4 +1,4 @@
-"""What an eigenspace says to bad input, and its smaller questions."""
+"""Bad input, names of columns, sparse rows, and the smaller methods of an eigenspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import sparse
 from tolerance import assert_models, assert_rounded, scatter_error
 
 from knowmore import Eigenspace, EigenspacePCA, KnowmoreError, Truncation
-from knowmore.linalg import eigenspace, rows
+from knowmore.linalg import eigenspace, scatter
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 5)) * [5, 4, 3, 2, 1] + 3
@@ -31,17 +31,17 @@ MISTAKES = {
     "words": (
         lambda: Eigenspace.of([["a"]]),
         ValueError,
-        "X is no table of numbers (N, D): could not convert string to float: np.str_('a').",
+        "X is not a table of numbers (N, D): could not convert string to float: np.str_('a').",
     ),
     "no rows": (
         lambda: Eigenspace.of(X[:0]),
         ValueError,
-        "X has shape (0, 5): there is no number in it.",
+        "X has shape (0, 5): it holds no numbers.",
     ),
     "no columns": (
         lambda: Eigenspace.of(X[:, :0]),
         ValueError,
-        "X has shape (30, 0): there is no number in it.",
+        "X has shape (30, 0): it holds no numbers.",
     ),
     "NaN": (
         lambda: MODEL.add_rows([[1, 2, np.nan, 4, 5]]),
@@ -58,7 +58,7 @@ MISTAKES = {
     "complex numbers": (
         lambda: Eigenspace.of(X + 1j),
         ValueError,
-        "X is no table of numbers (N, D): complex or masked values have no place in it.",
+        "X is not a table of numbers (N, D): complex or masked values are not allowed.",
     ),
     "a sparse row without its brackets": (
         lambda: Eigenspace.of(sparse.coo_array(np.arange(4.0))),
@@ -90,14 +90,14 @@ MISTAKES = {
         "same order: select them by their names.",
     ),
     "fewer names than features": (
-        lambda: MODEL.named(["a"]),
+        lambda: MODEL.with_names(["a"]),
         ValueError,
         "1 names were given, but there are 5 features. Give one for each, or None.",
     ),
     "masked values": (
         lambda: Eigenspace.of(np.ma.array(X)),
         ValueError,
-        "X is no table of numbers (N, D): complex or masked values have no place in it.",
+        "X is not a table of numbers (N, D): complex or masked values are not allowed.",
     ),
     "rows where a model is due": (
         lambda: MODEL.merge(X),
@@ -107,29 +107,29 @@ MISTAKES = {
     "all rows taken out": (
         lambda: MODEL - MODEL,
         ValueError,
-        "30 rows are to be taken out of 30. A model of no rows has no mean: "
-        "at least one must be left.",
+        "30 rows are to be removed from 30. A model of no rows has no mean: "
+        "at least one must remain.",
     ),
     "more rows taken out than there are": (
         lambda: Eigenspace.of(X[:3]) - MODEL,
         ValueError,
-        "30 rows are to be taken out of 3. A model of no rows has no mean: "
-        "at least one must be left.",
+        "30 rows are to be removed from 3. A model of no rows has no mean: "
+        "at least one must remain.",
     ),
     "a rank below zero": (
         lambda: MODEL.truncate(-1),
         ValueError,
-        "rank=-1, but a rank is a whole number, zero or more.",
+        "rank=-1. Give a whole number of at least 0.",
     ),
     "a rank that is no number": (
         lambda: MODEL.truncate(2.5),
         ValueError,
-        "rank=2.5, but a rank is a whole number, zero or more.",
+        "rank=2.5. Give a whole number of at least 0.",
     ),
     "more than everything": (
         lambda: Truncation(fraction=1.5),
         ValueError,
-        "fraction=1.5, but it is a part of the whole: 0 to 1.",
+        "fraction=1.5 must be a number in [0, 1].",
     ),
     "parts that do not fit": (
         lambda: Eigenspace(3, np.zeros(4), np.zeros((2, 3)), np.ones(2)),
@@ -139,7 +139,7 @@ MISTAKES = {
     "a model of nothing": (
         lambda: Eigenspace(0, np.zeros(4), np.zeros((0, 4)), np.zeros(0)),
         ValueError,
-        "An eigenspace of 0 rows: there must be at least 1.",
+        "An eigenspace needs at least 1 row, but n_samples=0.",
     ),
 }
 
@@ -153,7 +153,7 @@ def test_mistake(mistake):
     assert str(error.value) == words
 
 
-NEVER = "These rows are not all in the model: taking them out would leave a variance below zero"
+NEVER = "These rows are not all in the model: removing them would leave a variance below zero"
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_rows_that_were_there_can_be_taken_out_of_a_truncated_model():
 def test_a_sparse_matrix_is_read_in_blocks(shape, monkeypatch):
     dense = rng.poisson(0.5, size=shape).astype(float)
     dense[0, 0] = 9
-    monkeypatch.setattr(rows, "_BLOCK", 3 * shape[1])
-    sizes = [len(block) for block in rows.blocks(sparse.csc_array(dense))]
+    monkeypatch.setattr(scatter, "_BLOCK", 3 * shape[1])
+    sizes = [len(block) for block in scatter.blocks(sparse.csc_array(dense))]
     assert sum(sizes) == len(dense)
     assert max(sizes) == 3
     assert_models(Eigenspace.of(sparse.csc_array(dense)), dense, edits=len(sizes))
@@ -196,7 +196,7 @@ def test_a_sparse_matrix_is_read_in_blocks(shape, monkeypatch):
 
 def test_a_truncated_sparse_matrix_is_truncated_once_where_columns_are_few(monkeypatch):
     dense = rng.poisson(0.5, size=(60, 9)).astype(float)
-    monkeypatch.setattr(rows, "_BLOCK", 90)
+    monkeypatch.setattr(scatter, "_BLOCK", 90)
     few = Eigenspace.of(sparse.csr_array(dense), 3)
     whole = Eigenspace.of(dense)
     assert_rounded(few.variances, whole.variances[:3], 1000)
@@ -229,7 +229,7 @@ def test_columns_have_the_names_of_a_data_frame_and_go_with_nameless_ones(kind):
     assert (MODEL - Eigenspace.of(frame)).names == names
     assert pickle.loads(pickle.dumps(named)).names == names
     assert MODEL.names is None
-    assert named.named(None).merge(Eigenspace.of(FRAME[[*"edcba"]])).n_samples == 60
+    assert named.with_names(None).merge(Eigenspace.of(FRAME[[*"edcba"]])).n_samples == 60
     assert EigenspacePCA().fit(kind(FRAME)).partial_fit(kind(FRAME)).eigenspace_.names == names
 
 
@@ -281,7 +281,7 @@ def test_a_column_may_be_called_column_names():
 
 
 @pytest.mark.parametrize("ask", ["project", "reconstruct", "distances"])
-def test_what_is_beyond_the_range_of_numbers_is_told_with_its_row(ask):
+def test_an_answer_that_overflows_raises_with_its_row(ask):
     few = MODEL.truncate(2)
     width = 2 if ask == "reconstruct" else 5
     rows = np.zeros((3, width))
@@ -291,7 +291,7 @@ def test_what_is_beyond_the_range_of_numbers_is_told_with_its_row(ask):
     assert np.isfinite(getattr(few, ask)(rows[::2])).all()
 
 
-def test_a_distance_whose_square_is_no_number_is_told():
+def test_a_distance_whose_square_overflows_raises():
     with pytest.raises(KnowmoreError, match=r"^What is asked of row 0 of X is beyond the range of"):
         MODEL.truncate(2).distances(np.full((1, 5), 1e200))
 

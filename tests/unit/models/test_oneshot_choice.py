@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 from tolerance import assert_rounded
 
+from knowmore.models.likelihood import log_density
 from knowmore.models.oneshot import Ranking
 from knowmore.models.oneshot.choice import (
     CRITERIA,
@@ -23,7 +24,6 @@ from knowmore.models.oneshot.choice import (
     roc_auc,
     squashed,
 )
-from knowmore.models.probabilities import log_predictive_density
 
 LENGTH = 2.0
 # A point that is kept is off by a part of the bracket, which shrinks at each of 17 steps.
@@ -92,7 +92,7 @@ def test_the_log_predictive_probability_is_that_of_normal_densities():
     y, mean = estimates(4, 9, ties=False)
     variance = np.random.default_rng(1).uniform(0.1, 3, mean.shape)
     terms = norm.logpdf(y, mean, np.sqrt(variance))
-    got = log_predictive_density(y, mean, variance)
+    got = log_density(y, mean, variance)
     assert_rounded(got, terms, scale=abs(terms).max())
 
 
@@ -129,7 +129,7 @@ def test_a_criterion_judges_a_pair_for_each_rho():
     want = {
         "ap": average_precision(y, mean),
         "auc": roc_auc(y, mean),
-        "lpp": log_predictive_density(y, mean, variance).sum(axis=1),
+        "lpp": log_density(y, mean, variance).sum(axis=1),
         "squashed": squashed(y, mean, np.ones(14)),
         "weighted": squashed(y, mean, balanced(y)),
         "likelihood": pair.conditional_likelihood(rhos),

@@ -89,7 +89,7 @@ def test_truncated_archives_are_refused(tmp_path, end, mode, part):
     whole = path.read_bytes()
     path.write_bytes(whole[: int(part * len(whole))])
     with pytest.raises(
-        InvalidInput, match=r"cannot be read as a tar archive: .* cut off or damaged"
+        InvalidInput, match=r"cannot be read as WordNet\. It may be cut off or damaged: \w"
     ):
         gloss(path)
 
@@ -112,14 +112,17 @@ def test_damaged_archives_are_refused_or_read(tmp_path, end, mode):
 def test_files_that_are_not_text_are_refused(tmp_path):
     (SMALL.write(tmp_path) / "data.noun").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(
-        InvalidInput, match="is not WordNet, or it is damaged: some of it is not text"
+        InvalidInput, match=r"cannot be read as WordNet\. It may be cut off or damaged: .* decode"
     ):
         gloss(tmp_path)
 
 
 def test_errors_in_a_file_name_the_path(tmp_path):
     (SMALL.write(tmp_path) / "index.noun").write_text("dog n one\n")
-    words = f"{str(tmp_path)!r} cannot be read as WordNet: Line 1 of index.noun is not as WordNet"
+    words = (
+        f"{str(tmp_path)!r} cannot be read as WordNet. It may be cut off or damaged: Line 1 of "
+        f"index.noun is not as WordNet"
+    )
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
         gloss(tmp_path)
 

@@ -6,7 +6,7 @@ the target's examples: labels y (n,) of -1 and 1, mean and variance (..., n), wi
 support task and the background alone.
 
 No transfer, rho = 0, is always a candidate. Of equal values the one with the larger leave-one-out
-log predictive density wins, then the one with the smaller rho: the less transfer the better.
+log predictive probability wins, then the one with the smaller rho: the less transfer the better.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
 from knowmore.models.kernel_model import KernelModel
+from knowmore.models.likelihood import log_density
 from knowmore.models.oneshot.pairs import Pair
-from knowmore.models.probabilities import log_predictive_density
 from knowmore.models.targets import one_vs_all
 
 # Each is the nearest float to its two digits.
@@ -104,11 +104,12 @@ def _left_out(score: Callable[[Array, Array, Array], Array]) -> Criterion:
     return lambda pair, rho: score(pair.y, *pair.leave_one_out(rho))
 
 
-# The last is no leave-one-out estimate, but log p(y_T | y_S).
+# "lpp" is the log predictive probability, eq. (5), Rodner and Denzler. The last criterion is no
+# leave-one-out estimate, but log p(y_T | y_S).
 CRITERIA: dict[str, Criterion] = {
     "ap": _left_out(lambda y, mean, _: average_precision(y, mean)),
     "auc": _left_out(lambda y, mean, _: roc_auc(y, mean)),
-    "lpp": _left_out(lambda *estimates: log_predictive_density(*estimates).sum(axis=-1)),
+    "lpp": _left_out(lambda *estimates: log_density(*estimates).sum(axis=-1)),
     "squashed": _left_out(lambda y, mean, _: squashed(y, mean, np.ones(len(y)))),
     "weighted": _left_out(lambda y, mean, _: squashed(y, mean, balanced(y))),
     "likelihood": Pair.conditional_likelihood,
@@ -119,7 +120,7 @@ CRITERIA: dict[str, Criterion] = {
 
 
 class Best(NamedTuple):
-    """A rho, the criterion's value there, and the log predictive density there."""
+    """A rho, the criterion's value there, and the log predictive probability there."""
 
     rho: float
     value: float
@@ -278,7 +279,7 @@ class Candidate(Frozen):
 
 
 class Ranked(NamedTuple):
-    """A support task with its best rho, the criterion's value, and the log predictive density.
+    """A support task with its best rho, the criterion's value, and the log predictive probability.
 
     The last decides between equal values.
     """

@@ -18,7 +18,6 @@ factorised again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi
 from typing import final
 
 import numpy as np
@@ -28,6 +27,7 @@ from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.threads import threads_for
 from knowmore.models.kernel_model import KernelModel
+from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import bound
 
 
@@ -151,4 +151,4 @@ class Pair(Frozen):
         fit = self.y @ self.target.coefficients[:, self.positive] - p @ p
         fit = fit + (delta * (p - r * q) ** 2).sum(axis=-1)
         logdet = self.target.covariance.factor.logdet() + (np.log1p(-r) + np.log1p(r)).sum(axis=-1)
-        return np.asarray(-0.5 * (fit + logdet + len(self.y) * log(2 * pi)))
+        return np.asarray(log_marginal_likelihood(fit, logdet, len(self.y)))

@@ -1,4 +1,4 @@
-"""Many places, any tree and any order: the model of all rows."""
+"""Shards in many places, merged in any tree and any order, give the model of all rows."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_models_that_a_merge_changes_are_not_those_that_dask_holds():
     assert sorted(one.counts.sum() for one in seen) == sorted(map(len, np.array_split(X, 7)))
 
 
-def test_a_merge_that_returns_nothing_is_told():
+def test_a_merge_that_returns_nothing_raises():
     with pytest.raises(TypeError, match=r"Forgetful.merge returned a NoneType, but the merged"):
         fit(Forgetful(), [X, X], [Y, Y])
 

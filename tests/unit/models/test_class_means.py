@@ -1,4 +1,4 @@
-"""What Ledoit and Wolf ask of a class merges and splits as its rows do."""
+"""The sums that Ledoit and Wolf need of a class merge and split as its rows do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from tolerance import assert_rounded
 
 from knowmore import KnowmoreError
-from knowmore.models.spread import Spread
+from knowmore.models.class_means import Spread
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 25)) * rng.uniform(0.5, 2, 25)
@@ -75,12 +75,12 @@ def test_what_an_outlier_took_is_known():
         outlier = Spread.of(np.eye(25)[:1] * far, np.ones(1))
         left = Spread.of(X, ONES).merge(outlier).merge(outlier, sign=-1)
         error = abs(left.coefficient - ledoit_wolf_shrinkage(X))
-        assert error <= 64 * left.unsure
-    assert left.unsure == pytest.approx(1)
+        assert error <= 64 * left.coefficient_error
+    assert left.coefficient_error == pytest.approx(1)
     assert 0 <= left.coefficient <= 1
 
 
 @pytest.mark.parametrize("scale", [1e100, 1e-100])
-def test_a_fourth_power_beyond_double_precision_is_told(scale):
+def test_a_fourth_power_beyond_double_precision_raises(scale):
     with pytest.raises(KnowmoreError, match="the fourth power of that, which shrinkage="):
         Spread.of(X * scale, ONES)

@@ -1,0 +1,303 @@
+"""Map and merge: a model of each shard of the rows, and a tree that merges them all into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection
+from dask.delayed import Delayed, delayed
+from dask.diagnostics.progress import ProgressBar
+from sklearn.base import clone
+
+from knowmore.arguments import whole_number
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples
+from knowmore.files import Arrays, array_in
+from knowmore.linalg import Eigenspace, Truncation
+
+Load = Callable[[Any], Any]
+_ALIKE = "Shard both alike; for Dask arrays: y.rechunk({0: X.chunks[0]})."
+
+
+def read(path: str | PathLike[str], name: str | None = None) -> Array:
+    """The array in a NumPy file: `.npy`, or `.npz` with one array or the one called `name`.
+
+    Nothing in the file is run: arrays of Python objects, which are pickles, are refused.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            is_archive = file.read(2) == b"PK"
+            file.seek(0)
+            if not is_archive:
+                return array_in(file)
+        with Arrays(path) as arrays:
+            names = list(arrays)
+            if name in names or (name is None and len(names) == 1):
+                return arrays[names[0] if name is None else name]
+    except OSError as error:
+        raise InvalidInput(
+            f"The file {str(path)!r} cannot be read: {error.strerror or error}. On a cluster every "
+            f"worker must find it under this name."
+        ) from error
+    # A damaged file can make NumPy, zipfile and tokenize raise anything.
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        raise InvalidInput(
+            f"The file {str(path)!r} holds no plain array: {why}. Write it with numpy.save or "
+            f"numpy.savez, or give a function that reads it: load=..."
+        ) from error
+    raise InvalidInput(
+        f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them. "
+        f"Say which one: load=functools.partial(read, name=...)."
+    )
+
+
+@runtime_checkable
+class Mergeable(Protocol):
+    """An estimator that learns rows, and all that another one has learnt."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn X (n, D), and y (n,) or None, from scratch."""
+
+    def merge(self, other: Any) -> Self:
+        """The estimator that learnt both sets of rows; it may be this one, changed."""
+
+
+Estimator = TypeVar("Estimator", bound=Mergeable)
+
+
+def eigenspace(
+    X: Any,
+    rank: int | Truncation | None = None,
+    *,
+    load: Load = read,
+    split_every: int = 2,
+    progress: bool = False,
+) -> Eigenspace:
+    """The `Eigenspace` of all rows of X, which are in many places.
+
+    X : a Dask array (N, D) in any chunks, a Dask data frame, or a list of arrays or data frames
+        (n, D), delayed ones, or files; shards without rows add nothing
+    rank : how many directions to keep, or a `Truncation`. They are dropped in each shard and after
+        each merge, so that no model is larger. `eigenspace(X).truncate(rank)` drops once, at the
+        end: it needs more memory, and does not depend on the tree.
+    load : reads a file; the default knows `.npy` and `.npz`, see `read`
+    split_every : how many models to merge at a time
+    progress : whether to draw a progress bar
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> whole = eigenspace([X[:10], X[10:45], X[45:]])
+    >>> bool(np.allclose(whole.covariance(), np.cov(X.T, bias=True)))
+    True
+    >>> rest = whole - Eigenspace.of(X[10:45])
+    >>> bool(np.allclose(rest.mean, np.delete(X, np.s_[10:45], axis=0).mean(axis=0)))
+    True
+    """
+    rule = Truncation.by(rank)
+    tree = _Tree(
+        lambda X, y: Eigenspace.of(X, rule), lambda one, other: one.merge(other, rule), load
+    )
+    whole: Eigenspace = tree.compute(X, None, split_every, progress)
+    return whole
+
+
+def fit(
+    estimator: Estimator,
+    X: Any,
+    y: Any = None,
+    *,
+    load: Load = read,
+    split_every: int = 2,
+    progress: bool = False,
+) -> Estimator:
+    """A fitted copy of the `estimator`, as if it had learnt all of X and y in one place.
+
+    A clone learns each shard, and the clones are merged; so it serves any estimator with
+    `fit(X, y)` and `merge(other)`. The estimator itself does not change. X is what `eigenspace`
+    takes; y is sharded alike, and `load` reads files of it too. `fit(...).forget(X, y)` removes a
+    shard again.
+
+    Examples
+    --------
+    >>> from knowmore import EigenspaceLDA
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> lda = fit(EigenspaceLDA(), np.split(X, 5), np.split(y, 5))   # sorted: no shard has all
+    >>> lda.classes_, lda.score(X, y)
+    (array([0, 1, 2]), 0.98)
+
+    Files that hold both are read by name:
+
+    >>> from dask import delayed
+    >>> from knowmore.distributed import read
+    >>> files = []                                                  # 1.npz, 2.npz, ...
+    >>> Xs, ys = ([delayed(read)(file, name) for file in files] for name in ("X", "y"))
+    """
+    if not isinstance(estimator, Mergeable) or isinstance(estimator, type):
+        raise InvalidType(
+            f"{estimator!r} cannot be learnt in parts: that needs an estimator with fit and merge, "
+            f"such as EigenspacePCA() or EigenspaceLDA()."
+        )
+    tree = _Tree(lambda X, y: clone(estimator, safe=False).fit(X, y), _merged, load)
+    whole: Estimator = tree.compute(X, y, split_every, progress)
+    return whole
+
+
+def _merged(one: Any, other: Any) -> Any:
+    whole = one.merge(other)
+    if not isinstance(whole, type(one)):
+        raise InvalidType(
+            f"{type(one).__name__}.merge returned a {type(whole).__name__}, but the merged "
+            f"{type(one).__name__} is needed."
+        )
+    return whole
+
+
+# -- the tree ----------------------------------------------------------------------------------
+
+
+# The name of the first of some shards, and the model of all of them.
+_Part = tuple[str, Any]
+
+
+class _Tree(NamedTuple):
+    """How to learn a shard (X, y), merge two models, and read a file."""
+
+    learn: Callable[[Any, Any], Any]
+    merge: Callable[[Any, Any], Any]
+    load: Load
+
+    def compute(self, X: Any, y: Any, split_every: int, progress: bool) -> Any:
+        """The model of all shards: a leaf for each, merged `split_every` at a time, in order."""
+        whole_number("split_every", split_every, 2)
+        leaf, node = delayed(self.leaf), delayed(self.node)
+        shards = _shards(X, y)
+        level = [leaf(*shard) for shard in shards]
+        while len(level) > 1:
+            level = [node(level[k : k + split_every]) for k in range(0, len(level), split_every)]
+        whole = _computed(level[0], progress)
+        if whole is None:
+            raise NoExamples(
+                f"None of the {len(shards)} shards has a row. A model needs at least one."
+            )
+        return whole[1]
+
+    def leaf(self, name: str, X: Any, y: Any) -> _Part | None:
+        """The model of one shard; None if it has no rows."""
+        with _located(name):
+            X, y = (self.load(data) if _is_file(data) else data for data in (X, y))
+            if y is not None and np.shape(X)[:1] != np.shape(y)[:1]:
+                raise InvalidInput(f"X has shape {np.shape(X)}, but y has {np.shape(y)}. {_ALIKE}")
+            return None if np.shape(X)[:1] == (0,) else (name, self.learn(X, y))
+
+    def node(self, parts: list[_Part | None]) -> _Part | None:
+        """The model of all parts, which stay unchanged: Dask may ask for them again."""
+        held = [part for part in parts if part is not None]
+        if not held:
+            return None
+        (first, whole), *others = held
+        whole = deepcopy(whole) if others else whole
+        for name, model in others:
+            with _located(f"{first} and {name} do not go together"):
+                whole = self.merge(whole, model)
+        return first, whole
+
+
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """Add to errors where they happened, and keep their type."""
+    try:
+        yield
+    except KnowmoreError as error:
+        error.args = (f"{where}: {error}", *error.args[1:])
+        raise
+    except Exception as error:
+        error.add_note(f"{where}.")
+        raise
+
+
+def _computed(root: Delayed, progress: bool) -> Any:
+    if progress:
+        from distributed import futures_of
+        from distributed import progress as watch
+
+        # The local scheduler computes here and now, under its own bar; a cluster in the background.
+        with ProgressBar():
+            root = root.persist()
+        if futures_of(root):
+            watch(root, notebook=False)
+    return root.compute()
+
+
+# -- shards --------------------------------------------------------------------------------------
+
+
+def _shards(X: Any, y: Any) -> list[tuple[str, Any, Any]]:
+    """The name, rows and targets of each shard: values, files, or delayed values of Dask."""
+    parts = _parts("X", X)
+    if not parts:
+        raise NoExamples("X has no shards: a model needs rows. Was the list of files empty?")
+    targets = [None] * len(parts) if y is None else _parts("y", y)
+    if len(targets) != len(parts):
+        raise InvalidInput(f"X has {len(parts)} shards, but y has {len(targets)}. {_ALIKE}")
+    names = [f"Shard {k}" + f" ({str(X)!r})" * _is_file(X) for k, X in enumerate(parts)]
+    return list(zip(names, parts, targets, strict=True))
+
+
+def _parts(name: str, data: Any) -> list[Any]:
+    if isinstance(data, da.Array):
+        if data.ndim == 0:
+            raise InvalidInput(
+                f"{name} is a Dask array of one number, but rows are needed, (n, D)."
+            )
+        data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)).to_delayed()
+    elif _is_frame(data):
+        data = data.to_delayed()
+    elif _is_single(data):
+        raise InvalidType(
+            f"{name} is a single {type(data).__name__}, but shards are needed: a Dask array "
+            f"or data frame, or a list of arrays, delayed values or files. What is in one place "
+            f"needs no merging."
+        )
+    if isinstance(data, np.ndarray):
+        if data.ndim > 1 and data.shape[1] > 1:
+            raise InvalidInput(
+                f"{name} has shards in {data.shape[1]} columns, but each must hold whole rows. For "
+                f"a Dask array: rechunk it, or give the array itself."
+            )
+        data = data.ravel()
+    return list(data)
+
+
+def _is_file(data: Any) -> bool:
+    return isinstance(data, (str, PathLike))
+
+
+def _is_single(data: Any) -> bool:
+    if isinstance(data, np.ndarray):
+        # An array of objects is a list, such as Dask's to_delayed returns.
+        return bool(data.dtype.kind != "O")
+    if is_dask_collection(data) or isinstance(data, (str, bytes, PathLike, Mapping)):
+        return True
+    return not isinstance(data, Iterable) or hasattr(data, "shape")
+
+
+def _is_frame(data: Any) -> bool:
+    """Whether this is a data frame or a column of Dask, judged by its methods.
+
+    Importing its module takes seconds. A delayed value claims to have any method.
+    """
+    return (
+        is_dask_collection(data)
+        and not isinstance(data, Delayed)
+        and all(hasattr(data, verb) for verb in ("to_delayed", "partitions", "map_partitions"))
+    )
