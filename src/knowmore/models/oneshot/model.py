@@ -196,9 +196,8 @@ class OneShot(Frozen):
             else KernelModel.of(self.covariance.kernel, noise, examples, one_vs_all, Cholesky())
         )
         own, known, made = target.covariance, self._known, {}
-        certain = is_positive(own.kernel) and self._outweighs_rounding(
-            noise, examples, own.peak, blocks
-        )
+        certain = self.rule.noise is not None and is_positive(own.kernel)
+        certain = certain and self.is_certain(examples, own.peak)
         if self.rule.noise is None:
             _check_pivots(own.diagonal * own.factor.inverse_diagonal())
         # The support nearest to the target comes first: if one fails, it is likely to be that.
@@ -260,25 +259,19 @@ class OneShot(Frozen):
         self._check_duplicates(examples, tuple(self._known))
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
-        """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
-        if not is_positive(self.covariance.kernel):
-            return False
-        given = self.rule.noise
-        noise = LEVELS[-1] * self._variance(examples) if given is None else given
-        return self._outweighs_rounding(noise, examples, peak, self._known)
+        """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`.
 
-    def _outweighs_rounding(
-        self, noise: float, examples: Examples, peak: float, supports: Collection[Support]
-    ) -> bool:
-        """Whether this noise outweighs the rounding in every pair of the examples and a support.
-
-        The canonical correlations s are computed to about n eps cond(K~), and cond(K~) is at most
+        The noise, adaptive noise at its largest, has to outweigh the rounding in every pair. The
+        canonical correlations s are computed to about n eps cond(K~), and cond(K~) is at most
         n (peak + noise) / noise; 1 - s is at least the reciprocal of that. So its square must stay
         below 1 / (n eps).
         """
-        weights = self.covariance.weighting(examples)
-        n = len(examples) + max((len(one.X) for one in supports), default=0)
-        peak = max([peak, *(float(np.diagonal(one.K).max()) for one in supports)])
+        if not is_positive(self.covariance.kernel):
+            return False
+        given, weights = self.rule.noise, self.covariance.weighting(examples)
+        noise = LEVELS[-1] * self._variance(examples) if given is None else given
+        n = len(examples) + max((len(one.X) for one in self.supports), default=0)
+        peak = max([peak, *(float(np.diagonal(one.K).max()) for one in self.supports)])
         least, most = noise / weights.max(initial=1), noise / weights.min(initial=1)
         return bool(least > n * np.sqrt(n * np.finfo(float).eps) * (peak + most))
 
