@@ -217,7 +217,7 @@ class Support(Frozen):
     @classmethod
     def of(cls, kernel: AnyKernel, name: str, X: Array) -> Support:
         """The task of a copy of X (n_S, d)."""
-        examples = Examples.of(X, np.full(len(X), name))
+        examples = Examples.of(X, np.ones(len(X), dtype=int))
         return cls(kernel, name, examples, finite(kernel, name, corner(kernel, X)))
 
     @property
