@@ -14,10 +14,13 @@ from threadpoolctl import threadpool_limits
 from benchmarks.scene import Array, Scale
 from benchmarks.table import Benchmark, Row, Target, faster
 from benchmarks.timing import Samples, interleaved
-from knowmore.models.oneshot import Pair, Side, sound_noise
-from knowmore.models.oneshot_criteria import CRITERIA, average_precision
-from knowmore.models.oneshot_search import RHOS, Best, golden, grid
+from knowmore.examples import Examples
+from knowmore.linalg import Cholesky
+from knowmore.models import Covariance, KernelModel, OneShot, Support, one_vs_all
+from knowmore.models.oneshot.choice import CRITERIA, RHOS, Best, average_precision, golden, grid
+from knowmore.models.oneshot.pairs import Pair
 
+_KERNEL = RBF(5.0)
 _NOISE = 1e-3
 _SECONDS = 0.3
 
@@ -35,45 +38,62 @@ _SIZES = {"full": _Size(100, 201, 30, 7), "quick": _Size(4, 41, 8, 2)}
 
 @dataclass(frozen=True)
 class _Tasks:
-    """Kernel matrices of a target with one positive example, and of supports: K, y, [(C, B)]."""
+    """A target with one positive example, supports, and kernel values K (n_T, n_T), C of each."""
 
+    examples: Examples
+    supports: tuple[Support, ...]
     K: Array
-    y: Array
-    blocks: list[tuple[Array, Array]]
+    C: tuple[Array, ...]
 
-    def supports(self) -> list[Side]:
-        return [Side.of(B, np.ones(len(B)), _NOISE) for _, B in self.blocks]
+    @property
+    def y(self) -> Array:
+        return self.examples.labels
+
+    def target(self) -> KernelModel:
+        """The model of the target; its kernel values are known."""
+        K = self.K + _NOISE * np.eye(len(self.K))
+        factor = Cholesky().append(np.empty((0, len(K))), K)
+        return KernelModel.on(Covariance(_KERNEL, _NOISE, self.examples, factor), one_vs_all)
+
+    def models(self) -> list[KernelModel]:
+        """The models of the supports."""
+        return [support.model(_NOISE) for support in self.supports]
 
 
 def _tasks(size: _Size) -> _Tasks:
     """Clouds in 16 dimensions, each around a centre of its own."""
-    rng, kernel = np.random.default_rng(11), RBF(5.0)
+    rng = np.random.default_rng(11)
     X = rng.normal(size=(size.target, 16))
     y = np.where(np.arange(size.target) == 0, 1.0, -1.0)
     clouds = [
         rng.normal(size=(size.support, 16)) + 0.5 * rng.normal(size=16)
         for _ in range(size.supports)
     ]
-    return _Tasks(kernel(X), y, [(kernel(X, Z), kernel(Z)) for Z in clouds])
+    supports = tuple(Support.of(_KERNEL, str(i), Z) for i, Z in enumerate(clouds))
+    C = tuple(_KERNEL(X, Z) for Z in clouds)
+    return _Tasks(Examples.of(X, y), supports, _KERNEL(X), C)
 
 
-def _chosen(tasks: _Tasks, supports: list[Side], name: str = "ap") -> dict[int, Best]:
-    """The target factorised once, then each support's best rho."""
-    target = Side.of(tasks.K, tasks.y, _NOISE)
-    return {
-        i: grid(Pair.of(target, support, tasks.blocks[i][0]), CRITERIA[name])
-        for i, support in enumerate(supports)
-    }
+def _pairs(tasks: _Tasks, models: list[KernelModel]) -> Iterator[Pair]:
+    """The target factorised once, and paired with each support."""
+    target = tasks.target()
+    for model, C in zip(models, tasks.C, strict=True):
+        yield Pair.of(target, model, C, positive=1)
 
 
-def _fresh(tasks: _Tasks, name: str = "ap") -> dict[int, Best]:
+def _chosen(tasks: _Tasks, models: list[KernelModel], name: str = "ap") -> list[Best]:
+    """Each support's best rho."""
+    return [grid(pair, CRITERIA[name]) for pair in _pairs(tasks, models)]
+
+
+def _fresh(tasks: _Tasks, name: str = "ap") -> list[Best]:
     """The same with the factors of the supports, which may be kept for other targets."""
-    return _chosen(tasks, tasks.supports(), name)
+    return _chosen(tasks, tasks.models(), name)
 
 
 def _refactorised(tasks: _Tasks, which: int) -> Array:
     """The leave-one-out means for each rho by a factor and an inverse of its own, LAPACK's."""
-    C, B = tasks.blocks[which]
+    C, B = tasks.C[which], tasks.supports[which].K
     n, count = C.shape
     y = np.concatenate([tasks.y, np.ones(count)])
     K = np.block([[tasks.K, C], [C.T, B]])
@@ -98,7 +118,7 @@ def choice(scale: Scale) -> Iterator[Row]:
     """All supports and all rho; the peer does one support, and is multiplied."""
     size = _SIZES[scale.name]
     tasks = _tasks(size)
-    kept = tasks.supports()
+    kept = tasks.models()
     operations = {
         "fresh": partial(_fresh, tasks),
         "kept": partial(_chosen, tasks, kept),
@@ -131,9 +151,8 @@ def choice(scale: Scale) -> Iterator[Row]:
 
 def _error(tasks: _Tasks) -> Iterator[Row]:
     """How far the means are from those with a factor of their own, for the first support."""
-    C, B = tasks.blocks[0]
-    target, support = Side.of(tasks.K, tasks.y, _NOISE), Side.of(B, np.ones(len(B)), _NOISE)
-    mean, _ = Pair.of(target, support, C).leave_one_out(RHOS)
+    C, B = tasks.C[0], tasks.supports[0].K
+    mean, _ = next(_pairs(tasks, tasks.models())).leave_one_out(RHOS)
     whole = np.block([[tasks.K, C], [C.T, B]]) + _NOISE * np.eye(sum(C.shape))
     condition = float(np.linalg.cond(whole))
     error = float(abs(mean - _refactorised(tasks, 0)).max())
@@ -150,15 +169,14 @@ def criteria(scale: Scale) -> Iterator[Row]:
     """The other criteria, golden section, and the noise."""
     size = _SIZES[scale.name]
     tasks = _tasks(size)
-    target, kept = Side.of(tasks.K, tasks.y, _NOISE), tasks.supports()
-    pairs = [Pair.of(target, kept[i], C) for i, (C, _) in enumerate(tasks.blocks)]
+    pairs = list(_pairs(tasks, tasks.models()))
     operations = {name: partial(_fresh, tasks, name) for name in CRITERIA if name != "ap"}
     times = interleaved(
         min(size.rounds, 3),
         {
             **operations,
             "golden": lambda: [golden(pair, CRITERIA["ap"]) for pair in pairs],
-            "noise": lambda: sound_noise(tasks.K, tasks.blocks),
+            "noise": lambda: OneShot.of(_KERNEL, tasks.examples, tasks.supports),
         },
     )
     for name in operations:

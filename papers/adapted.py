@@ -23,7 +23,7 @@ import numpy as np
 
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.linalg import Border, Cholesky
-from knowmore.models.oneshot_criteria import balanced, squashed
+from knowmore.models.oneshot.choice import balanced, squashed
 from knowmore.models.transfer import Hinges, interior
 
 BETAS = np.linspace(0, 1, 101)

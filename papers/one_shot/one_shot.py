@@ -28,8 +28,8 @@ from typing import NamedTuple, final
 import numpy as np
 from joblib import Parallel, delayed
 
-from knowmore.models.oneshot_criteria import CRITERIA
-from knowmore.models.oneshot_search import Best, golden, ranking
+from knowmore.models import Ranking
+from knowmore.models.oneshot.choice import CRITERIA, Best, golden
 from papers.data import caltech101, wordnet
 from papers.findings import Progress, Report, save_figure, silent, write_csv
 from papers.one_shot.figure import draw_sets, draw_things
@@ -263,9 +263,9 @@ def _transferred(
     target: Target, found: Mapping[str, Best], among: Sequence[str] | None = None
 ) -> tuple[Choice, Score]:
     """With the best of some supports, or of all that were found."""
-    name = ranking(found if among is None else {name: found[name] for name in among})[0]
-    best = found[name]
-    return Choice(name, best.rho, best.value), target.judged(target.helped(name, best.rho))
+    best = Ranking.of("", found if among is None else {name: found[name] for name in among})[0]
+    choice = Choice(best.support, best.rho, best.value)
+    return choice, target.judged(target.helped(best.support, best.rho))
 
 
 def _adapted(target: Target, *, unseen: bool) -> tuple[Choice, Score]:

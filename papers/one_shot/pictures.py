@@ -55,6 +55,10 @@ class Seen:
         """Kernel values between pictures, in double precision."""
         return np.asarray(self.gram[np.ix_(rows, columns)], dtype=float)
 
+    def kernel(self, X: Array, Y: Array) -> Array:
+        """The kernel of models whose inputs are the rows of pictures: (n, 1) and (m, 1)."""
+        return self.block(X[:, 0].astype(int), Y[:, 0].astype(int))
+
 
 def things(most: Mapping[str, int | None], progress: Progress) -> Seen:
     """Pictures of Caltech-101 by OpponentSIFT pyramids: of each class so many, or all (None)."""

@@ -2,7 +2,7 @@
 
 A split draws, for all tasks at once, pictures of the background, of each class as a support, and of
 each class as a target. Tasks share the background's factor, to which the pictures of a target are
-appended; targets share the supports' factors.
+appended; targets share the supports' factors. The inputs of models are rows of pictures.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from knowmore.models.oneshot import Pair, Side, sound_noise
-from knowmore.models.oneshot_criteria import CRITERIA, average_precision
-from knowmore.models.oneshot_search import Best, Search, grid
+from knowmore.edits import Add
+from knowmore.examples import Examples
+from knowmore.linalg import Cholesky
+from knowmore.models import KernelModel, OneShot, Support, one_vs_all
+from knowmore.models.oneshot.choice import CRITERIA, Best, Search, average_precision, grid
+from knowmore.models.oneshot.pairs import Pair
 from papers.adapted import Adapted, Prior
 from papers.arrays import Array
 from papers.one_shot.pictures import Seen
@@ -98,19 +101,25 @@ class Stage:
         What each target needs with each support is a part of that.
         """
         ground = np.unique(np.concatenate([split.background, *split.positives.values()]))
-        rests = [np.setdiff1d(rows, ground) for rows in split.supports.values()]
-        blocks = ((seen.block(ground, rest), seen.block(rest, rest)) for rest in rests if len(rest))
-        return cls(seen, sound_noise(seen.block(ground, ground), blocks), split)
+        examples = Examples.of(_inputs(ground), np.isin(ground, split.background))
+        rests = {name: np.setdiff1d(rows, ground) for name, rows in split.supports.items()}
+        supports = tuple(
+            Support.of(seen.kernel, name, _inputs(rest))
+            for name, rest in rests.items()
+            if len(rest)
+        )
+        model = OneShot.of(seen.kernel, examples, supports)
+        return cls(seen, model.covariance.noise, split)
 
     @cached_property
-    def ground(self) -> Side:
+    def ground(self) -> KernelModel:
         """The background."""
-        return self._side(self.split.background, -1.0)
+        return self._model(self.split.background, -1)
 
     @cached_property
-    def sides(self) -> dict[str, Side]:
+    def supports(self) -> dict[str, KernelModel]:
         """Each support, pictures of the object only: they share the background with the target."""
-        return {name: self._side(rows, 1.0) for name, rows in self.split.supports.items()}
+        return {name: self._model(rows, 1) for name, rows in self.split.supports.items()}
 
     @cached_property
     def priors(self) -> Array:
@@ -125,7 +134,7 @@ class Stage:
     def _machines(self, rows: Array) -> Array:
         """(2, costs, n)."""
         learnt = np.concatenate([self.split.background, rows])
-        y = np.concatenate([self.ground.y, np.ones(len(rows))])
+        y = np.repeat([-1.0, 1.0], [len(self.split.background), len(rows)])
         K, nothing = self.seen.block(learnt, learnt), np.zeros((len(learnt), 1))
         machines = [Adapted.of(K, y, C, nothing) for C in COSTS]
         fitted = [machine.coefficients(np.zeros(1)) for machine in machines]
@@ -136,17 +145,21 @@ class Stage:
         ).T
         return scores
 
-    def _side(self, rows: Array, label: float) -> Side:
-        return Side.of(self.seen.block(rows, rows), np.full(len(rows), label), self.noise)
+    def _model(self, rows: Array, label: int) -> KernelModel:
+        examples = Examples.of(_inputs(rows), np.full(len(rows), label))
+        return KernelModel.of(self.seen.kernel, self.noise, examples, one_vs_all, Cholesky())
 
     def target(self, name: str, positives: int) -> Target:
         """A target task that knows some pictures of its class."""
         rows = self.split.positives[name][:positives]
-        corner = self.seen.block(rows, rows) + self.noise * np.eye(positives)
-        factor = self.ground.factor.append(self.seen.block(self.split.background, rows), corner)
-        y = np.concatenate([self.ground.y, np.ones(positives)])
+        examples = self.ground.examples.apply(Add(_inputs(rows), np.ones(positives, dtype=int)))
         learnt = np.concatenate([self.split.background, rows])
-        return Target(self, name, learnt, Side(factor, y))
+        return Target(self, name, learnt, self.ground.follow(examples))
+
+
+def _inputs(rows: Array) -> Array:
+    """Rows of pictures as inputs of a model, (n, 1)."""
+    return rows[:, None].astype(float)
 
 
 @final
@@ -157,7 +170,7 @@ class Target:
     stage: Stage
     name: str
     rows: Array
-    side: Side
+    model: KernelModel
 
     @cached_property
     def pairs(self) -> dict[str, Pair]:
@@ -166,7 +179,7 @@ class Target:
         C = seen.block(self.rows, np.concatenate(list(supports.values())))
         ends = np.cumsum([len(rows) for rows in supports.values()])[:-1]
         return {
-            name: Pair.of(self.side, self.stage.sides[name], block)
+            name: Pair.of(self.model, self.stage.supports[name], block, positive=1)
             for name, block in zip(supports, np.split(C, ends, axis=1), strict=True)
             if name != self.name
         }
@@ -197,12 +210,12 @@ class Target:
 
     def alone(self) -> Array:
         """Scores (m,) of the pictures asked, learnt independently."""
-        return np.asarray(self.side.coefficients @ self._k)
+        return np.asarray(self.model.coefficients[:, 1] @ self._k)
 
     def helped(self, support: str, rho: float) -> Array:
         """Their scores, learnt with the help of a support."""
         k = self.stage.seen.block(self.stage.split.supports[support], self.asked)
-        return self.pairs[support].mean(self._k, k, rho)
+        return np.asarray(self.pairs[support].coefficients(rho) @ np.vstack([self._k, rho * k]))
 
     def adapted(self, *, unseen: bool) -> tuple[str, Prior, Array]:
         """Their scores by Adapted LS-SVM, and whose machine it starts from, how far.
@@ -215,7 +228,7 @@ class Target:
         K, tried = self.stage.seen.block(self.rows, self.rows), []
         for C, scores in zip(COSTS, self.stage.priors[int(unseen)], strict=True):
             t = scores[:, others]
-            machine = Adapted.of(K, self.side.y, C, t[self.rows])
+            machine = Adapted.of(K, self.model.targets.T[:, 1], C, t[self.rows])
             tried.append((machine.best(BETAS), machine, t[self.asked]))
         best, machine, t = max(tried, key=lambda one: one[0].value)
         scores = machine.mean(self._k, t, best.along(len(others)))

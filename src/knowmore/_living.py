@@ -93,7 +93,9 @@ class Living(Generic[M]):
     def of(cls, model: M, examples: Examples, *, settled: bool = True) -> Living[M]:
         """A fresh fit to those of the examples that count."""
         covariance = model.covariance
-        return cls(model, examples, covariance.kernel, settled, covariance.max_variance(model.examples.X))
+        return cls(
+            model, examples, covariance.kernel, settled, covariance.max_variance(model.examples.X)
+        )
 
     @property
     def current(self) -> M:

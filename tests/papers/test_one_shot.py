@@ -9,7 +9,7 @@ from tolerance import assert_rounded, assert_solves, tolerance
 from typer.testing import CliRunner
 
 from knowmore.errors import MissingData
-from knowmore.models.oneshot_criteria import CRITERIA, balanced, squashed
+from knowmore.models.oneshot.choice import CRITERIA, balanced, squashed
 from papers.command import app
 from papers.one_shot import one_shot
 from papers.one_shot.pictures import Seen

@@ -135,8 +135,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         if renumbered and held.names:
             warn_renumbered(len(X))
         try:
-            after = self._apply(Add(X, labels, names, weights, side))
-            return after.examples.last_ids(len(X))
+            return self._apply(Add(X, labels, names, weights, side))
         except RepeatedId as error:
             if ids is not None:
                 raise
@@ -316,10 +315,18 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """The model, ready for a question."""
         return self._checked.asked
 
-    def _apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
-        """Exchange what was learnt for what it is after an edit, and return that."""
-        after: Living[M] = exchange(self, "_living", lambda living: living.apply(edit, kernel))
-        return after
+    def _apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Array:
+        """Exchange what was learnt for what it is after an edit, and return the new ids."""
+        new: list[Array] = []
+
+        def change(living: Living[M]) -> Living[M]:
+            after = living.apply(edit, kernel)
+            # Before the exchange: nothing may fail after it.
+            new[:] = [after.examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)]
+            return after
+
+        exchange(self, "_living", change)
+        return new[0]
 
     def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
         """The examples that these ids or this mask name."""

@@ -213,9 +213,7 @@ class NPlusOneClassifier(LivingClassifier[KernelModel]):
         coding = Transfer(known, flag("positive", self.positive), optimiser)
         coding.admit(examples)
         C = penalty(self.C, kernel, examples, Weighting(), bias=bias)
-        return KernelModel.of(
-            kernel, 1 / C, examples, coding, empty, update=self.update, bias=bias
-        )
+        return KernelModel.of(kernel, 1 / C, examples, coding, empty, update=self.update, bias=bias)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         coding = model.coding

@@ -4,49 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, Protocol, Self, final
 
 import numpy as np
 from scipy.special import ndtr
 
-from knowmore._living import Living
-from knowmore.arguments import choice
+from knowmore.arguments import choice, is_whole, number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
-from knowmore.estimators.checks import noise_level
 from knowmore.estimators.living import LivingClassifier
 from knowmore.estimators.shell import exchange
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import OneShot, Ranking, Rule, Support
-from knowmore.models.oneshot_criteria import CRITERIA
-from knowmore.models.oneshot_search import SEARCHES
+from knowmore.models.oneshot.choice import CRITERIA, SEARCHES
+from knowmore.models.probabilities import standardised
 
 
 class Semantics(Protocol):
-    """What knows how similar names of classes are: `knowmore.semantics.WordNet` does."""
+    """Compares the names of classes, as `knowmore.semantics.WordNet` does."""
 
     def most_similar(
         self, name: str, names: Iterable[str], k: int | None, *, unknown: Any
     ) -> Iterable[str]:
-        """The k of the names that are most similar to `name`, and with "keep" the unknown ones."""
+        """The k names most similar to `name`, and with "keep" those that are not known."""
         ...
 
 
 @final
 class OneShotClassifier(LivingClassifier[OneShot]):
-    """Learns a class from one example or a few, with the help of a class that is known better.
+    """Learns a class from one or a few examples with the help of a class that is known better.
 
-    Dependent Gaussian processes (Rodner and Denzler 2010): examples of a support task count as
-    positive ones too, as far as rho says, from 0 (not at all) to 1 (as if they were examples). The
-    task and rho are those that leave-one-out likes best, and rho = 0 is always among them. After
-    any history of edits it equals a fresh fit of the examples and supports it holds: all that is
-    chosen is chosen again when next asked for.
+    Dependent Gaussian processes (Rodner and Denzler 2010): the examples of a support task count as
+    positive to a degree rho, from 0 (not at all) to 1 (like the class's own). The support task and
+    rho are those with the best leave-one-out result, and rho = 0 is always considered. After any
+    history of edits the model equals a fresh fit of the examples and supports it holds: support and
+    rho are chosen again at the next question.
 
-    Labels are of two classes; `name` is the positive one if it is one of them, else the second in
-    sorted order is. Parameters count as they were at the last fit.
+    Labels are of two classes. The positive class is the one called `name`, or else the second in
+    sorted order. Changed parameters take effect at the next fit.
 
     Parameters
     ----------
@@ -55,18 +52,18 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         are held, or all are the same, the width follows them with every edit; then it stays, by
         all that were given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
     supports : {name: X (n_S, d)}, examples of other classes, none of the background
-    criterion : what is asked of leave-one-out scores: "ap", average precision; "auc"; "lpp", log
-        predictive probability; "squashed" or "weighted", a smooth count of errors; or "likelihood",
-        that of the examples' labels given the support's
+    criterion : what to maximise over leave-one-out scores: "ap", average precision; "auc"; "lpp",
+        log predictive probability; "squashed" or "weighted", minus a smooth count of errors; or
+        "likelihood", that of the examples' labels given the support's
     search : "grid", 101 values of rho; "golden", golden section, as in the paper; or rho itself:
-        0.0 is independent learning, as without supports; 1.0 pools the examples
-    preselect : K, the number of supports, by their names the most similar ones, to choose from
-    semantics : what knows names: a `knowmore.semantics.WordNet`, or any object with its
-        `most_similar`
+        0.0 ignores the supports; 1.0 pools the examples
+    preselect : K, to choose among the K supports with the most similar names only
+    semantics : compares names: a `knowmore.semantics.WordNet`, or any object with a `most_similar`
+        like its own
     noise : sigma^2, or "adaptive": the smallest of 0, 1e-8, 1e-7, ... times the mean variance of
-        the examples with which none is explained by the others and a support but for a part of
-        1e-10 of its variance; see `noise_`
-    name : what the positive class is called, among the labels and beside the supports' names
+        the examples for which the other examples, with any support, leave at least 1e-10 of each
+        example's variance unexplained; see `noise_`
+    name : the name of the positive class, among the labels and those of the supports
     unknown : "raise" an error if `semantics` does not know a name, or "keep" such supports
 
     Examples
@@ -115,56 +112,59 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     # -- support tasks -----------------------------------------------------------------------
 
     def add_support(self, name: str, X: Any) -> Self:
-        """Let it learn from one more class too, X (n_S, d). This costs what that task costs."""
-        self._check_fitted()
+        """Add a class to learn from, X (n_S, d). This costs only the work for that task."""
 
-        def with_it(model: OneShot) -> tuple[Support, ...]:
-            support = self._support(model.covariance.kernel, model.rule, name, X)
+        def added(model: OneShot) -> OneShot:
             if name in (one.name for one in model.supports):
                 raise RepeatedId(
                     f"There is a support {name!r} already. Give the new one another name, or "
                     f"remove_support({name!r}) first."
                 )
-            return (*model.supports, support)
+            support = self._support(model.covariance.kernel, model.rule, name, X)
+            return model.with_supports((*model.supports, support))
 
-        return self._regrouped(with_it)
+        return self._change(added)
 
     def remove_support(self, name: str) -> Self:
-        """Forget a class to learn from.
+        """Forget a class to learn from. A pickle does not contain it.
 
-        A pickle never holds it. The dict that was given as `supports` is yours and stays as it is:
-        another fit would learn from it again.
+        The dict that was given as `supports` does not change: another fit learns from it again.
         """
-        self._check_fitted()
 
-        def without_it(model: OneShot) -> tuple[Support, ...]:
-            if name not in (one.name for one in model.supports):
+        def removed(model: OneShot) -> OneShot:
+            rest = tuple(one for one in model.supports if one.name != name)
+            if len(rest) == len(model.supports):
                 raise UnknownId(
                     f"There is no support {name!r}. supports_ has those that are there."
                 )
-            return tuple(one for one in model.supports if one.name != name)
+            return model.with_supports(rest)
 
-        return self._regrouped(without_it)
+        return self._change(removed)
+
+    def _change(self, change: Callable[[OneShot], OneShot]) -> Self:
+        """Exchange the model, again if another thread has exchanged it in the meantime."""
+        self._check_fitted()
+        exchange(self, "_living", lambda living: living.with_model(change(living.current)))
+        return self
 
     @property
     def supports_(self) -> dict[str, Array]:
-        """The classes it may learn from, {name: X (n_S, d)}."""
-        self._check_fitted()
-        return {one.name: one.X for one in self._living.settings.supports}
+        """The classes to learn from, {name: X (n_S, d)}."""
+        return _inputs(self._checked.settings)
 
     # -- what was chosen ---------------------------------------------------------------------
 
     @property
     def support_(self) -> str | None:
-        """The support that helps, None if none does."""
+        """The name of the chosen support, None if none helps."""
         chosen = self._asked().chosen
-        return None if chosen is None else chosen[0].support.name
+        return None if chosen is None else chosen.support.name
 
     @property
     def rho_(self) -> float:
-        """How far the support's examples count, from 0 to 1."""
+        """How much the support's examples count, from 0 to 1."""
         chosen = self._asked().chosen
-        return 0.0 if chosen is None else chosen[1]
+        return 0.0 if chosen is None else chosen.best.rho
 
     @property
     def ranking_(self) -> Ranking:
@@ -185,18 +185,14 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     def predict_proba(self, X: Any) -> Array:
         """Phi(-mu_* / sigma_*) and Phi(mu_* / sigma_*), (m, 2), columns as in `classes_`."""
         model, (X, _) = self._asked(), self.model_inputs(X)
-        # Without noise there is no doubt at an example.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = model.mean(X) / np.sqrt(model.variance(X))[:, None]
-        return np.asarray(ndtr(np.nan_to_num(z, nan=0.0)))
+        return np.asarray(ndtr(standardised(model.mean(X), model.variance(X))))
 
     def __getstate__(self) -> dict[str, Any]:
-        """With the supports held, in place of those given at first: some may be forgotten."""
+        """With the supports now held instead of those given: some may have been removed."""
         state: dict[str, Any] = super().__getstate__()
         if "_living" not in state:
             return state
-        held = state["_living"].current.supports
-        return state | {"supports": {one.name: one.X for one in held}}
+        return state | {"supports": _inputs(state["_living"].settings)}
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -209,62 +205,58 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         choice("criterion", self.criterion, CRITERIA)
         choice("unknown", self.unknown, ("raise", "keep"))
         if not isinstance(self.name, str | None):
-            raise InvalidType(f"name={self.name!r}, but a name is text. Give one, or None.")
-        rule = Rule(self.criterion, _search(self.search), _noise(self.noise), self.name)
+            raise InvalidType(f"name={self.name!r}, but a name is a string. Give one, or None.")
         if not isinstance(self.supports, Mapping):
             raise InvalidType(
                 f"supports is a {type(self.supports).__name__}. Give a dict of names and arrays."
             )
+        rule = Rule(self.criterion, self._search(), self._noise(), self.name)
         supports = tuple(self._support(kernel, rule, *item) for item in self.supports.items())
-        kept = _Preselection(self.preselect, self.semantics, self.name, self.unknown)
-        return OneShot.of(kernel, examples, supports, kept, rule)
+        preselection = _Preselection(self.preselect, self.semantics, self.name, self.unknown)
+        return OneShot.of(kernel, examples, supports, preselection, rule)
+
+    def _search(self) -> str | float:
+        if isinstance(self.search, str):
+            return choice("search", self.search, SEARCHES)
+        return number("search", self.search, "[0, 1]", "It is rho; or give 'grid' or 'golden'.")
+
+    def _noise(self) -> float | None:
+        if isinstance(self.noise, str) and self.noise == "adaptive":
+            return None
+        return number("noise", self.noise, "[0, inf)", "It is a variance; or give 'adaptive'.")
 
     def _settings(self, model: OneShot) -> dict[str, Any]:
         return {
             "kernel": model.covariance.kernel,
             "rule": model.rule,
-            "supports": {one.name: _Rows(one.X) for one in model.supports},
+            "supports": {name: _Rows(X) for name, X in _inputs(model).items()},
             "preselected supports": [one.support.name for one in model.candidates],
         }
 
     def _support(self, kernel: AnyKernel, rule: Rule, name: Any, X: Any) -> Support:
         if not isinstance(name, str):
-            raise InvalidType(f"A support is named {name!r}, but a name is text.")
+            raise InvalidType(f"A support is named {name!r}, but a name is a string.")
         if name == rule.name:
             raise RepeatedId(
-                f"{name!r} is the name of the class to be learnt and that of a support. Add what "
-                f"is known of it as positive examples."
+                f"{name!r} is the name of a support and of the class to be learnt. Add its "
+                f"examples as positive examples instead."
             )
+        checker = self
+        if isinstance(X, np.ndarray | list | tuple):
+            # Arrays have no feature names, even if the examples have.
+            checker = type(self)(None, {})
+            checker.n_features_in_ = self.n_features_in_
         try:
-            bare = isinstance(X, np.ndarray | list | tuple)
-            X = (self._nameless() if bare else self).model_inputs(X)[0]
+            X, _ = checker.model_inputs(X)
         except (InvalidInput, InvalidType) as error:
             raise type(error)(f"The support {name!r} cannot be used: {error}") from error
         return Support.of(kernel, name, X)
-
-    def _nameless(self) -> Self:
-        """One for arrays, which have no names of features, whatever the examples have."""
-        other = type(self)(None, {})
-        other.n_features_in_ = self.n_features_in_
-        return other
-
-    def _regrouped(self, change: Callable[[OneShot], tuple[Support, ...]]) -> Self:
-        """Exchange the supports held by what `change` makes of the model.
-
-        All of it is done anew on a model that another thread put there meanwhile.
-        """
-
-        def changed(living: Living[OneShot]) -> Living[OneShot]:
-            return living.with_model(living.current.holding(change(living.current)))
-
-        exchange(self, "_living", changed)
-        return self
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Preselection:
-    """Which supports may be chosen, by their names: see `OneShotClassifier`."""
+    """Chooses supports by their names: see `OneShotClassifier`."""
 
     preselect: int | None
     semantics: Semantics | None
@@ -272,41 +264,40 @@ class _Preselection:
     unknown: str
 
     def __call__(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the names."""
-        if self.preselect is None:
+        """The names of the supports to choose from, of all `names`."""
+        K, n = self.preselect, len(names)
+        if K is None:
             return names
-        K = _whole(self.preselect)
-        if not 1 <= K <= len(names):
+        if not is_whole(K) or not 1 <= K <= n:
             raise InvalidInput(
-                f"preselect={K} supports are to be chosen from, but there would be {len(names)}. "
-                f"Give a number from 1 to that, or None for all."
+                f"preselect={K!r} supports are to be chosen from, but there would be {n}. "
+                f"Give a whole number from 1 to that, or None for all."
             )
-        if self.semantics is None or not hasattr(self.semantics, "most_similar"):
+        semantics = self.semantics
+        if self.name is None or semantics is None or not hasattr(semantics, "most_similar"):
             raise InvalidInput(
-                f"preselect={K} needs to know which names are similar, but semantics="
-                f"{self.semantics!r} has no most_similar. Give a knowmore.semantics.WordNet."
+                f"preselect={K} compares the name of the positive class with those of the "
+                f"supports, but name={self.name!r} and semantics={semantics!r}. Give a name, such "
+                f"as 'okapi', and semantics with a most_similar, such as a "
+                f"knowmore.semantics.WordNet."
             )
-        if not isinstance(self.name, str):
+        kept = tuple(semantics.most_similar(self.name, names, K, unknown=self.unknown))
+        if not kept or not set(kept) <= set(names):
             raise InvalidInput(
-                f"preselect={K} needs to know what the positive class is, but name={self.name!r}. "
-                f"Give name, such as 'okapi'."
-            )
-        kept = tuple(self.semantics.most_similar(self.name, names, K, unknown=self.unknown))
-        if strange := [one for one in kept if one not in names]:
-            raise InvalidInput(
-                f"semantics was asked for the {K} of {len(names)} names most similar to "
-                f"{self.name!r}, and gave {strange[0]!r}, which is not one of them."
-            )
-        if not kept:
-            raise InvalidInput(
-                f"semantics was asked for the {K} of {len(names)} names most similar to "
-                f"{self.name!r}, and gave none. Leave preselect out if it does not know them."
+                f"semantics was asked for the {K} of {n} names most similar to {self.name!r}, and "
+                f"gave {kept!r}, but it must give some of these names. Leave preselect out if it "
+                f"does not know them."
             )
         return kept
 
 
+def _inputs(model: OneShot) -> dict[str, Array]:
+    """The inputs of each support."""
+    return {one.name: one.X for one in model.supports}
+
+
 class _Rows:
-    """An array to compare as a whole, and to show in few words."""
+    """An array that compares as a whole and has a short repr."""
 
     def __init__(self, X: Array) -> None:
         self.X = X
@@ -316,32 +307,3 @@ class _Rows:
 
     def __repr__(self) -> str:
         return f"{len(self.X)} examples, {self.X.sum():.6g} in sum"
-
-
-def _search(search: Any) -> str | float:
-    """A word, or a rho from 0 to 1."""
-    if isinstance(search, Real) and not isinstance(search, (bool, np.bool_)):
-        if not 0 <= float(search) <= 1:
-            raise InvalidInput(
-                f"search={search!r} is to be rho, but tasks are related by 0 (nothing in common) "
-                f"to 1 (the same). Give a rho between them."
-            )
-        return float(search)
-    if not isinstance(search, str) or search not in SEARCHES:
-        words = ", ".join(map(repr, SEARCHES))
-        raise InvalidInput(f"search={search!r} is not known. Choose one of {words}, or give rho.")
-    return search
-
-
-def _noise(noise: Any) -> float | None:
-    if isinstance(noise, str):
-        if noise != "adaptive":
-            raise InvalidInput(f"noise={noise!r} is not known. Give a variance, or 'adaptive'.")
-        return None
-    return noise_level(noise)
-
-
-def _whole(preselect: Any) -> int:
-    if isinstance(preselect, Integral) and not isinstance(preselect, bool):
-        return int(preselect)
-    raise InvalidType(f"preselect={preselect!r} must be a whole number, or None.")

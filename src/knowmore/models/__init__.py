@@ -5,8 +5,7 @@ from knowmore.models.covariance import Covariance
 from knowmore.models.discriminant import Discriminant
 from knowmore.models.kernel_model import KernelModel, Model
 from knowmore.models.loo import LeftOut
-from knowmore.models.oneshot_candidates import Ranking, Rule, Support
-from knowmore.models.oneshot_model import OneShot
+from knowmore.models.oneshot import OneShot, Ranking, Rule, Support
 from knowmore.models.probabilities import class_probabilities
 from knowmore.models.stream import Window, lagged
 from knowmore.models.targets import Targets, normalised_values, one_vs_all, real_values

@@ -19,13 +19,12 @@ from math import hypot
 from typing import final
 
 import numpy as np
-from scipy import linalg
 
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace, Truncation
-from knowmore.linalg.spectrum import EPS, spectrum
 from knowmore.linalg.products import eigh, product
+from knowmore.linalg.spectrum import EPS, spectrum
 
 
 @final

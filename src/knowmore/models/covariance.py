@@ -79,6 +79,11 @@ class Covariance(Frozen):
         """The weights w of the examples, (n,)."""
         return self.weighting(self.examples)
 
+    @derived
+    def diagonal(self) -> Array:
+        """The diagonal of K~, (n,)."""
+        return np.asarray(diagonal(self.kernel, self.X) + self.noise / self.weights)
+
     # -- following the examples --------------------------------------------------------------
 
     def follow(self, examples: Examples) -> Covariance:

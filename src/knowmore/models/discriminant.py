@@ -20,9 +20,9 @@ from scipy.special import log_softmax
 from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.errors import InvalidInput, KnowmoreWarning, LostVariance
 from knowmore.linalg import Eigenspace, Truncation
+from knowmore.linalg.products import product
 from knowmore.linalg.scatter import ROUNDINGS
 from knowmore.linalg.spectrum import EPS, Rank, spectrum, unequal
-from knowmore.linalg.products import product
 from knowmore.models.class_means import ClassMeans, Spread
 
 LEDOIT_WOLF = "ledoit-wolf"

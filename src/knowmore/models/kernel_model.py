@@ -178,8 +178,8 @@ class KernelModel(Frozen):
 
     @property
     def C(self) -> float:
-        """The weight of the squared errors beside the norm, 1 / sigma^2."""
-        return 1 / self.covariance.noise
+        """The weight of the squared errors beside the norm, 1 / sigma^2; infinite without noise."""
+        return 1 / self.covariance.noise if self.covariance.noise else np.inf
 
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput if there can be no model of these examples."""

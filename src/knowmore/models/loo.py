@@ -24,7 +24,6 @@ import numpy as np
 
 from knowmore.answers import Answer
 from knowmore.arrays import Array
-from knowmore.kernels import diagonal
 from knowmore.linalg import Factor
 from knowmore.models.covariance import Covariance
 
@@ -145,8 +144,7 @@ class Scale:
     def of(cls, covariance: Covariance) -> Scale:
         """That of the covariance of examples."""
         noise = covariance.noise / covariance.weights
-        own = diagonal(covariance.kernel, covariance.X)
-        return cls(own + noise, noise, float(np.finfo(covariance.factor.dtype).eps))
+        return cls(covariance.diagonal, noise, float(np.finfo(covariance.factor.dtype).eps))
 
     def condition(self, P_diagonal: Array) -> float:
         """A bound of |D^1/2 P D^1/2|, D = diag K~: by its trace, or by the noise, which K~ exceeds.

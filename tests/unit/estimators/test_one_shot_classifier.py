@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from laws.laws import assert_equal_models, batch
 from one_shot_scene import KERNEL, SUPPORTS, X, Y, fitted, preselecting, scene
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.model_selection import cross_val_score
@@ -22,8 +23,9 @@ from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.kernels import On, Task, corner
 from knowmore.linalg import cholesky
-from knowmore.models.oneshot import LEVELS
-from knowmore.models.oneshot_criteria import CRITERIA, average_precision, log_predictive
+from knowmore.models.likelihood import log_density
+from knowmore.models.oneshot.choice import CRITERIA, average_precision
+from knowmore.models.oneshot.model import LEVELS
 
 # So little apart that a smooth kernel gives one: the square is lost in its rounding.
 ALIKE = np.sqrt(np.finfo(float).eps) / 8
@@ -51,7 +53,8 @@ def best_by_refitting(X, y, S, noise):
         variance = 1 / np.diagonal(P)[:n]
         mean = y - (P @ labels)[:n] * variance
         value = average_precision(y, mean)
-        found.append((float(value), float(log_predictive(y, mean, variance)), -float(rho)))
+        lpp = log_density(y, mean, variance).sum()
+        found.append((float(value), float(lpp), -float(rho)))
     return max(found)
 
 
@@ -83,6 +86,23 @@ def test_the_answers_are_those_of_the_gaussian_process_of_both_tasks():
     want = oracle.variance(kernel, clf.noise_, inputs, q)
     assert_solves(np.diag(variance), np.diag(want), K, k, left=k)
     assert clf.predict(queries).tolist() == [clf.classes_[int(s > 0)] for s in scores]
+
+
+def test_the_kernel_may_be_a_function_that_gives_a_sparse_matrix():
+    def sparsely(X, Y):
+        assert X.flags.c_contiguous
+        assert Y.flags.c_contiguous
+        return csr_matrix(KERNEL(X, Y))
+
+    clf, other = fitted(3, noise=0.1), OneShotClassifier(sparsely, scene(3)[2], noise=0.1)
+    other.fit(*scene(3)[:2])
+    K = both_tasks(clf)[3]
+    assert (clf.support_, clf.rho_) == (other.support_, other.rho_)
+    for question in "decision_function", "predict_variance":
+        got, want = getattr(other, question)(X + 0.1), getattr(clf, question)(X + 0.1)
+        assert_rounded(got, want, 4 * np.linalg.cond(K))
+    assert_rounded(other.leave_one_out().scores, clf.leave_one_out().scores, 4 * np.linalg.cond(K))
+    assert other.residual() <= 4 * np.finfo(float).eps
 
 
 def test_the_second_class_is_the_positive_one():
@@ -349,7 +369,9 @@ def test_a_kernel_that_no_noise_mends():
 
 def test_a_kernel_that_is_zero_on_all_examples():
     clf = OneShotClassifier(DotProduct(0.0), {})
-    with pytest.raises(NotPositiveDefinite, match="a variance of 0 in the mean, but that must be"):
+    with pytest.raises(
+        NotPositiveDefinite, match=r"variance, 0\. The kernel gives them no variance"
+    ):
         clf.fit([[0.0], [0.0]], [0, 1])
     assert not clf.__sklearn_is_fitted__()
 
@@ -403,9 +425,16 @@ def test_one_more_support_costs_that_task_alone(monkeypatch):
     assert done.sizes == [4]
     assert clf.model_.candidates[:3] == before.candidates
     assert all(one in tuple(clf.ranking_) for one in ranking)
-    clf.remove_support("gerenuk").predict(X)
+    assert len(clf.remove_support("gerenuk").ranking_) == 3
     assert done.sizes == [4]
     assert clf.model_.candidates[:2] == before.candidates[1:]
+    clf.predict(X)
+    # The model that answers appends the chosen support to the target.
+    assert done.sizes == [4, chosen_size(clf)]
+
+
+def chosen_size(clf):
+    return len(clf.supports_[clf.support_])
 
 
 @pytest.mark.parametrize("noise", ["adaptive", 0.1])
@@ -417,13 +446,13 @@ def test_the_factors_of_supports_outlive_edits(monkeypatch, noise):
     clf.relabel([4], ["okapi"]).remove([5]).predict(X)
     assert [one.pair.support for one in clf.model_.candidates] == held
     if noise == 0.1:
-        # Two rows and no more: the rest is an update.
-        assert done.sizes == [2]
+        # Two rows, and those of the chosen support: the rest is an update.
+        assert done.sizes == [2, chosen_size(clf)]
     pairs = [one.pair.T for one in clf.model_.candidates]
     done.sizes.clear()
     clf.relabel([4], ["background"]).predict(X)
     assert [one.pair.T for one in clf.model_.candidates] == pairs
-    assert sum(done.sizes) == 0 or noise == "adaptive"
+    assert done.sizes == [chosen_size(clf)] or noise == "adaptive"
 
 
 def test_edits_wait_for_a_question(monkeypatch):
@@ -541,6 +570,14 @@ def test_a_pickle_holds_nothing_of_a_support_that_was_removed():
     assert list(pickle.loads(pickle.dumps(clone(clf))).supports) == list(SUPPORTS)
 
 
+def test_a_pickle_holds_nothing_of_a_name_that_a_class_had():
+    clf, name = fitted(noise=0.1), "okapi".encode("utf-32-le")
+    assert clf.ranking_
+    assert name in pickle.dumps(clf)
+    assert clf.relabel([0], ["zebra"]).ranking_
+    assert name not in pickle.dumps(clf)
+
+
 def test_it_is_cloned_pickled_and_cross_validated():
     clf = fitted(6).add_support("crab", X[:3] - 2)
     copy = pickle.loads(pickle.dumps(clf))
@@ -607,7 +644,7 @@ def test_parameters_count_from_the_next_fit_on():
     assert tuple(clf.ranking_) == tuple(want.ranking_)
     assert clf.ranking_.criterion == "ap"
     assert clf.noise_ == want.noise_
-    with pytest.raises(KnowmoreError, match="preselect=3 needs to know which names are similar"):
+    with pytest.raises(KnowmoreError, match="preselect=3 compares the name of the positive class"):
         clf.fit(X, Y)
 
 

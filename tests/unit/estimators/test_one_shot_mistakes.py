@@ -48,10 +48,10 @@ FIRST = {
         "The support 'okapi' cannot be used: Expected 2D array, got 1D array",
     ),
     "supports in a list": (one_shot([X]), "supports is a list. Give a dict of names and arrays."),
-    "a name that is no text": (one_shot({7: X}), "A support is named 7, but a name is text."),
+    "a name that is no text": (one_shot({7: X}), "A support is named 7, but a name is a string."),
     "the target among the supports": (
         one_shot(name="wrench"),
-        "'wrench' is the name of the class to be learnt and that of a support.",
+        "'wrench' is the name of a support and of the class to be learnt.",
     ),
     "an unknown criterion": (
         one_shot(criterion="accuracy"),
@@ -59,21 +59,24 @@ FIRST = {
     ),
     "an unknown search": (
         one_shot(search="random"),
-        "search='random' is not known. Choose one of 'grid', 'golden', or give rho.",
+        "search='random' is not known. Choose one of 'grid', 'golden'.",
     ),
-    "a search that is neither": (one_shot(search=True), "search=True is not known."),
-    "rho above one": (one_shot(search=1.5), "search=1.5 is to be rho, but tasks are related by 0"),
-    "rho below zero": (one_shot(search=-0.1), "search=-0.1 is to be rho"),
-    "rho that is no number": (one_shot(search=np.nan), "search=nan is to be rho"),
+    "a search that is neither": (
+        one_shot(search=True),
+        "search=True must be a number in [0, 1]. It is rho; or give 'grid' or 'golden'.",
+    ),
+    "rho above one": (one_shot(search=1.5), "search=1.5 must be a number in [0, 1]. It is rho"),
+    "rho below zero": (one_shot(search=-0.1), "search=-0.1 must be a number in"),
+    "rho that is no number": (one_shot(search=np.nan), "search=nan must be a number in"),
     "a negative noise": (one_shot(noise=-1.0), "noise=-1.0 must be a number in [0, inf)."),
     "an unknown noise": (
         one_shot(noise="auto"),
-        "noise='auto' is not known. Give a variance, or 'adaptive'.",
+        "noise='auto' must be a number in [0, inf). It is a variance; or give 'adaptive'.",
     ),
     "more names than supports": (
         one_shot(preselect=4, semantics=ByLength(), name="okapi", unknown="keep"),
-        "preselect=4 supports are to be chosen from, but there would be 3. Give a number from 1 to "
-        "that, or None for all.",
+        "preselect=4 supports are to be chosen from, but there would be 3. Give a whole number "
+        "from 1 to that, or None for all.",
     ),
     "no names": (
         one_shot(preselect=0, semantics=ByLength(), name="okapi"),
@@ -81,15 +84,15 @@ FIRST = {
     ),
     "half a name": (
         one_shot(preselect=1.5, semantics=ByLength(), name="okapi"),
-        "preselect=1.5 must be a whole number, or None.",
+        "preselect=1.5 supports are to be chosen from, but there would be 3. Give a whole number",
     ),
     "a truth for a number": (
         one_shot(preselect=True, semantics=ByLength(), name="okapi"),
-        "preselect=True must be a whole number, or None.",
+        "preselect=True supports are to be chosen from",
     ),
     "a name of the target that is no text": (
         one_shot(name=0),
-        "name=0, but a name is text. Give one, or None.",
+        "name=0, but a name is a string. Give one, or None.",
     ),
     "an unknown way with names that are not asked for": (
         one_shot(unknown="foo"),
@@ -97,15 +100,22 @@ FIRST = {
     ),
     "semantics that has nothing to say": (
         one_shot(preselect=2, semantics=Silent(), name="okapi"),
-        "semantics was asked for the 2 of 3 names most similar to 'okapi', and gave none.",
+        "semantics was asked for the 2 of 3 names most similar to 'okapi', and gave (), but it "
+        "must give some of these names. Leave preselect out if it does not know them.",
     ),
     "no semantics": (
         one_shot(preselect=1, name="okapi"),
-        "preselect=1 needs to know which names are similar, but semantics=None has no most_similar",
+        "preselect=1 compares the name of the positive class with those of the supports, but "
+        "name='okapi' and semantics=None. Give a name, such as 'okapi', and semantics with a",
+    ),
+    "semantics that compares nothing": (
+        one_shot(preselect=1, name="okapi", semantics="wordnet"),
+        "but name='okapi' and semantics='wordnet'. Give a name, such as 'okapi', and semantics",
     ),
     "no name of the target": (
         one_shot(preselect=1, semantics=ByLength()),
-        "preselect=1 needs to know what the positive class is, but name=None. Give name,",
+        "preselect=1 compares the name of the positive class with those of the supports, but "
+        "name=None and semantics=",
     ),
     "an unknown way with unknown names": (
         one_shot(preselect=1, semantics=ByLength(), name="okapi", unknown="drop"),
@@ -113,7 +123,7 @@ FIRST = {
     ),
     "semantics that invents names": (
         one_shot(preselect=1, semantics=Inventor(), name="okapi"),
-        "semantics was asked for the 1 of 3 names most similar to 'okapi', and gave 'unicorn'",
+        "semantics was asked for the 1 of 3 names most similar to 'okapi', and gave ('unicorn',)",
     ),
     "a kernel that is none": (
         OneShotClassifier("rbf", {}),
@@ -192,8 +202,8 @@ LATER = {
     ),
     "a support with the target's name": (
         lambda clf: clf.add_support("okapis", X),
-        "'okapis' is the name of the class to be learnt and that of a support. Add what is known "
-        "of it as positive examples.",
+        "'okapis' is the name of a support and of the class to be learnt. Add its examples as "
+        "positive examples instead.",
     ),
     "a support that is not there": (
         lambda clf: clf.remove_support("crab"),

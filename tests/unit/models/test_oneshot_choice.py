@@ -1,19 +1,146 @@
-"""Searches for rho against all its values, and against golden section search as it is defined."""
+"""Criteria against their definitions, searches for rho against all its values, and rankings."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from oneshot_tasks import pair_of
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 from tolerance import assert_rounded
 
-from knowmore.models.oneshot import Pair, Side
-from knowmore.models.oneshot_criteria import CRITERIA
-from knowmore.models.oneshot_search import RHOS, SEARCHES, Best, golden, grid, ranking
+from knowmore.models.likelihood import log_density
+from knowmore.models.oneshot import Ranking
+from knowmore.models.oneshot.choice import (
+    CRITERIA,
+    RHOS,
+    SEARCHES,
+    Best,
+    average_precision,
+    balanced,
+    golden,
+    grid,
+    roc_auc,
+    squashed,
+)
 
 LENGTH = 2.0
 # A point that is kept is off by a part of the bracket, which shrinks at each of 17 steps.
 APART = 4 * np.finfo(float).eps * ((np.sqrt(5) + 1) / 2) ** 17
+SHAPES = [(1, 1), (1, 20), (5, 30), (12, 12), (20, 1)]
+
+
+def labels(positives, negatives, rng):
+    return rng.permutation(np.repeat([1.0, -1.0], [positives, negatives]))
+
+
+def estimates(positives, negatives, ties, seed=0, rhos=40):
+    """Labels (n,) and scores (40, n); with ties, of few different values."""
+    rng = np.random.default_rng(seed)
+    y = labels(positives, negatives, rng)
+    mean = rng.normal(size=(rhos, len(y))) + 0.5 * y
+    return y, np.round(mean) if ties else mean
+
+
+def area(y, scores):
+    """VOC's area under the curve of precision, each step with the best precision still to come."""
+    precision, recall, _ = precision_recall_curve(y > 0, scores)
+    # scikit-learn's curve ends with a precision of one at recall zero, which no score has.
+    precision, recall = precision[:-1], recall[:-1]
+    steps = [(r, max(precision[recall >= r])) for r in sorted(set(recall) - {0.0})]
+    before = [0.0] + [r for r, _ in steps[:-1]]
+    return sum((r - last) * best for (r, best), last in zip(steps, before, strict=True))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_average_precision_is_the_area_of_the_voc(shape, ties):
+    y, mean = estimates(*shape, ties)
+    got = average_precision(y, mean)
+    assert_rounded(got, [area(y, scores) for scores in mean])
+    np.testing.assert_array_equal(got, [average_precision(y, scores) for scores in mean])
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_with_one_positive_it_is_scikit_learns_and_one_over_the_rank(ties):
+    y, mean = estimates(1, 25, ties)
+    got = average_precision(y, mean)
+    assert_rounded(got, [average_precision_score(y > 0, scores) for scores in mean])
+    ranks = (mean >= mean[:, y > 0]).sum(axis=1)
+    np.testing.assert_array_equal(got, 1 / ranks)
+
+
+def test_the_order_of_examples_does_not_matter():
+    y, mean = estimates(6, 20, ties=True)
+    order = np.random.default_rng(5).permutation(26)
+    np.testing.assert_array_equal(
+        average_precision(y, mean), average_precision(y[order], mean[:, order])
+    )
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_roc_curve_is_scikit_learns(shape, ties):
+    y, mean = estimates(*shape, ties)
+    assert_rounded(roc_auc(y, mean), [roc_auc_score(y > 0, scores) for scores in mean])
+    pairs = mean[:, y > 0, None] - mean[:, None, y < 0]
+    assert_rounded(roc_auc(y, mean), (0.5 + 0.5 * np.sign(pairs)).mean(axis=(1, 2)))
+
+
+def test_the_log_predictive_probability_is_that_of_normal_densities():
+    y, mean = estimates(4, 9, ties=False)
+    variance = np.random.default_rng(1).uniform(0.1, 3, mean.shape)
+    terms = norm.logpdf(y, mean, np.sqrt(variance))
+    got = log_density(y, mean, variance)
+    assert_rounded(got, terms, scale=abs(terms).max())
+
+
+def test_squashed_errors_one_by_one():
+    y, mean = estimates(3, 12, ties=False)
+    weights = {1.0: 15 / 6, -1.0: 15 / 24}
+    np.testing.assert_array_equal(balanced(y), [weights[label] for label in y])
+    for zeta in (np.ones(15), balanced(y)):
+        want = [
+            -sum(
+                z / (1 + np.exp(-10 * (label * (label - m) - 1)))
+                for z, label, m in zip(zeta, y, scores, strict=True)
+            )
+            / 15
+            for scores in mean
+        ]
+        # What rounds y (y - m) - 1 is multiplied by ten.
+        assert_rounded(squashed(y, mean, zeta), want, roundings=10 * 15 * abs(mean).max())
+
+
+def test_each_class_weighs_half():
+    y = np.array([1.0, -1, -1, -1])
+    wrong = np.array([-100 * y, np.full(4, -100.0), np.full(4, 100.0)])
+    assert_rounded(squashed(y, wrong, balanced(y)), [-1, -0.5, -0.5])
+
+
+def test_a_criterion_judges_a_pair_for_each_rho():
+    rng = np.random.default_rng(2)
+    X, Z, kernel = rng.normal(size=(14, 3)), rng.normal(size=(6, 3)), RBF(2.0)
+    y = labels(3, 11, rng)
+    pair = pair_of(kernel, X, y, Z, noise=0.1)
+    rhos = np.linspace(0, 1, 5)
+    mean, variance = pair.leave_one_out(rhos)
+    want = {
+        "ap": average_precision(y, mean),
+        "auc": roc_auc(y, mean),
+        "lpp": log_density(y, mean, variance).sum(axis=1),
+        "squashed": squashed(y, mean, np.ones(14)),
+        "weighted": squashed(y, mean, balanced(y)),
+        "likelihood": pair.conditional_likelihood(rhos),
+    }
+    assert list(CRITERIA) == list(want)
+    for name, criterion in CRITERIA.items():
+        np.testing.assert_array_equal(criterion(pair, rhos), want[name], err_msg=name)
+        assert np.ndim(criterion(pair, 0.5)) == 0
+
+
+# -- searches ------------------------------------------------------------------------------------
 
 
 def made(seed, positives=1, relation=1.0):
@@ -23,9 +150,7 @@ def made(seed, positives=1, relation=1.0):
     X = np.vstack([rng.normal(size=(positives, 6)) + centre, rng.normal(size=(40, 6))])
     y = np.repeat([1.0, -1.0], [positives, 40])
     Z = rng.normal(size=(15, 6)) + relation * centre + (1 - relation) * 1.2 * rng.normal(size=6)
-    kernel = RBF(LENGTH)
-    target, support = Side.of(kernel(X), y, 1e-3), Side.of(kernel(Z), np.ones(15), 1e-3)
-    return Pair.of(target, support, kernel(X, Z))
+    return pair_of(RBF(LENGTH), X, y, Z, noise=1e-3)
 
 
 def curve(function):
@@ -77,9 +202,8 @@ def test_equal_values_are_told_apart_by_the_predictive_probability():
 
 def test_of_all_alike_the_least_transfer_wins():
     """Two tasks of which neither says anything of the other: each rho gives the same model."""
-    kernel, X = RBF(1e-3), np.arange(8.0)[:, None]
-    target = Side.of(kernel(X[:5]), np.array([1.0, -1, -1, -1, -1]), 0.1)
-    pair = Pair.of(target, Side.of(kernel(X[5:]), np.ones(3), 0.1), kernel(X[:5], X[5:]))
+    X, y = np.arange(8.0)[:, None], np.array([1.0, -1, -1, -1, -1])
+    pair = pair_of(RBF(1e-3), X[:5], y, X[5:], noise=0.1)
     for search in SEARCHES.values():
         assert search(pair, CRITERIA["ap"]).rho == 0
 
@@ -150,21 +274,21 @@ def test_support_tasks_are_ranked_by_value_then_probability_then_rho():
         "near": Best(0.4, 0.8, -2.0),
         "as near": Best(0.4, 0.8, -2.0),
     }
-    assert ranking(found) == ["near", "as near", "far", "late", "worse"]
+    ranking = Ranking.of("ap", found)
+    assert [one.support for one in ranking] == ["near", "as near", "far", "late", "worse"]
+    assert ranking[0] == ("near", 0.4, 0.8, -2.0)
 
 
 def test_a_related_task_is_preferred():
     """The same target with a support task around its positive example, and one far from it."""
-    rng, kernel = np.random.default_rng(0), RBF(LENGTH)
+    rng, y = np.random.default_rng(0), np.repeat([1.0, -1.0], [1, 40])
     centre = np.full(6, 1.5)
     X = np.vstack([rng.normal(size=(1, 6)) + centre, rng.normal(size=(40, 6))])
-    target = Side.of(kernel(X), np.repeat([1.0, -1.0], [1, 40]), 1e-3)
     found = {}
     for name, at in {"far": -centre, "near": centre}.items():
         Z = rng.normal(size=(15, 6)) + at
-        support = Side.of(kernel(Z), np.ones(15), 1e-3)
-        found[name] = grid(Pair.of(target, support, kernel(X, Z)), CRITERIA["ap"])
-    assert ranking(found)[0] == "near"
+        found[name] = grid(pair_of(RBF(LENGTH), X, y, Z, noise=1e-3), CRITERIA["ap"])
+    assert Ranking.of("ap", found)[0].support == "near"
     assert found["near"].value == 1
     assert found["near"].rho > 0
 
@@ -175,9 +299,7 @@ def test_rounding_wins_no_criterion(name, positives):
     """Nobody is near to anybody, so that no rho puts an example before another."""
     X = 100 * np.random.default_rng(0).normal(size=(40, 3))
     y = np.where(np.arange(30) < positives, 1.0, -1.0)
-    K = RBF(1.0)(X)
-    target, support = Side.of(K[:30, :30], y, 0.3), Side.of(K[30:, 30:], np.ones(10), 0.3)
-    pair = Pair.of(target, support, K[:30, 30:])
+    pair = pair_of(RBF(1.0), X[:30], y, X[30:], noise=0.3)
     assert not pair.leave_one_out(RHOS)[0].any()
     best = grid(pair, CRITERIA[name])
     assert best.rho == 0

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import oracle
 import pytest
+from oneshot_tasks import model_of, pair_of
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from tolerance import assert_rounded, assert_solves, tolerance
 
 from knowmore import GPRegressor
+from knowmore.edits import Add, Remove
 from knowmore.errors import NotPositiveDefinite
+from knowmore.examples import Examples
 from knowmore.kernels import On, Task
 from knowmore.linalg import Cholesky
-from knowmore.models.oneshot import LEVELS, Pair, Side, sound_noise
+from knowmore.models import OneShot, Rule, Support
+from knowmore.models.oneshot.model import LEVELS
+from knowmore.models.oneshot.pairs import Pair
 
 RHOS = np.array([0.0, 0.01, 0.3, 0.77, 0.99, 1.0])
 QUERIES = 6
@@ -44,9 +48,15 @@ class Tasks:
         return self.kernel(X) * np.where(same, 1.0, rho) + self.noise * np.eye(len(X))
 
     def pair(self, rho=1.0):
-        target = Side.of(self.kernel(self.X_T), self.y_target, self.noise)
-        support = Side.of(self.kernel(self.X_S), self.y_support, self.noise)
-        return Pair.of(target, support, self.kernel(self.X_T, self.X_S), rho)
+        return pair_of(
+            self.kernel, self.X_T, self.y_target, self.X_S, self.noise, self.y_support, rho
+        )
+
+    def one_shot(self, **rule):
+        """The model of the target with the support."""
+        examples = Examples.of(self.X_T, self.y_target)
+        support = Support.of(self.kernel, "support", self.X_S)
+        return OneShot.of(self.kernel, examples, (support,), rule=Rule(**rule))
 
     def swapped(self):
         return Tasks(self.kernel, self.noise, self.X_S, self.y_support, self.X_T, self.y_target)
@@ -91,19 +101,9 @@ CASES = {
     "labels": mixed_labels(),
 }
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-
-
-def both(question, pair, rho):
-    """What is said of the target, then of the support task, (n,)."""
-    return np.concatenate([question(pair, rho), question(pair.exchanged, rho)])
-
-
-def left_out_mean(pair, rho):
-    return pair.leave_one_out(rho)[0]
-
-
-def left_out_variance(pair, rho):
-    return pair.leave_one_out(rho)[1]
+# Those that a model may have: both classes in the target, one in the support.
+TWO_CLASSES = {name: CASES[name] for name in CASES if name not in ("one target", "labels")}
+two_classes = pytest.mark.parametrize("case", TWO_CLASSES.values(), ids=TWO_CLASSES.keys())
 
 
 def assert_within(got, want, bound):
@@ -116,7 +116,7 @@ def test_coefficients_are_those_of_a_solve(case):
     pair = case.pair()
     for rho in RHOS:
         K, y = case.matrix(rho), case.y[:, None]
-        got = both(Pair.coefficients, pair, rho)[:, None]
+        got = pair.coefficients(rho)[:, None]
         assert_solves(got, np.linalg.solve(K, y), K, y)
 
 
@@ -126,27 +126,8 @@ def test_the_diagonal_is_that_of_the_inverse(case):
     for rho in RHOS:
         K = case.matrix(rho)
         P = np.linalg.inv(K)
-        got = both(Pair.inverse_diagonal, pair, rho)
+        got = pair.inverse_diagonal(rho)
         assert_within(got, np.diagonal(P), tolerance(K) * np.linalg.norm(P, axis=0))
-
-
-@every_case
-def test_the_determinant(case):
-    pair = case.pair()
-    for rho in RHOS:
-        K = case.matrix(rho)
-        # Each of n eigenvalues may be off by eps |K|, which is eps cond(K) of it.
-        assert_within(pair.logdet(rho), np.linalg.slogdet(K)[1], len(K) * tolerance(K))
-
-
-@every_case
-def test_the_quadratic_form(case):
-    pair, y = case.pair(), case.y
-    for rho in RHOS:
-        K = case.matrix(rho)
-        a = np.linalg.solve(K, y)
-        bound = tolerance(K) * np.linalg.norm(a) * np.linalg.norm(y)
-        assert_within(pair.quadratic(rho), y @ a, bound)
 
 
 def conditional(case, rho):
@@ -168,60 +149,62 @@ def test_the_conditional_likelihood(case):
         pair = one.pair()
         for rho in RHOS:
             assert_within(pair.conditional_likelihood(rho), *conditional(one, rho))
-    exchanged = case.pair().exchanged.conditional_likelihood(0.77)
-    assert_within(exchanged, *conditional(case.swapped(), 0.77))
-
-
-@every_case
-def test_its_slope(case):
-    """Against K' of the joint density: d/drho -(y'K^-1 y + log |K|) / 2, by its own formula."""
-    pair, n = case.pair(), len(case.y_target)
-    for rho in RHOS:
-        K = case.matrix(rho)
-        slope = case.matrix(1.0) - case.matrix(0.0)
-        P = np.linalg.inv(K)
-        a = P @ case.y
-        want = 0.5 * (a @ slope @ a - np.einsum("ij,ji->", P, slope))
-        size = np.linalg.norm(slope[:n, n:], 2)
-        bound = tolerance(K) * size * (a @ a + len(K) * np.linalg.norm(P, 2))
-        assert_within(pair.conditional_slope(rho), want, bound + np.finfo(float).tiny)
 
 
 @every_case
 def test_leaving_one_out_is_a_refit_without_it(case):
-    pair, y = case.pair(), case.y
-    for rho in (0.0, 0.77, 1.0):
-        K = case.matrix(rho)
-        mean, variance = np.empty(len(K)), np.empty(len(K))
-        for i in range(len(K)):
-            rest = np.delete(np.arange(len(K)), i)
-            k = K[rest, i]
-            solved = np.linalg.solve(K[np.ix_(rest, rest)], np.column_stack([y[rest], k]))
-            mean[i], explained = k @ solved
-            variance[i] = K[i, i] - explained
-        got_mean = both(left_out_mean, pair, rho)
-        got_variance = both(left_out_variance, pair, rho)
-        assert_solves(got_mean[:, None], mean[:, None], K, y[:, None], left=K)
-        assert_solves(np.diag(got_variance), np.diag(variance), K, np.eye(len(K)), left=K)
+    for one in (case, case.swapped()):
+        pair, y, n = one.pair(), one.y, len(one.y_target)
+        for rho in (0.0, 0.77, 1.0):
+            K = one.matrix(rho)
+            mean, variance = np.empty(n), np.empty(n)
+            for i in range(n):
+                rest = np.delete(np.arange(len(K)), i)
+                k = K[rest, i]
+                solved = np.linalg.solve(K[np.ix_(rest, rest)], np.column_stack([y[rest], k]))
+                mean[i], explained = k @ solved
+                variance[i] = K[i, i] - explained
+            left_out = pair.leave_one_out(rho)
+            left = K[:, :n]
+            assert_solves(left_out[0][:, None], mean[:, None], K, y[:, None], left=left)
+            got, want = np.diag(left_out[1]), np.diag(variance)
+            assert_solves(got, want, K, np.eye(len(K))[:, :n], left=left)
 
 
-@every_case
+@two_classes
 def test_means_and_variances_of_other_examples(case):
-    pair = case.pair()
     X = np.random.default_rng(9).normal(size=(QUERIES, case.X_T.shape[1]))
     k_T, k_S = case.kernel(case.X_T, X), case.kernel(case.X_S, X)
     for rho in RHOS:
+        model = case.one_shot(search=rho, noise=case.noise)
         K, y = case.matrix(rho), case.y[:, None]
         k = np.vstack([k_T, rho * k_S])
         mean = k.T @ np.linalg.solve(K, y)
-        assert_solves(pair.mean(k_T, k_S, rho)[:, None], mean, K, y, left=k)
+        assert_solves(model.mean(X)[:, 1:], mean, K, y, left=k)
+        assert_solves(model.mean(X)[:, :1], -mean, K, y, left=k)
         prior = case.kernel.diag(X)
         explained = np.einsum("ij,ij->j", k, np.linalg.solve(K, k))
-        got = pair.variance(k_T, k_S, prior, rho)
-        assert (got >= 0).all()
-        rounding = 4 * np.finfo(float).eps * prior
+        got = model.variance(X) - case.noise
+        assert (got >= -np.spacing(case.noise)).all()
+        rounding = 4 * np.finfo(float).eps * (prior + case.noise)
         size = np.linalg.norm(k, axis=0) * np.linalg.norm(np.linalg.solve(K, k), axis=0)
         assert_within(got, prior - explained, tolerance(K) * size + rounding)
+
+
+@two_classes
+def test_the_joint_model_is_that_of_the_pair(case):
+    """The coefficients of one factor and of canonical correlations, and what follows from them."""
+    pair, n = case.pair(), len(case.X_T)
+    for rho in (0.3, 1.0):
+        model = case.one_shot(search=rho, noise=case.noise)
+        K, y = case.matrix(rho), case.y[:, None]
+        assert_solves(model.joint.coefficients[:, 1:], pair.coefficients(rho)[:, None], K, y)
+        scores, variance, _ = model.verdicts()
+        mean, want = pair.leave_one_out(rho)
+        left = K[:, :n]
+        assert_solves(scores[:, 1:], mean[:, None], K, y, left=left)
+        assert_solves(np.diag(variance), np.diag(want), K, np.eye(len(K))[:, :n], left=left)
+        assert model.residual() <= 4 * np.finfo(float).eps * len(K)
 
 
 def test_it_is_the_process_of_the_product_with_the_task_kernel():
@@ -234,26 +217,20 @@ def test_it_is_the_process_of_the_product_with_the_task_kernel():
         kernel = On(slice(0, 5), case.kernel) * Task(rho)
         gp = GPRegressor(kernel, case.noise, normalize_y=False).fit(X, case.y)
         want = gp.predict(np.insert(Z, 5, 0, axis=1))[:, None]
-        got = case.pair().mean(k_T, k_S, rho)[:, None]
         k = np.vstack([k_T, rho * k_S])
+        got = (case.pair().coefficients(rho) @ k)[:, None]
         assert_solves(got, want, case.matrix(rho), case.y[:, None], left=k)
 
 
 @every_case
 def test_many_rhos_at_once_are_each_of_them(case):
     pair = case.pair()
-    k_T, k_S = case.kernel(case.X_T, case.X_T[:3]), case.kernel(case.X_S, case.X_T[:3])
     questions = {
         "coefficients": pair.coefficients,
         "inverse_diagonal": pair.inverse_diagonal,
-        "mean": lambda rho: pair.mean(k_T, k_S, rho),
-        "variance": lambda rho: pair.variance(k_T, k_S, case.kernel.diag(case.X_T[:3]), rho),
-        "left out, mean": partial(left_out_mean, pair),
-        "left out, variance": partial(left_out_variance, pair),
-        "logdet": pair.logdet,
-        "quadratic": pair.quadratic,
+        "left out, mean": lambda rho: pair.leave_one_out(rho)[0],
+        "left out, variance": lambda rho: pair.leave_one_out(rho)[1],
         "likelihood": pair.conditional_likelihood,
-        "slope": pair.conditional_slope,
     }
     K = case.matrix(1.0)
     for name, question in questions.items():
@@ -268,9 +245,11 @@ def test_many_rhos_at_once_are_each_of_them(case):
 def test_rho_zero_is_the_target_alone():
     case = CASES["target larger"]
     pair = case.pair()
-    np.testing.assert_array_equal(pair.coefficients(0.0), pair.target.coefficients)
-    np.testing.assert_array_equal(pair.inverse_diagonal(0.0), pair.target.inverse_diagonal)
-    other = Pair.of(pair.target, tasks(3, 8, seed=5).pair().support, np.full((41, 8), 0.01))
+    alone = pair.target
+    np.testing.assert_array_equal(pair.coefficients(0.0)[:41], alone.coefficients[:, 1])
+    np.testing.assert_array_equal(pair.inverse_diagonal(0.0)[:41], alone.inverse_diagonal())
+    support = tasks(3, 8, seed=5).pair().support
+    other = Pair.of(alone, support, np.full((41, 8), 0.01), positive=1)
     for mine, theirs in zip(pair.leave_one_out(0.0), other.leave_one_out(0.0), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -286,19 +265,18 @@ def test_no_matrix_is_factorised_for_a_rho(monkeypatch):
     assert not calls
 
 
-def test_the_target_grows_and_shrinks_like_any_factor():
+def test_the_target_grows_and_shrinks_like_any_model():
     case = tasks(30, 12)
-    K = case.kernel(case.X_T) + case.noise * np.eye(30)
-    first = Side(Cholesky().append(np.empty((0, 25)), K[:25, :25]), case.y_target[:25])
-    grown = first.factor.append(K[:25, 25:], K[25:, 25:]).delete(np.array([2, 28]))
+    first = model_of(case.kernel, case.X_T[:25], case.y_target[:25], case.noise)
+    more = Add(case.X_T[25:], case.y_target[25:])
+    grown = first.follow(first.examples.apply(more).apply(Remove((2, 28))))
     kept = np.delete(np.arange(30), [2, 28])
     case.X_T, case.y_target = case.X_T[kept], case.y_target[kept]
-    C = case.kernel(case.X_T, case.X_S)
-    pair = Pair.of(Side(grown, case.y_target), case.pair().support, C)
+    pair = Pair.of(grown, case.pair().support, case.kernel(case.X_T, case.X_S), positive=1)
     M = case.matrix(0.6)
-    got = both(Pair.coefficients, pair, 0.6)[:, None]
+    got = pair.coefficients(0.6)[:, None]
     assert_solves(got, np.linalg.solve(M, case.y[:, None]), M, case.y[:, None])
-    assert first.factor.size == 25
+    assert first.covariance.factor.size == 25
 
 
 # -- singular matrices and noise -----------------------------------------------------------------
@@ -307,7 +285,7 @@ def test_the_target_grows_and_shrinks_like_any_factor():
 def test_an_example_twice_in_a_task_without_noise():
     case = tasks(10, 5, noise=0.0)
     case.X_T[7] = case.X_T[2]
-    with pytest.raises(NotPositiveDefinite, match="row 7") as error:
+    with pytest.raises(NotPositiveDefinite, match="example 7") as error:
         case.pair()
     assert error.value.row == 7
 
@@ -316,7 +294,7 @@ def test_an_example_twice_in_a_task_without_noise():
 def test_an_example_in_both_tasks_without_noise(shape):
     case = tasks(*shape, noise=0.0)
     case.X_S[4] = case.X_T[3]
-    with pytest.raises(NotPositiveDefinite, match="Example 4 of the support task adds") as error:
+    with pytest.raises(NotPositiveDefinite, match="vanishes at rho = 1") as error:
         case.pair()
     assert error.value.row == shape[0] + 4
 
@@ -327,19 +305,8 @@ def test_an_example_in_both_tasks_is_one_only_at_rho_one(shape):
     case.X_S[4] = case.X_T[3]
     one = case.pair(0.9)
     K, y = case.matrix(0.9), case.y[:, None]
-    got = both(Pair.coefficients, one, 0.9)[:, None]
+    got = one.coefficients(0.9)[:, None]
     assert_solves(got, np.linalg.solve(K, y), K, y)
-
-
-def blocks(case):
-    return case.kernel(case.X_T), [(case.kernel(case.X_T, case.X_S), case.kernel(case.X_S))]
-
-
-def factorise(K, supports, noise):
-    target = Side.of(K, np.ones(len(K)), noise)
-    for C, B in supports:
-        target.factor.append(C, B + noise * np.eye(len(B)))
-        Pair.of(target, Side.of(B, np.ones(len(B)), noise), C)
 
 
 @every_case
@@ -349,7 +316,7 @@ def test_pivots_are_those_of_rows_that_come_last(case):
     rng = np.random.default_rng(2)
     for rho in (0.0, 0.77, 1.0):
         K = case.matrix(rho)
-        variance = pair.pivots(rho) * np.diagonal(K)
+        variance = 1 / pair.inverse_diagonal(rho)
         last = np.empty(len(K))
         for i in range(len(K)):
             order = np.append(np.delete(np.arange(len(K)), i), i)
@@ -358,45 +325,42 @@ def test_pivots_are_those_of_rows_that_come_last(case):
         order = rng.permutation(len(K))
         L = np.linalg.cholesky(K[np.ix_(order, order)])
         assert (np.diagonal(L) ** 2 > (1 - tolerance(K)) * variance[order]).all()
-    alone = Side.of(case.kernel(case.X_T), case.y_target, case.noise)
-    n = len(case.X_T)
-    assert_rounded(alone.pivots, pair.pivots(0.0)[:n], 4 * n)
-    assert_rounded(alone.diagonal, np.diagonal(case.matrix(0.0))[:n], 4 * n)
+    assert_rounded(pair.diagonal, np.diagonal(case.matrix(0.0)), 4)
+
+
+def noise_of(kernel, X, supports):
+    """The adaptive noise; the last example of X is negative, all others are positive."""
+    examples = Examples.of(X, np.where(np.arange(len(X)) < len(X) - 1, 1, -1))
+    tasks = tuple(Support.of(kernel, str(i), S) for i, S in enumerate(supports))
+    return OneShot.of(kernel, examples, tasks).covariance.noise
 
 
 def test_noise_is_added_where_zero_only_just_succeeds():
     """A twin but for a hair: the pivot decides, in the target, in a support and between them."""
-    hair, near, apart = 1e-3, 1e-5, np.array([[3.0]])
-
-    def close(distance):
-        return np.array([[0.0], [distance]])
-
+    hair, near, apart, far = 1e-3, 1e-5, np.array([[3.0]]), np.array([[99.0]])
     kernel = RBF(1.0)
     for distance, want in (hair, 0.0), (near / 2, LEVELS[1]):
         # 1 - exp(-d^2) of the variance is left.
-        X = close(distance)
+        X = np.array([[0.0], [distance]])
         for T, S in (X, apart), (apart, X), (X[:1], X[1:]):
-            K, B = kernel(T), kernel(S)
-            factorise(K, [(kernel(T, S), B)], 0.0)
-            assert sound_noise(K, [(kernel(T, S), B)]) == want
-        assert sound_noise(kernel(X), []) == want
+            np.linalg.cholesky(kernel(np.vstack([T, S])))
+            assert noise_of(kernel, np.vstack([T, far]), [S]) == want
+        assert noise_of(kernel, np.vstack([X, far]), []) == want
 
 
 def test_no_noise_is_added_where_none_is_needed():
-    assert sound_noise(*blocks(tasks(20, 8, noise=0.0))) == 0
+    assert tasks(20, 8).one_shot().covariance.noise == 0
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
 def test_the_first_level_is_enough_for_twins(scale):
     """In units of the diagonal; with it every rho can be asked for."""
-    case = tasks(20, 8)
-    case.X_S[4:6] = case.X_T[3:5]
-    K, ((C, B),) = blocks(case)
-    K, C, B = scale * K, scale * C, scale * B
-    noise = sound_noise(K, [(C, B)])
-    assert_rounded(noise, 1e-8 * scale)
-    pair = Pair.of(Side.of(K, case.y_target, noise), Side.of(B, case.y_support, noise), C)
-    assert (pair.leave_one_out(RHOS)[1] > 0).all()
+    case = tasks(20, 8, kernel=scale * RBF(1.5))
+    case.X_S[4:6] = case.X_T[3:5] + 1e-9
+    model = case.one_shot()
+    assert_rounded(model.covariance.noise, 1e-8 * scale)
+    (one,) = model.candidates
+    assert (one.pair.leave_one_out(RHOS)[1] > 0).all()
 
 
 def test_one_noise_serves_the_most_difficult_support():
@@ -404,21 +368,15 @@ def test_one_noise_serves_the_most_difficult_support():
     rng = np.random.default_rng(0)
     X, kernel = rng.normal(size=(60, 2)), RBF(3.0)
     supports = [rng.normal(size=(n, 2)) for n in (3, 20, 3)]
-    all_blocks = [(kernel(X, S), kernel(S)) for S in supports]
-    together = sound_noise(kernel(X), all_blocks)
-    assert together == max(sound_noise(kernel(X), [one]) for one in all_blocks)
-    assert together == sound_noise(kernel(X), all_blocks[::-1])
+    together = noise_of(kernel, X, supports)
+    assert together == max(noise_of(kernel, X, [one]) for one in supports)
+    assert together == noise_of(kernel, X, supports[::-1])
     assert together in LEVELS[1:]
     below = LEVELS[LEVELS.index(together) - 1]
+    hardest = max(supports, key=lambda S: noise_of(kernel, X, [S]))
+    case = Tasks(kernel, below, X, np.where(np.arange(60) < 3, 1.0, -1.0), hardest, np.ones(20))
     with pytest.raises(NotPositiveDefinite):
-        factorise(kernel(X), all_blocks, below)
-
-
-def test_a_matrix_that_no_noise_mends():
-    with pytest.raises(NotPositiveDefinite, match="at row 1, even with a noise as large as"):
-        sound_noise(np.array([[1.0, 5.0], [5.0, 1.0]]), [])
-    with pytest.raises(NotPositiveDefinite, match="a variance of 0 in the mean, but that must be"):
-        sound_noise(np.zeros((2, 2)), [])
+        case.one_shot(noise=below)
 
 
 @pytest.mark.parametrize("noise", [1e-8, 1e-3, 1.0])
@@ -427,9 +385,8 @@ def test_means_are_within_the_bound_of_their_rounding(noise, width):
     some = tasks(20, 8, RBF(width), noise)
     pair, n = some.pair(), 28
     for rho in (0.0, 0.4, 1.0):
-        variance = 1 / pair.inverse_diagonal(rho)
-        mean = some.y_target - pair.coefficients(rho) * variance
+        mean, _, error = pair._left_out(rho)
         K, noises = some.matrix(rho) - noise * np.eye(n), np.full(n, noise)
         groups = np.minimum(np.arange(n), 20)
         want = oracle.left_out_precisely(K, noises, some.y[:, None], groups)[:20, 0]
-        assert (abs(mean - want) <= pair.rounding(mean, variance, rho)).all()
+        assert (abs(mean - want) <= error).all()

@@ -1,0 +1,338 @@
+"""The choice of a support task and its rho.
+
+A criterion tells how good a rho is, the larger the better, mostly from leave-one-out estimates for
+the target's examples: labels y (n,) of -1 and 1, mean and variance (..., n), with a result of shape
+(...). With one positive example, leaving it out leaves none: its estimate then comes from the
+support task and the background alone.
+
+No transfer, rho = 0, is always a candidate. Of equal values the one with the larger leave-one-out
+log predictive probability wins, then the one with the smaller rho: the less transfer the better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from scipy.special import expit
+
+from knowmore.arrays import Array, Frozen, derived, first_not_finite
+from knowmore.errors import InvalidInput
+from knowmore.examples import Examples
+from knowmore.extras import optional
+from knowmore.kernels import AnyKernel, corner
+from knowmore.linalg import Cholesky
+from knowmore.models.covariance import Covariance
+from knowmore.models.kernel_model import KernelModel
+from knowmore.models.likelihood import log_density
+from knowmore.models.oneshot.pairs import Pair
+from knowmore.models.targets import one_vs_all
+
+# Each is the nearest float to its two digits.
+RHOS = np.arange(101) / 100
+
+# Evaluations after the first two until the bracket is narrower than a thousandth.
+_STEPS = 15
+_GOLDEN = (5**0.5 - 1) / 2
+
+# Support tasks that a ranking shows.
+_SHOWN = 10
+
+
+# -- criteria ------------------------------------------------------------------------------------
+
+
+def average_precision(y: Array, mean: Array) -> Array:
+    """The area under the precision-recall curve, as defined by PASCAL VOC since 2010.
+
+    The precision at a recall is the largest at that recall or above. Examples with equal scores
+    are found together, so that their order does not matter. With one positive example this is
+    1 / rank, as with every other definition of average precision.
+
+    >>> float(average_precision(np.array([1, -1, 1]), np.array([0.3, 0.2, 0.1])))
+    0.833
+    """
+    hits = np.sort(mean[..., y > 0], axis=-1)
+    precision = _count(np.greater_equal, hits, hits) / _count(np.greater_equal, mean, hits)
+    # From the lowest score, which has the largest recall, upwards.
+    return np.asarray(np.maximum.accumulate(precision, axis=-1).mean(axis=-1))[()]
+
+
+def roc_auc(y: Array, mean: Array) -> Array:
+    """The share of pairs of a positive and a negative example that are in order; a tie is half.
+
+    >>> float(roc_auc(np.array([1, -1, 1, -1]), np.array([0.3, 0.2, 0.2, 0.1])))
+    0.875
+    """
+    hits, others = mean[..., y > 0], mean[..., y <= 0]
+    above = _count(np.greater_equal, others, hits) + _count(np.greater, others, hits)
+    return np.asarray(1 - above.mean(axis=-1) / (2 * others.shape[-1]))[()]
+
+
+def _count(compare: np.ufunc, scores: Array, hits: Array) -> Array:
+    """The number of scores (..., n) that compare so to each of the hits (..., p).
+
+    Positive examples are few here: comparing each with all is faster than sorting.
+    """
+    counts = [compare(scores, hits[..., [i]]).sum(axis=-1) for i in range(hits.shape[-1])]
+    return np.stack(counts, axis=-1)
+
+
+def squashed(y: Array, mean: Array, weights: Array) -> Array:
+    """Minus the weighted mean of a smooth count of errors, 1 / (1 + exp(10 y mean)).
+
+    After Tommasi and Caputo (2009), who write it with residuals: y (y - mean) - 1 = -y mean.
+    """
+    return np.asarray(-(expit(-10 * y * mean) @ weights) / len(y))[()]
+
+
+def balanced(y: Array) -> Array:
+    """Weights that give both classes the same total: n / (2 n_+) and n / (2 n_-), (n,)."""
+    positive = y > 0
+    n, count = len(y), int(positive.sum())
+    return np.where(positive, n / (2 * count), n / (2 * (n - count)))
+
+
+Criterion = Callable[[Pair, Array], Array]
+
+
+def _left_out(score: Callable[[Array, Array, Array], Array]) -> Criterion:
+    """The criterion that scores leave-one-out estimates: labels, means and variances."""
+    return lambda pair, rho: score(pair.y, *pair.leave_one_out(rho))
+
+
+# "lpp" is the log predictive probability, eq. (5), Rodner and Denzler. The last criterion is no
+# leave-one-out estimate, but log p(y_T | y_S).
+CRITERIA: dict[str, Criterion] = {
+    "ap": _left_out(lambda y, mean, _: average_precision(y, mean)),
+    "auc": _left_out(lambda y, mean, _: roc_auc(y, mean)),
+    "lpp": _left_out(lambda *estimates: log_density(*estimates).sum(axis=-1)),
+    "squashed": _left_out(lambda y, mean, _: squashed(y, mean, np.ones(len(y)))),
+    "weighted": _left_out(lambda y, mean, _: squashed(y, mean, balanced(y))),
+    "likelihood": Pair.conditional_likelihood,
+}
+
+
+# -- searches over rho ---------------------------------------------------------------------------
+
+
+class Best(NamedTuple):
+    """A rho, the criterion's value there, and the log predictive probability there."""
+
+    rho: float
+    value: float
+    lpp: float
+
+
+Search = Callable[[Pair, Criterion], Best]
+
+
+def grid(pair: Pair, criterion: Criterion, rhos: Array = RHOS) -> Best:
+    """The best of all `rhos` (g,), which ascend from 0."""
+    values = criterion(pair, rhos)
+    equal = np.flatnonzero(values == values.max())
+    lpps = CRITERIA["lpp"](pair, rhos[equal])
+    first = int(lpps.argmax())
+    best = int(equal[first])
+    return Best(float(rhos[best]), float(values[best]), float(lpps[first]))
+
+
+def golden(pair: Pair, criterion: Criterion) -> Best:
+    """Golden section search on [0, 1] (Kiefer 1953), as in Rodner and Denzler; and rho = 0.
+
+    It assumes that the criterion has one peak. Average precision is a step function of rho with any
+    number of peaks, so this may miss the best. On a plateau it moves towards the larger rho.
+    Returns the best of all points that were evaluated.
+    """
+    seen = [0.0]
+
+    def value(rho: float) -> float:
+        seen.append(rho)
+        return float(criterion(pair, np.array(rho)))
+
+    low, high, left, right = 0.0, 1.0, 1 - _GOLDEN, _GOLDEN
+    at_left, at_right = value(left), value(right)
+    for _ in range(_STEPS):
+        if at_left > at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = value(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = value(right)
+    return grid(pair, criterion, np.array(sorted(seen)))
+
+
+SEARCHES: dict[str, Search] = {"grid": grid, "golden": golden}
+
+
+@final
+@dataclass(frozen=True)
+class Rule:
+    """How rho and the support task are chosen, and for which class.
+
+    criterion : one of `CRITERIA`
+    search : one of `SEARCHES`, or the only rho to consider
+    noise : sigma^2; None for the smallest that will do
+    name : the name of the positive class
+    """
+
+    criterion: str = "ap"
+    search: str | float = "grid"
+    noise: float | None = None
+    name: str | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest rho that is considered."""
+        return 1.0 if isinstance(self.search, str) else self.search
+
+    def positive(self, classes: Array) -> int:
+        """The index of the positive class: the one of that name, or else the second of two."""
+        labels = classes.tolist()
+        return labels.index(self.name) if self.name in labels else 1
+
+
+# -- support tasks -------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Support(Frozen):
+    """A support task: examples of another class, and their kernel matrix K (n_S, n_S).
+
+    The background is the target's. In the support it would count twice, so all its examples have
+    the same label (section 3 of Rodner and Denzler).
+    """
+
+    kernel: AnyKernel
+    name: str
+    examples: Examples
+    K: Array
+
+    @classmethod
+    def of(cls, kernel: AnyKernel, name: str, X: Array) -> Support:
+        """The task of a copy of X (n_S, d)."""
+        examples = Examples.of(X, np.ones(len(X), dtype=int))
+        return cls(kernel, name, examples, finite(kernel, name, corner(kernel, X)))
+
+    @property
+    def X(self) -> Array:
+        """The inputs, (n_S, d)."""
+        return self.examples.X
+
+    def noisy(self, noise: float) -> Array:
+        """K + noise I."""
+        return np.asarray(self.K + noise * np.eye(len(self.K)))
+
+    def model(self, noise: float) -> KernelModel:
+        """The model of the task by itself."""
+        factor = Cholesky().append(np.empty((0, len(self.K))), self.noisy(noise))
+        covariance = Covariance(self.kernel, noise, self.examples, factor)
+        return KernelModel.on(covariance, one_vs_all)
+
+    @derived
+    def digests(self) -> dict[bytes, int]:
+        """The row of each example by its digest."""
+        return {digest: row for row, digest in enumerate(row_digests(self.X))}
+
+
+def row_digests(X: Array) -> list[bytes]:
+    """A hash of each row of X (n, d), equal for equal rows."""
+    # Adding zero turns a negative zero into the other.
+    rows = np.ascontiguousarray(X + 0.0, dtype=float)
+    return [blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
+
+
+def finite(kernel: AnyKernel, name: str, K: Array) -> Array:
+    """The kernel values K of the support task `name`; raises InvalidInput unless all are finite."""
+    if first_not_finite(K) is not None:
+        raise InvalidInput(
+            f"The kernel {kernel!r} gave a value that is not finite for the support {name!r}. "
+            f"Its features may be too large: scale them as those of the examples. "
+            f"Nothing was changed."
+        )
+    return K
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Candidate(Frozen):
+    """A support task that may be chosen: its values C (n_T, n_S), and its pair with the target."""
+
+    support: Support
+    C: Array
+    pair: Pair
+    rule: Rule
+
+    @derived
+    def best(self) -> Best:
+        """The best rho by the rule."""
+        search, criterion = self.rule.search, CRITERIA[self.rule.criterion]
+        if isinstance(search, str):
+            return SEARCHES[search](self.pair, criterion)
+        return grid(self.pair, criterion, np.array([search]))
+
+
+class Ranked(NamedTuple):
+    """A support task with its best rho, the criterion's value, and the log predictive probability.
+
+    The last decides between equal values.
+    """
+
+    support: str
+    rho: float
+    value: float
+    lpp: float
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Ranking:
+    """Support tasks, the best first.
+
+    >>> Ranking("ap", (Ranked("cheetah", 0.42, 1.0, -3.25), Ranked("wrench", 0.0, 0.5, -4.5)))
+    support   rho     ap     lpp
+    cheetah  0.42  1.000   -3.25
+    wrench   0.00  0.500   -4.50
+    """
+
+    criterion: str
+    rows: tuple[Ranked, ...]
+
+    @classmethod
+    def of(cls, criterion: str, found: Mapping[str, Best]) -> Ranking:
+        """Rank supports by the best rho found for each; of equal ones the first stays first."""
+        rows = [Ranked(name, *best) for name, best in found.items()]
+        return cls(criterion, tuple(sorted(rows, key=lambda one: (-one.value, -one.lpp, one.rho))))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Ranked]:
+        return iter(self.rows)
+
+    def __getitem__(self, place: int) -> Ranked:
+        return self.rows[place]
+
+    def __repr__(self) -> str:
+        table = [("support", "rho", f"{self.criterion:>6}", f"{'lpp':>7}")]
+        table += [
+            (name, f"{rho:.2f}", f"{value:.3f}", f"{lpp:.2f}")
+            for name, rho, value, lpp in self.rows[:_SHOWN]
+        ]
+        wide = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            f"{name:{wide[0]}}  {rho:>4} {value:>{wide[2]}} {lpp:>{wide[3]}}"
+            for name, rho, value, lpp in table
+        ]
+        more = [f"... and {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
+        return "\n".join(lines + more)
+
+    def to_pandas(self) -> Any:
+        """A table with the columns support, rho, value and lpp."""
+        return optional("pandas", "tables").DataFrame(list(self.rows), columns=Ranked._fields)

@@ -1,0 +1,415 @@
+"""One-shot learning: the target's examples, support tasks, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from knowmore.arrays import Array, Frozen, derived
+from knowmore.errors import InvalidInput, NotPositiveDefinite
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, On, Task, cross, diagonal, is_positive
+from knowmore.linalg import Cholesky
+from knowmore.models.covariance import Covariance
+from knowmore.models.kernel_model import KernelModel
+from knowmore.models.loo import Verdicts
+from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, finite, row_digests
+from knowmore.models.oneshot.pairs import Pair
+from knowmore.models.targets import Targets, one_vs_all
+
+# From the names of all supports to those that may be chosen.
+Preselection = Callable[[tuple[str, ...]], Collection[str]]
+
+# Levels of adaptive noise, in units of the mean variance of the target's examples.
+LEVELS = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# The smallest pivot that adaptive noise leaves, in units of the matrix's diagonal. A matrix that
+# can only just be factorised is lost in rounding: the answers would depend on the order of rows.
+_PIVOT = 1e-10
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class OneShot(Frozen):
+    """An immutable model of one class against the background; `follow` gives that of others.
+
+    target : the model of the target's n_T examples alone, with the noise in use
+    supports : all support tasks
+    candidates : those that may be chosen; none if the only rho is zero
+    preselect : names the candidates among the supports
+
+    Edits share what they do not change: the factor of a support as long as the noise is the same,
+    a pair as long as the target's factor is, its best rho as long as the labels are.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> some = Examples.of(np.array([[0.0], [2.0], [3.0]]), np.array(["no", "yes", "no"]))
+    >>> alike = Support.of(RBF(), "alike", np.array([[1.5], [1.8]]))
+    >>> model = OneShot.of(RBF(), some, (alike,), rule=Rule(noise=0.1))
+    >>> model.ranking
+    support   rho     ap     lpp
+    alike    1.00  1.000   -4.19
+    >>> model.mean(np.array([[1.5]])).round(2)
+    array([[-0.98,  0.98]])
+    """
+
+    target: KernelModel
+    supports: tuple[Support, ...]
+    candidates: tuple[Candidate, ...]
+    rule: Rule
+    preselect: Preselection
+
+    @classmethod
+    def of(
+        cls,
+        kernel: AnyKernel,
+        examples: Examples,
+        supports: tuple[Support, ...] = (),
+        preselect: Preselection = tuple,
+        rule: Rule | None = None,
+    ) -> OneShot:
+        """The batch fit."""
+        nothing = Examples.of(examples.X[:0], examples.labels[:0])
+        target = KernelModel.of(kernel, 0.0, nothing, one_vs_all, Cholesky())
+        empty = cls(target, supports, (), rule or Rule(), preselect)
+        empty.admit(examples)
+        return empty._fit(examples, empty._preselected())
+
+    def __repr__(self) -> str:
+        return f"OneShot({self.target!r}, {len(self.supports)} supports)"
+
+    @property
+    def covariance(self) -> Covariance:
+        """The target's examples, the kernel and the factor."""
+        return self.target.covariance
+
+    @property
+    def examples(self) -> Examples:
+        """The target's examples."""
+        return self.target.examples
+
+    @property
+    def targets(self) -> Targets:
+        """Labels of 1 and -1 for each of the two classes, (n_T, 2)."""
+        return self.target.targets
+
+    def follow(self, examples: Examples) -> OneShot:
+        """The batch fit of `examples`: noise, support and rho are chosen again."""
+        return self._fit(examples, tuple(self._known))
+
+    def refit(self, kernel: AnyKernel, examples: Examples) -> OneShot:
+        """The batch fit of `examples` with another kernel, for the supports too."""
+        supports = tuple(Support.of(kernel, one.name, one.X) for one in self.supports)
+        names = [one.name for one in self._known]
+        model = OneShot.of(kernel, examples, supports, lambda _: names, self.rule)
+        return replace(model, preselect=self.preselect)
+
+    def with_supports(self, supports: tuple[Support, ...]) -> OneShot:
+        """The batch fit with these support tasks; those that are there already cost nothing."""
+        changed = replace(self, supports=supports)
+        return changed._fit(self.examples, changed._preselected())
+
+    # -- learning ----------------------------------------------------------------------------
+
+    def _preselected(self) -> tuple[Support, ...]:
+        """The supports that may be chosen."""
+        names = self.preselect(tuple(one.name for one in self.supports))
+        return tuple(one for one in self.supports if self.rule.largest and one.name in names)
+
+    def _fit(self, examples: Examples, supports: tuple[Support, ...]) -> OneShot:
+        """The batch fit of these examples, with these of the supports as candidates."""
+        self._check_duplicates(examples, supports)
+        blocks = self._blocks(examples, supports)
+        if self.rule.noise is not None:
+            return self._with_noise(self.rule.noise, examples, blocks)
+        variance = self._variance(examples)
+        for level in LEVELS:
+            try:
+                # If the variance is not finite, the kernel's values raise an error that says why.
+                noise = level * variance if np.isfinite(variance) else 0.0
+                return self._with_noise(noise, examples, blocks)
+            except NotPositiveDefinite as error:
+                row, cause = error.row, error
+        raise NotPositiveDefinite(
+            f"The covariance matrix is not positive definite at row {row}, even with a noise as "
+            f"large as the examples' mean variance, {variance:g}. The kernel gives them no "
+            f"variance, or is not positive definite: use another one. Nothing was changed.",
+            row,
+        ) from cause
+
+    def _variance(self, examples: Examples) -> float:
+        """The mean kappa(x, x) of these examples."""
+        with np.errstate(over="ignore"):
+            return float(diagonal(self.covariance.kernel, examples.X).mean())
+
+    def _check_duplicates(self, examples: Examples, supports: tuple[Support, ...]) -> None:
+        """Raise InvalidInput if an example is in a support task too, unless the noise is given.
+
+        With the tiny noise that is enough here, the model would trust both. Background that is also
+        positive makes no sense. A positive example that is left out would be predicted by its own
+        duplicate, and rho chosen accordingly. Examples and supports that were together before are
+        not compared again.
+        """
+        if self.rule.noise is not None:
+            return
+        n, known = len(examples), self._known.keys()
+        old = n - examples.since(self.examples)[1]
+        first = old if known >= set(supports) else 0
+        rows = row_digests(examples.X[first:])
+        for one in supports:
+            for row in range(old if one in known else 0, n):
+                if (twin := one.digests.get(rows[row - first])) is not None:
+                    raise InvalidInput(
+                        f"Example {examples.names[row]!r}, labelled "
+                        f"{examples.labels[row].item()!r}, is example {twin} of the support "
+                        f"{one.name!r} too: their features are the same. A support's examples "
+                        f"count as positive and are never left out, so it must hold neither "
+                        f"background nor examples. Leave them out of the support; or give noise a "
+                        f"number if different things may well look the same. Nothing was changed."
+                    )
+
+    def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
+        """Kernel values C (n_T, n_S) of each support; known ones are not evaluated again."""
+        kernel, known = self.covariance.kernel, self._known
+        deleted, _ = examples.since(self.examples)
+        blocks = {}
+        for one in supports:
+            old = np.delete(known[one].C, deleted, axis=0) if one in known else one.K[:0]
+            new = examples.X[len(old) :]
+            if len(new):
+                old = np.vstack([old, finite(kernel, one.name, cross(kernel, new, one.X))])
+            blocks[one] = old
+        return blocks
+
+    def _with_noise(
+        self, noise: float, examples: Examples, blocks: dict[Support, Array]
+    ) -> OneShot:
+        """The batch fit with this noise; raises NotPositiveDefinite if it is too small.
+
+        Adaptive noise is also too small if a pivot nearly vanishes.
+        """
+        target = (
+            self.target.follow(examples)
+            if noise == self.covariance.noise
+            else KernelModel.of(self.covariance.kernel, noise, examples, one_vs_all, Cholesky())
+        )
+        own, known, made = target.covariance, self._known, {}
+        certain = self.rule.noise is not None and is_positive(own.kernel)
+        certain = certain and self.is_certain(examples, own.max_variance(own.X))
+        if self.rule.noise is None:
+            _check_pivots(own.diagonal * own.factor.inverse_diagonal())
+        # The support nearest to the target comes first: if one fails, it is likely to be that.
+        for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
+            made[one] = self._candidate(target, one, blocks[one], certain=certain)
+        candidates = tuple(made[one] for one in blocks)
+        return replace(self, target=target, candidates=candidates)
+
+    def _candidate(
+        self, target: KernelModel, support: Support, C: Array, *, certain: bool
+    ) -> Candidate:
+        """The support with this target; whatever of the earlier candidate still holds is kept.
+
+        certain : whether the noise outweighs all rounding
+        """
+        known, rho, covariance = self._known.get(support), self.rule.largest, target.covariance
+        positive, noise = self.rule.positive(target.targets.names), covariance.noise
+        if known is not None and known.pair.target.covariance.factor is covariance.factor:
+            if np.array_equal(known.pair.target.examples.labels, target.examples.labels):
+                return known
+            return replace(known, pair=replace(known.pair, target=target, positive=positive))
+        try:
+            if not certain:
+                # A factor shows more reliably than correlations what is singular: the rounding of
+                # its pivots does not grow with cond(K~).
+                covariance.factor.append(rho * C, support.noisy(noise))
+            model = None if known is None else known.pair.support
+            if model is None or model.covariance.noise != noise:
+                model = support.model(noise)
+            pair = Pair.of(target, model, C, positive, rho)
+        except NotPositiveDefinite as error:
+            raise _explained(error.row, covariance, support, C, rho) from error
+        if self.rule.noise is None:
+            _check_pivots(pair.diagonal * pair.inverse_diagonal(rho))
+        return Candidate(support, C, pair, self.rule)
+
+    @derived
+    def _known(self) -> dict[Support, Candidate]:
+        return {one.support: one for one in self.candidates}
+
+    def admit(self, examples: Examples) -> None:
+        """Raise InvalidInput unless there are positive and negative examples, and no others.
+
+        With adaptive noise none may be in a support.
+        """
+        classes = np.unique(examples.labels).tolist()
+        if len(classes) > 2:
+            raise InvalidInput(
+                f"Only binary classification is supported. There would be {len(classes)} classes, "
+                f"{classes[0]!r}, {classes[1]!r}, {classes[2]!r}, ... Call all but the one to be "
+                f"learnt background. Nothing was changed."
+            )
+        if len(classes) < 2:
+            only = f"examples of one class only, {classes[0]!r}" if classes else "no examples"
+            raise InvalidInput(
+                f"There would be {only}, but it takes a positive and a negative one. "
+                f"Nothing was changed."
+            )
+        self._check_duplicates(examples, tuple(self._known))
+
+    def is_certain(self, examples: Examples, peak: float) -> bool:
+        """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`.
+
+        The noise, adaptive noise at its largest, has to outweigh the rounding in every pair. The
+        canonical correlations s are computed to about n eps cond(K~), and cond(K~) is at most
+        n (peak + noise) / noise; 1 - s is at least the reciprocal of that. So its square must stay
+        below 1 / (n eps).
+        """
+        if not is_positive(self.covariance.kernel):
+            return False
+        given, weights = self.rule.noise, self.covariance.weighting(examples)
+        noise = LEVELS[-1] * self._variance(examples) if given is None else given
+        n = len(examples) + max((len(one.X) for one in self.supports), default=0)
+        peak = max([peak, *(float(np.diagonal(one.K).max()) for one in self.supports)])
+        least, most = noise / weights.max(initial=1), noise / weights.min(initial=1)
+        return bool(least > n * np.sqrt(n * np.finfo(float).eps) * (peak + most))
+
+    # -- choosing ----------------------------------------------------------------------------
+
+    @derived
+    def ranking(self) -> Ranking:
+        """All candidates, the best first."""
+        found = {one.support.name: one.best for one in self.candidates}
+        return Ranking.of(self.rule.criterion, found)
+
+    @derived
+    def chosen(self) -> Candidate | None:
+        """The best candidate; None if none is better than no transfer."""
+        by_name = {one.support.name: one for one in self.candidates}
+        best = by_name[self.ranking[0].support] if by_name else None
+        return best if best is not None and best.best.rho else None
+
+    @derived
+    def joint(self) -> KernelModel:
+        """The model that answers: of both tasks at the chosen rho, or of the target by itself.
+
+        With both tasks, the target's examples come first, and the inputs have one more column: 0
+        for the target, 1 for the support.
+        """
+        if self.chosen is None:
+            return self.target
+        covariance, rho, names = self.covariance, self.chosen.best.rho, self.targets.names
+        support, positive = self.chosen.support, names[self.rule.positive(names)]
+        n = len(support.X)
+        examples = Examples.of(
+            np.vstack([_in_task(0, self.examples.X), _in_task(1, support.X)]),
+            np.concatenate([self.examples.labels, np.full(n, positive, names.dtype)]),
+            weights=np.concatenate([self.examples.weights, np.ones(n)]),
+        )
+        factor = covariance.factor.append(rho * self.chosen.C, support.noisy(covariance.noise))
+        kernel = _across_tasks(covariance.kernel, rho)
+        return KernelModel.on(Covariance(kernel, covariance.noise, examples, factor), one_vs_all)
+
+    def _as_target(self, X: Array) -> Array:
+        """Rows X (m, d) of the target as inputs of `joint`."""
+        return X if self.chosen is None else _in_task(0, X)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def mean(self, X: Array, side: Array | None = None) -> Array:
+        """The scores of both classes, (m, 2). Eq. (4), Rodner and Denzler."""
+        return self.joint.mean(self._as_target(X))
+
+    def variance(self, X: Array) -> Array:
+        """The predictive variance, (m,), noise included."""
+        return self.joint.variance(self._as_target(X))
+
+    def verdicts(self, groups: Array | None = None) -> Verdicts:
+        """What the other groups and the support predict for the examples; groups (n_T,). Eq. (6).
+
+        The support task, rho and the noise stay: they were chosen on these very scores.
+        """
+        n = len(self.examples)
+        if groups is not None:
+            codes = np.unique(groups, return_inverse=True)[1]
+            # The support is a group of its own, so that it stays.
+            groups = np.append(codes, np.full(len(self.joint.examples) - n, -1))
+        return Verdicts(*(part[:n] for part in self.joint.verdicts(groups)))
+
+    def verdicts_on(
+        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
+    ) -> Verdicts:
+        """The same for new rows X (m, d); groups of the rows, (m,), and of the examples, (n_T,)."""
+        return self.joint.verdicts_on(self._as_target(X), side, groups)
+
+    def residual(self) -> float:
+        """How far the model is from the batch fit of its examples, given noise, support and rho."""
+        return self.joint.residual()
+
+
+# -- two tasks in one model ----------------------------------------------------------------------
+
+
+def _in_task(task: int, X: Array) -> Array:
+    """X (n, d) with a last column that names the task."""
+    return np.insert(X, X.shape[1], task, axis=1)
+
+
+def _across_tasks(kernel: AnyKernel, rho: float) -> AnyKernel:
+    """The kernel of eq. (3), Rodner and Denzler, for inputs whose last column names the task."""
+    if isinstance(kernel, Kernel):
+        return On(slice(0, -1), kernel) * Task(rho)
+    return _FunctionAcrossTasks(kernel, rho)
+
+
+@final
+@dataclass(frozen=True)
+class _FunctionAcrossTasks:
+    """The same for a kernel that is a plain function."""
+
+    kernel: Callable[[Array, Array], Array]
+    rho: float
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        features = (np.ascontiguousarray(each[:, :-1]) for each in (X, Y))
+        return np.asarray(cross(self.kernel, *features) * Task(self.rho)(X, Y))
+
+
+# -- singular matrices ---------------------------------------------------------------------------
+
+
+def _check_pivots(inverses: Array) -> None:
+    """Raise NotPositiveDefinite if a pivot is too small to be more than rounding.
+
+    inverses : K~_ii (K~^-1)_ii, (n,). The reciprocal is the part of the variance of example i that
+    the others do not explain: the pivot of row i if it comes last, in units of the diagonal. In no
+    order of the rows is it smaller, and it grows with the noise.
+    """
+    pivots = 1 / inverses
+    row = int(pivots.argmin())
+    if not pivots[row] > _PIVOT:
+        raise NotPositiveDefinite(f"The pivot of row {row} nearly vanishes.", row)
+
+
+def _explained(
+    row: int, covariance: Covariance, support: Support, C: Array, rho: float
+) -> NotPositiveDefinite:
+    """The error for a row whose pivot vanishes in the covariance matrix of both tasks."""
+    n, K, own = len(C), support.K, row - len(C)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        prior = np.append(diagonal(covariance.kernel, covariance.X), np.diagonal(K)[:own])
+        values = np.append(rho * C[:, own], K[own, :own])
+        similar = np.nan_to_num(values / np.sqrt(prior * K[own, own]), nan=-1.0, posinf=-1.0)
+    twin = int(similar.argmax())
+    ids = covariance.examples.names
+    whose, nearest = ("the target's", ids[twin]) if twin < n else ("its own", twin - n)
+    return NotPositiveDefinite(
+        f"With the support {support.name!r} the covariance matrix is not positive definite at "
+        f"rho = {rho:g}: its example {own} adds nothing. Of {whose}, example {nearest!r} is "
+        f"nearest to it (correlation {similar[twin]:.12g}). Either (a) one picture is there "
+        f"twice: leave it out once; or (b) noise={covariance.noise:g} is too small for so smooth a "
+        f"kernel: raise it, or leave it to noise='adaptive'; or (c) the kernel "
+        f"{covariance.kernel!r} is not positive definite. Nothing was changed.",
+        row,
+    )
