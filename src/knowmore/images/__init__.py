@@ -18,10 +18,11 @@ from knowmore.images.extraction import Extraction, extract, learn_codebook, step
 from knowmore.images.local import DenseSIFT, Descriptors, Words
 from knowmore.images.pyramid import PHOG, SpatialPyramid
 from knowmore.images.sources import Listing, Picture, image_folder, listing
-from knowmore.images.tables import feature_table
+from knowmore.images.storage import Cache, feature_table
 
 __all__ = [
     "PHOG",
+    "Cache",
     "DenseSIFT",
     "Descriptors",
     "Embedding",

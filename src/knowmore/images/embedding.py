@@ -13,14 +13,14 @@ from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
-from knowmore.images.reading import Stateless, named, pixels, refuse_masked
+from knowmore.images.reading import Transformer, named, pixels, refuse_masked
 
 EXTRA = "embeddings"
 
 
 @final
 @dataclass(eq=False, repr=False)
-class Embedding(Stateless):
+class Embedding(Transformer):
     """The vector that a network gives for each picture.
 
     Parameters
@@ -84,10 +84,7 @@ class Embedding(Stateless):
         if isinstance(self.model, str):
             choice("model", self.model, ("efficientnet-lite0", "precomputed"))
         elif not isinstance(self.model, optional("torch", EXTRA).nn.Module):
-            raise InvalidType(
-                f"model is a {type(self.model).__name__}. Give a torch.nn.Module, "
-                f'"efficientnet-lite0" or "precomputed".'
-            )
+            raise InvalidType(f"model is a {type(self.model).__name__}. Give a torch.nn.Module.")
         whole_number("size", self.size, 1)
         whole_number("batch", self.batch, 1)
         number("crop", self.crop, "(0, 1]")
@@ -118,9 +115,7 @@ def _vectors(X: Any, what: str) -> Array:
     refuse_masked(what, X)
     vectors = np.asarray(X, dtype=float)
     if vectors.ndim != 2:
-        raise InvalidInput(
-            f"{what} has shape {vectors.shape}, but one vector for each picture is needed: (n, d)."
-        )
+        raise InvalidInput(f"{what} has shape {vectors.shape}, but must be (n, d).")
     if not np.isfinite(vectors).all():
         raise InvalidInput(f"{what} has NaN or infinity among its values.")
     return vectors

@@ -23,8 +23,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.images.local import Words, values
-from knowmore.images.reading import Stateless, Transformer, named, pixels, threaded
-from knowmore.unfitted import Unfitted
+from knowmore.images.reading import Transformer, named, pixels, threaded
 
 Weights = Literal["match", "equal"] | Sequence[float]
 
@@ -62,22 +61,30 @@ class SpatialPyramid(Transformer):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn how many words there are. y is ignored."""
-        _level_weights(self.levels, self.weights)
+        self._check()
         self.size_ = values(Words, X, "codebook")[0].size
         return self
 
     def transform(self, X: Any) -> Array:
         """The weighted histograms of n pictures, (n, size (4^levels - 1) / 3)."""
-        if not hasattr(self, "size_"):
-            raise Unfitted("This SpatialPyramid does not know its words yet. Call fit first.")
+        words = values(Words, X, "codebook", self._fitted("size_"))
         weights = _level_weights(self.levels, self.weights)
-        words = values(Words, X, "codebook", self.size_)
-        return np.stack([_pyramid(_word_counts(each, self.levels), weights) for each in words])
+        cells = 2 ** (self.levels - 1)
+        histograms = []
+        for each in words:
+            # A position of one belongs to the last cell.
+            column, row = np.minimum((each.positions * cells).astype(np.intp), cells - 1).T
+            finest = _histogram(row, column, each.indices, (cells, each.size))
+            histograms.append(_pyramid(finest, weights))
+        return np.stack(histograms)
+
+    def _check(self) -> None:
+        _level_weights(self.levels, self.weights)
 
 
 @final
 @dataclass(eq=False, repr=False)
-class PHOG(Stateless):
+class PHOG(Transformer):
     """The directions of a picture's edges, over 1 x 1, 2 x 2, 4 x 4, ... cells.
 
     These are the pyramid histograms of oriented gradients of Bosch, Zisserman and Munoz (2007).
@@ -122,9 +129,7 @@ class PHOG(Stateless):
         h, w = image.shape
         cells = 2 ** (self.levels - 1)
         if min(h, w) < cells:
-            raise InvalidInput(
-                f"{name} has {w} x {h} pixels, but {cells} x {cells} cells: ask for fewer levels."
-            )
+            raise InvalidInput(f"{name} has {w} x {h} pixels, too few for {cells} x {cells} cells.")
         gx, gy = _sobel(image)
         y, x = np.nonzero(_edges(image))
         gx, gy = gx[y, x].astype(float), gy[y, x].astype(float)
@@ -172,14 +177,6 @@ def _pyramid(finest: Array, weights: Array) -> Array:
         levels.append(levels[-1].reshape(c // 2, 2, c // 2, 2, b).sum(axis=(1, 3)))
     parts = [w * level.ravel() for w, level in zip(weights, reversed(levels), strict=True)]
     return np.concatenate(parts)
-
-
-def _word_counts(words: Words, levels: int) -> Array:
-    """The histogram of the words over the finest cells."""
-    cells = 2 ** (levels - 1)
-    # A position of one belongs to the last cell.
-    column, row = np.minimum((words.positions * cells).astype(np.intp), cells - 1).T
-    return _histogram(row, column, words.indices, (cells, words.size))
 
 
 def _histogram(
