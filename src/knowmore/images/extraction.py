@@ -24,11 +24,10 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
-from knowmore.images.embedding import Embedding
 from knowmore.images.local import DenseSIFT
-from knowmore.images.pyramid import PHOG, SpatialPyramid
 from knowmore.images.reading import encoded, named, small
 from knowmore.images.storage import LONGEST, Cache, canonical, digest, settings_of
+from knowmore.images.vectors import PHOG, Embedding, SpatialPyramid
 
 Kind = Literal["sift-pyramid", "bow", "phog", "embedding"]
 # Called with the number of pictures done, and of all pictures.

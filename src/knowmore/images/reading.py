@@ -103,16 +103,14 @@ def named(pictures: Any) -> list[tuple[Any, str]]:
             f"A list of pictures is needed, but a {type(pictures).__name__} was given. Give "
             f"[picture], or an array (n, h, w) or (n, h, w, 3) of n pictures."
         )
-    found = [(each, _name(each, i)) for i, each in enumerate(pictures)]
+    found = []
+    for i, each in enumerate(pictures):
+        name = fspath(each) if isinstance(each, (str, PathLike)) else getattr(each, "name", None)
+        suffix = f" ({name!r})" if isinstance(name, (str, bytes)) else ""
+        found.append((each, f"Picture {i}{suffix}"))
     if not found:
         raise InvalidInput("No picture was given: the list of pictures is empty.")
     return found
-
-
-def _name(picture: Any, index: int) -> str:
-    is_path = isinstance(picture, (str, PathLike))
-    known = fspath(picture) if is_path else getattr(picture, "name", None)
-    return f"Picture {index}" + (f" ({known!r})" if isinstance(known, (str, bytes)) else "")
 
 
 def pixels(picture: Any, name: str, mode: Literal["L", "RGB"]) -> Array:
@@ -216,7 +214,7 @@ def _converted(image: Any, name: str, mode: str) -> Any:
         image = optional("PIL.Image", "images").fromarray(_eight_bits(np.asarray(image), name))
     if image.mode in ("I", "F"):
         raise InvalidInput(
-            f"{name} has the mode {image.mode!r}, of unknown range. Give an array scaled to [0, 1]."
+            f"{name} has mode {image.mode!r}, of unknown range. Give floats in [0, 1]."
         )
     if image.has_transparency_data:
         white = optional("PIL.Image", "images").new("RGBA", image.size, "white")

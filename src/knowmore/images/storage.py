@@ -25,7 +25,7 @@ from knowmore.examples import Examples
 from knowmore.extras import optional, require
 from knowmore.files import Arrays, File, undamaged, written
 from knowmore.images.codebooks import Codebook
-from knowmore.images.embedding import EXTRA, Embedding
+from knowmore.images.vectors import EXTRA, Embedding
 
 # To be changed when the same settings begin to give other numbers: old entries of caches are void.
 VERSION = 2
@@ -136,9 +136,8 @@ def write_table(
     path: File, ids: Sequence[str], labels: Sequence[str], features: Array, about: str
 ) -> None:
     """Write ids (k,), labels (k,), features (k, D) and how they were made; all or nothing."""
-    is_npz = check_form(path)
     with written(path) as file:
-        if is_npz:
+        if check_form(path):
             arrays = {"ids": np.array(ids), "labels": np.array(labels), "features": features}
             np.savez(file, allow_pickle=False, about=np.array(about), **arrays)
         else:

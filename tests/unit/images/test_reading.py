@@ -152,7 +152,7 @@ BAD = {
     "32 bits": (
         Image.new("F", (20, 20)),
         ValueError,
-        "Picture 1 has the mode 'F', of unknown range. Give an array scaled to [0, 1].",
+        "Picture 1 has mode 'F', of unknown range. Give floats in [0, 1].",
     ),
     "a number": (3, TypeError, "Picture 1 is a int. Give a path, encoded bytes or an object"),
     "too small": (
@@ -305,7 +305,7 @@ def test_files_too_large_for_a_picture_are_not_read(tmp_path):
     path = tmp_path / "large.png"
     with path.open("wb") as file:
         file.truncate(2**28 + 1)
-    words = f"Picture 0 ({str(path)!r}) has 268,435,457 bytes, but no more than 268,435,456 are"
+    words = f"Picture 0 ({str(path)!r}) has 268,435,457 bytes, of at most 268,435,456. Reduce"
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
         PHOG().transform([path])
 
