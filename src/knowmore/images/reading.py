@@ -213,9 +213,7 @@ def _converted(image: Any, name: str, mode: str) -> Any:
     if image.mode.startswith("I;16"):
         image = optional("PIL.Image", "images").fromarray(_eight_bits(np.asarray(image), name))
     if image.mode in ("I", "F"):
-        raise InvalidInput(
-            f"{name} has mode {image.mode!r}, of unknown range. Give floats in [0, 1]."
-        )
+        raise InvalidInput(f"{name} has mode {image.mode!r}, of any range. Give floats in [0, 1].")
     if image.has_transparency_data:
         white = optional("PIL.Image", "images").new("RGBA", image.size, "white")
         white.alpha_composite(image.convert("RGBA"))

@@ -108,7 +108,7 @@ def listing(source: str | os.PathLike[str], *, lists: bool = True) -> Listing:
         # Of several members of one name the last counts, as when an archive is unpacked.
         found = sorted(dict(entries).items())
     except OSError as error:
-        place = error.filename or str(source)
+        place = str(error.filename or source)
         raise InvalidInput(f"{place!r} cannot be read: {error.strerror or error}.") from error
     skipped = {name: why for name, why in found if isinstance(why, str)}
     skipped |= {name: "has a name that is not UTF-8" for name, _ in found if not _is_utf8(name)}

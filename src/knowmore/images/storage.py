@@ -31,7 +31,7 @@ from knowmore.images.vectors import EXTRA, Embedding
 VERSION = 2
 # Pictures are reduced to this longest side. Much more shows little that patches of 16 pixels need.
 LONGEST = 480
-_EXPECTED = "a table of features", "it is damaged, or `knowmore features` did not write it."
+_REMEDY = "it is cut off or damaged, or `knowmore features` did not write it."
 
 FILE = "features.sqlite"
 # Seconds to wait for another process that is writing.
@@ -120,7 +120,7 @@ def feature_table(path: File, *, like: File | None = None) -> Examples:
             f"{os.fspath(path)!r} cannot be compared with {os.fspath(like)!r}: it has "
             f"{difference}. Make it again: knowmore features ... --like {os.fspath(like)}"
         )
-    with undamaged(path, *_EXPECTED):
+    with undamaged(path, "a table of features", _REMEDY):
         if check_form(path):
             with Arrays(path) as arrays:
                 ids, labels, features = (arrays[name] for name in ("ids", "labels", "features"))
@@ -162,7 +162,7 @@ def check_form(path: File) -> bool:
 def made_with(path: File) -> dict[str, Any]:
     """How the features of a table were made, but for the libraries' versions, which only round."""
     is_npz = check_form(path)
-    with undamaged(path, *_EXPECTED):
+    with undamaged(path, "a table of features", _REMEDY):
         if is_npz:
             with Arrays(path) as arrays:
                 text = str(arrays["about"])

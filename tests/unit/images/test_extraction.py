@@ -528,7 +528,7 @@ BAD = {
         "has more than 178,956,970 pixels. Reduce it first.",
     ),
     "nowhere": ("/nowhere/a.jpg", "does not exist. Check the path."),
-    "32 bits": (encoded(Image.new("F", (20, 20)), "TIFF"), "has mode 'F', of unknown range."),
+    "32 bits": (encoded(Image.new("F", (20, 20)), "TIFF"), "has mode 'F', of any range."),
 }
 
 

@@ -152,7 +152,7 @@ BAD = {
     "32 bits": (
         Image.new("F", (20, 20)),
         ValueError,
-        "Picture 1 has mode 'F', of unknown range. Give floats in [0, 1].",
+        "Picture 1 has mode 'F', of any range. Give floats in [0, 1].",
     ),
     "a number": (3, TypeError, "Picture 1 is a int. Give a path, encoded bytes or an object"),
     "too small": (
