@@ -283,7 +283,7 @@ class ForestCodebook(Codebook):
         super()._check()
         whole_number("trees", self.trees, 1)
         if self.size < 2 * self.trees:
-            raise InvalidInput(f"size={self.size} is too few: {self.trees} trees need two each.")
+            raise InvalidInput(f"size={self.size} is too few for {self.trees} trees of two words.")
 
 
 def _single(vectors: Array) -> Array:

@@ -74,7 +74,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
-        # Whoever learns has a fit of its own.
+        # Only a transformer that learns overrides fit.
         tags.requires_fit = type(self).fit is not Transformer.fit
         return tags
 
@@ -201,7 +201,7 @@ def _opened(file: bytes, name: str, longest: int | None = None) -> Any:
     most = Image.MAX_IMAGE_PIXELS or np.inf
     if image.width * image.height > most:
         size = f"{image.width} x {image.height}"
-        raise InvalidInput(f"{name} has {size} pixels, of at most {most:,}. Reduce it first.")
+        raise InvalidInput(f"{name} has {size} pixels, more than the {most:,} allowed. Reduce it.")
     return image
 
 
@@ -213,7 +213,7 @@ def _converted(image: Any, name: str, mode: str) -> Any:
     if image.mode.startswith("I;16"):
         image = optional("PIL.Image", "images").fromarray(_eight_bits(np.asarray(image), name))
     if image.mode in ("I", "F"):
-        raise InvalidInput(f"{name} has mode {image.mode!r}, of any range. Give floats in [0, 1].")
+        raise InvalidInput(f"{name} has mode {image.mode!r}, of unknown range. Scale it to [0, 1].")
     if image.has_transparency_data:
         white = optional("PIL.Image", "images").new("RGBA", image.size, "white")
         white.alpha_composite(image.convert("RGBA"))

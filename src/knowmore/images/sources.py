@@ -55,7 +55,7 @@ def contents(path: Path, name: str, offset: int = 0, size: int | None = None) ->
     """`size` bytes of a picture's file from `offset` on, or all of it. `name` is for errors."""
     wanted = path.stat().st_size if size is None else size
     if wanted > MOST_BYTES:
-        raise InvalidInput(f"{name} has {wanted:,} bytes, of at most {MOST_BYTES:,}. Reduce it.")
+        raise InvalidInput(f"{name} has {wanted:,} bytes, more than the {MOST_BYTES:,} allowed.")
     with path.open("rb") as file:
         file.seek(offset)
         return file.read(wanted)

@@ -27,7 +27,7 @@ from knowmore.files import Arrays, File, undamaged, written
 from knowmore.images.codebooks import Codebook
 from knowmore.images.vectors import EXTRA, Embedding
 
-# To be changed when the same settings begin to give other numbers: old entries of caches are void.
+# Increase it when the same settings give other numbers: entries of older caches become invalid.
 VERSION = 2
 # Pictures are reduced to this longest side. Much more shows little that patches of 16 pixels need.
 LONGEST = 480
@@ -80,7 +80,7 @@ def canonical(facts: Any) -> str:
     def plain(value: Any) -> Any:
         if isinstance(value, np.generic | np.ndarray):
             return value.tolist()
-        raise InvalidInput(f"A setting is a {type(value).__name__}, not a value. Use no cache.")
+        raise InvalidInput(f"A {type(value).__name__} cannot be stored as a setting. Use no cache.")
 
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), default=plain)
 
@@ -205,7 +205,7 @@ class Cache:
         """The vector of the picture, float64 (d,), if it is known."""
         query = "select vector from features where settings = ? and picture = ?"
         for (entry,) in self._run(query, [(settings, picture)]):
-            # Whatever others wrote there may be no bytes.
+            # Another program may have stored something else than bytes.
             if isinstance(entry, bytes) and entry == _sealed(entry[_SEAL:], settings, picture):
                 vector = np.frombuffer(zlib.decompress(entry[_SEAL:]), dtype="<f8").astype(float)
                 return vector if np.isfinite(vector).all() else None

@@ -131,7 +131,7 @@ class PHOG(Transformer):
         h, w = image.shape
         cells = 2 ** (self.levels - 1)
         if min(h, w) < cells:
-            raise InvalidInput(f"{name} has {w} x {h} pixels, too few for {cells} x {cells} cells.")
+            raise InvalidInput(f"{name} has {w} x {h} pixels. Use fewer than {self.levels} levels.")
         gx, gy = _sobel(image)
         y, x = np.nonzero(_edges(image))
         gx, gy = gx[y, x].astype(float), gy[y, x].astype(float)

@@ -354,7 +354,7 @@ BAD = {
         ForestCodebook(9, trees=5),
         (PICTURES, LABELS),
         ValueError,
-        "size=9 is too few: 5 trees need two each.",
+        "size=9 is too few for 5 trees of two words.",
     ),
     "width": (
         KMeansCodebook(5),

@@ -152,7 +152,7 @@ BAD = {
     "32 bits": (
         Image.new("F", (20, 20)),
         ValueError,
-        "Picture 1 has mode 'F', of any range. Give floats in [0, 1].",
+        "Picture 1 has mode 'F', of unknown range. Scale it to [0, 1].",
     ),
     "a number": (3, TypeError, "Picture 1 is a int. Give a path, encoded bytes or an object"),
     "too small": (
@@ -305,7 +305,7 @@ def test_files_too_large_for_a_picture_are_not_read(tmp_path):
     path = tmp_path / "large.png"
     with path.open("wb") as file:
         file.truncate(2**28 + 1)
-    words = f"Picture 0 ({str(path)!r}) has 268,435,457 bytes, of at most 268,435,456. Reduce"
+    words = f"Picture 0 ({str(path)!r}) has 268,435,457 bytes, more than the 268,435,456 allowed."
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
         PHOG().transform([path])
 
