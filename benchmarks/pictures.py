@@ -96,8 +96,7 @@ def known(scale: Scale) -> Iterator[Row]:
     if missing := _missing():
         yield Row("features from the cache", note=missing)
         return
-    from knowmore.images import extract, steps_of
-    from knowmore.images.extraction_cache import Cache
+    from knowmore.images import Cache, extract, steps_of
 
     pictures, steps = _pictures(_count(scale)), steps_of("sift-pyramid", _codebook())
     with TemporaryDirectory() as folder, Cache(folder) as cache:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from knowmore.files import user_folder
-from knowmore.images import learn_codebook
-from knowmore.images.extraction_cache import Cache
+from knowmore.images import Cache, learn_codebook
 from papers.arrays import Array
 from papers.picture_features import LEVELS, WORDS, bag, sift
 

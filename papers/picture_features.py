@@ -27,6 +27,7 @@ from knowmore.extras import require
 from knowmore.files import user_folder
 from knowmore.images import (
     PHOG,
+    Cache,
     DenseSIFT,
     Embedding,
     KMeansCodebook,
@@ -34,7 +35,6 @@ from knowmore.images import (
     Words,
     extract,
 )
-from knowmore.images.extraction_cache import Cache
 from papers.arrays import Array
 from papers.findings import Progress, silent
 

@@ -15,8 +15,7 @@ from typing import final
 import numpy as np
 
 from knowmore.files import user_folder
-from knowmore.images import learn_codebook
-from knowmore.images.extraction_cache import Cache
+from knowmore.images import Cache, learn_codebook
 from knowmore.kernels import ChiSquared, HistogramIntersection
 from papers.arrays import Array
 from papers.data import caltech101, caltech256

@@ -26,21 +26,16 @@ T = TypeVar("T")
 File = str | os.PathLike[str]
 
 VERSION = 1
-_NO_FILE = (
-    "{!r} cannot be written: {}. What was there before is still there; name another place, or make "
-    "room."
-)
-_NO_FOLDER = "Nothing can be written into the folder {!r}: {}. Name another one, or make room."
 
 
 def user_folder() -> Path:
     """The folder for caches: $XDG_CACHE_HOME/knowmore, or else ~/.cache/knowmore."""
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        return (named if named.is_absolute() else Path.home() / ".cache") / "knowmore"
+        return (folder if folder.is_absolute() else Path.home() / ".cache") / "knowmore"
     except RuntimeError as error:
         raise MissingData(
-            "There is no folder for a cache: this user has no home. Set XDG_CACHE_HOME to a folder."
+            "There is no folder for a cache: this user has no home. Set XDG_CACHE_HOME to one."
         ) from error
 
 
@@ -50,7 +45,7 @@ def user_folder() -> Path:
 @contextmanager
 def written(path: File) -> Iterator[BinaryIO]:
     """A file to write to. It replaces `path` at the end, unless the block raises."""
-    with _reported(_NO_FILE, path):
+    with _reported(path):
         target, old_mode = _target(path)
         part = target.with_name(f"{target.name}.{uuid4().hex}.part")
         # Whoever may not read the old file must not read the part either.
@@ -68,14 +63,14 @@ def written(path: File) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: File) -> None:
-    """Raise NotWritten if `written(path)` could not begin; to be asked before long work."""
-    with _reported(_NO_FILE, path):
+    """Raise NotWritten if `written(path)` cannot start. Call it before long work."""
+    with _reported(path):
         _write_a_byte(_target(path)[0].parent)
 
 
 def check_folder(path: File) -> None:
     """Create the folder if needed, and raise NotWritten if no file can be written into it."""
-    with _reported(_NO_FOLDER, path):
+    with _reported(path):
         Path(path).mkdir(parents=True, exist_ok=True)
         _write_a_byte(Path(path))
 
@@ -84,15 +79,15 @@ def _target(path: File) -> tuple[Path, int | None]:
     """The path with all links followed, and the mode of the file there, if there is one."""
     target = Path(os.path.realpath(path))
     try:
-        there = target.stat()
+        mode = target.stat().st_mode
     except FileNotFoundError:
         return target, None
     # Nobody means to replace a device or a pipe by a file.
-    if not stat.S_ISREG(there.st_mode):
+    if not stat.S_ISREG(mode):
         raise OSError("it exists and is not a regular file")
     if not os.access(target, os.W_OK):
         raise OSError("it exists and is read-only")
-    return target, stat.S_IMODE(there.st_mode)
+    return target, stat.S_IMODE(mode)
 
 
 def _write_a_byte(folder: Path) -> None:
@@ -102,13 +97,17 @@ def _write_a_byte(folder: Path) -> None:
 
 
 @contextmanager
-def _reported(message: str, path: File) -> Iterator[None]:
+def _reported(path: File) -> Iterator[None]:
+    """Turn an OSError in the block into NotWritten."""
     try:
         yield
     except NotWritten:
         raise
     except OSError as error:
-        raise NotWritten(message.format(os.fspath(path), error.strerror or error)) from error
+        raise NotWritten(
+            f"{os.fspath(path)!r} cannot be written: {error.strerror or error}. What was there "
+            f"before is still there; name another place, or make room."
+        ) from error
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -168,7 +167,5 @@ def load(path: File, kind: str, build: Callable[[dict[str, Any], dict[str, Array
         about = json.loads(str(arrays.pop("about")))
         if (about["kind"], about["version"]) == (kind, VERSION):
             return build(about["settings"], arrays)
-    raise InvalidInput(
-        f"The file {os.fspath(path)!r} holds a {about['kind']} of version {about['version']}, but "
-        f"a {kind} of version {VERSION} is needed."
-    )
+    got = f"holds a {about['kind']} of version {about['version']}"
+    raise InvalidInput(f"{os.fspath(path)!r} {got}, but a {kind} of version {VERSION} is needed.")

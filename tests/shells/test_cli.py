@@ -76,8 +76,8 @@ def test_own_errors_print_their_message(tmp_path, monkeypatch):
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == (
-        f"knowmore: Nothing can be written into the folder {str(out)!r}: Not a directory. Name "
-        f"another one, or make room."
+        f"knowmore: {str(out)!r} cannot be written: Not a directory. What was there before is "
+        f"still there; name another place, or make room."
     )
 
 
@@ -86,7 +86,7 @@ def test_an_unwritable_folder_is_refused_before_the_run(monkeypatch):
     monkeypatch.setattr("knowmore.cli.demo.run", None)
     error = invoke("demo", "--out", "/sys/kernel").exception
     assert isinstance(error, NotWritten)
-    assert str(error).startswith("Nothing can be written into the folder '/sys/kernel': ")
+    assert str(error).startswith("'/sys/kernel' cannot be written: ")
 
 
 @pytest.mark.parametrize("arguments", [["demo"], ["features", "."]])

@@ -273,7 +273,7 @@ def test_wrong_options_are_refused_before_the_work(folder, tmp_path, monkeypatch
     nowhere = tmp_path / "nowhere" / "out.npz"
     assert "cannot be written: No such file or directory." in refused(folder, "-o", nowhere)
     (tmp_path / "taken.npz").mkdir()
-    assert "there already, and no ordinary" in refused(folder, "-o", tmp_path / "taken.npz")
+    assert "it exists and is not a regular file" in refused(folder, "-o", tmp_path / "taken.npz")
     out = "-o", tmp_path / "x.npz"
     for option in "--codebook", "--save-codebook":
         words = refused(folder, *out, option, tmp_path / "." / "x.npz")
@@ -361,8 +361,8 @@ def test_tables_with_other_words_are_refused(form, folder, others, tmp_path):
         assert features(source, "-o", out, "--kind", "bow", "--words", 8).exit_code == 0
     assert len(feature_table(new)) == 5
     words = (
-        f"The features of {str(new)!r} cannot be compared with those of {str(old)!r}: they have "
-        f"other visual words. Make them again: knowmore features ... --like {old}"
+        f"{str(new)!r} cannot be compared with {str(old)!r}: it has other visual words. Make it "
+        f"again: knowmore features ... --like {old}"
     )
     with pytest.raises(KnowmoreError, match=f"^{re.escape(words)}$"):
         feature_table(new, like=old)
@@ -387,7 +387,7 @@ def test_other_kinds_and_settings_are_refused(folder, others, tmp_path):
         ("bow", "phog", "another kind, bow and not phog"),
         ("small", "phog", r"other settings \(longest\)"),
     ):
-        with pytest.raises(KnowmoreError, match=f"they have {words}. Make them again"):
+        with pytest.raises(KnowmoreError, match=f"it has {words}. Make it again"):
             feature_table(tmp_path / f"{name}.npz", like=tmp_path / f"{like}.npz")
 
 

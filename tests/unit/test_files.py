@@ -148,8 +148,8 @@ report(check_folder, disk)
         "'DISK/large.npz' cannot be written: No space left on device. What was there before is "
         "still there; name another place, or make room.",
         "[]",
-        "Nothing can be written into the folder 'DISK': No space left on device. Name another one, "
-        "or make room.",
+        "'DISK' cannot be written: No space left on device. What was there before is still there; "
+        "name another place, or make room.",
     ]
 
 
@@ -197,7 +197,7 @@ def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path):
     for path in tmp_path / "file", tmp_path / "file" / "folder", Path("/sys/kernel"):
         if not path.exists() and path.parts[1] == "sys":
             continue
-        words = rf"^Nothing can be written into the folder {re.escape(repr(str(path)))}: .*\. Name"
+        words = rf"^{re.escape(repr(str(path)))} cannot be written: .*\. What was there before"
         with pytest.raises(NotWritten, match=words):
             check_folder(path)
 
@@ -244,5 +244,5 @@ def test_interrupts_pass_through():
 def test_without_a_home_there_is_no_folder_for_caches(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    with pytest.raises(MissingData, match=r"this user has no home\. Set XDG_CACHE_HOME to a"):
+    with pytest.raises(MissingData, match=r"this user has no home\. Set XDG_CACHE_HOME to one"):
         user_folder()

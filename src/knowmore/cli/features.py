@@ -17,19 +17,17 @@ from knowmore.errors import InvalidInput
 from knowmore.files import check_writable, user_folder
 from knowmore.images import ForestCodebook, KMeansCodebook, Listing, listing
 from knowmore.images.codebooks import Codebook
-from knowmore.images.extraction import (
+from knowmore.images.extraction import Extraction, Kind, Progress, extract, learn_codebook, steps_of
+from knowmore.images.storage import (
     LONGEST,
-    Extraction,
-    Kind,
-    Progress,
+    Cache,
     canonical,
-    extract,
-    learn_codebook,
+    check_form,
+    made_with,
     settings_of,
-    steps_of,
+    unlike,
+    write_table,
 )
-from knowmore.images.extraction_cache import Cache
-from knowmore.images.tables import check_form, made_with, unlike, write_table
 
 # Kinds that count visual words.
 _WORDED = ("sift-pyramid", "bow")

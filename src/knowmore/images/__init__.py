@@ -13,15 +13,15 @@ network the extra `embeddings`.
 """
 
 from knowmore.images.codebooks import ForestCodebook, KMeansCodebook
-from knowmore.images.embedding import Embedding
 from knowmore.images.extraction import Extraction, extract, learn_codebook, steps_of
 from knowmore.images.local import DenseSIFT, Descriptors, Words
-from knowmore.images.pyramid import PHOG, SpatialPyramid
 from knowmore.images.sources import Listing, Picture, image_folder, listing
-from knowmore.images.tables import feature_table
+from knowmore.images.storage import Cache, feature_table
+from knowmore.images.vectors import PHOG, Embedding, SpatialPyramid
 
 __all__ = [
     "PHOG",
+    "Cache",
     "DenseSIFT",
     "Descriptors",
     "Embedding",

@@ -7,7 +7,7 @@ change every histogram. What it has learnt is a few arrays, which `save` writes 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -20,7 +20,6 @@ from knowmore.errors import InvalidInput
 from knowmore.files import File, load, save
 from knowmore.images.local import Descriptors, Words, values
 from knowmore.images.reading import Transformer, threaded
-from knowmore.unfitted import Unfitted
 
 # The range of NumPy's older generators, which scikit-learn uses.
 LARGEST_SEED = 2**32 - 1
@@ -81,37 +80,22 @@ class Leaves(Frozen):
     features: Array
 
     def __post_init__(self) -> None:
-        n = len(self.feature)
-        inner = ~self._is_leaf
-        # A child comes after its parent, so that every path ends.
-        fine = (
-            {a.dtype.kind for a in (self.children, self.feature, self.roots, self.features)}
-            == {"i"}
-            and self.children.shape == (n, 2)
-            and self.threshold.shape == (n,)
+        n, inner = len(self.feature), ~self._is_leaf
+        nodes, compared = self.children[inner], self.feature[inner]
+        integers = (self.children, self.feature, self.roots, self.features)
+        fits = (
+            all(array.dtype.kind == "i" for array in integers)
+            and (self.children.shape, self.threshold.shape) == ((n, 2), (n,))
             and self.roots.ndim == 1
-            and bool((self.children[inner] > np.flatnonzero(inner)[:, None]).all())
-            and bool((self.children < n).all())
-            and bool(((self.feature >= 0) & (self.feature < self.features))[inner].all())
-            and bool(((self.roots >= 0) & (self.roots < n)).all())
+            # A child comes after its parent, so that every path ends.
+            and (nodes > np.flatnonzero(inner)[:, None]).all()
+            and (nodes < n).all()
+            and ((compared >= 0) & (compared < self.features)).all()
+            and ((self.roots >= 0) & (self.roots < n)).all()
         )
-        if not fine:
+        if not fits:
             raise InvalidInput("The nodes of the trees do not fit together.")
         super().__post_init__()
-
-    @classmethod
-    def of(cls, trees: list[Any], features: int) -> Self:
-        """The nodes of scikit-learn's `Tree`s, one tree after the other."""
-        roots = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
-        children = [np.column_stack([t.children_left, t.children_right]) for t in trees]
-        shifted = [np.where(c < 0, -1, c + r) for c, r in zip(children, roots, strict=True)]
-        return cls(
-            np.concatenate(shifted),
-            np.concatenate([tree.feature for tree in trees]),
-            np.concatenate([tree.threshold for tree in trees]),
-            roots,
-            np.array(features),
-        )
 
     @property
     def size(self) -> int:
@@ -161,18 +145,18 @@ class Codebook(Transformer):
         self._check()
         X = values(Descriptors, X, "DenseSIFT")
         vectors, owners = _sample(X, self.sample, self.random_state)
-        self.vocabulary_ = self._learn(vectors, owners, y, len(X))
+        self.vocabulary_: Any = self._learn(vectors, owners, y, len(X))
         return self
 
     def transform(self, X: Any) -> list[Words]:
         """The `Words` of each picture."""
-        vocabulary = self._learnt()
+        vocabulary = self._fitted("vocabulary_")
         X = values(Descriptors, X, "DenseSIFT", vocabulary.width)
         return threaded(_words, ((vocabulary, each) for each in X), self.n_jobs)
 
     def save(self, path: File) -> None:
         """Write the codebook to an .npz file, without pickle."""
-        save(path, type(self).__name__, self.get_params(), self._arrays())
+        save(path, type(self).__name__, self.get_params(), vars(self._fitted("vocabulary_")))
 
     @classmethod
     def load(cls, path: File) -> Self:
@@ -195,16 +179,6 @@ class Codebook(Transformer):
         whole_number("sample", self.sample, 2)
         if self.random_state is not None:
             whole_number("random_state", self.random_state, 0, LARGEST_SEED)
-
-    def _learnt(self) -> Centres | Leaves:
-        if not hasattr(self, "vocabulary_"):
-            raise Unfitted(f"This {type(self).__name__} has no words yet. Call fit, or load one.")
-        return self.vocabulary_
-
-    def _arrays(self) -> dict[str, Array]:
-        """What was learnt, by name."""
-        learnt = self._learnt()
-        return {field.name: getattr(learnt, field.name) for field in fields(learnt)}
 
 
 @final
@@ -275,7 +249,14 @@ class ForestCodebook(Codebook):
     _vocabulary = Leaves
 
     def _learn(self, vectors: Array, owners: Array, y: Any, n: int) -> Leaves:
-        labels = _labels(y, n)
+        labels = np.asarray(y)
+        if labels.shape != (n,) or len(np.unique(labels)) < 2:
+            classes = len(np.unique(labels))
+            got = "is None" if y is None else f"has shape {labels.shape} and {classes} class(es)"
+            raise InvalidInput(
+                f"y {got}. A ForestCodebook needs the class of each of the {n} pictures, and two "
+                f"classes or more. Or use a KMeansCodebook."
+            )
         forest = ExtraTreesClassifier(
             self.trees,
             criterion="entropy",
@@ -285,16 +266,24 @@ class ForestCodebook(Codebook):
             n_jobs=self.n_jobs,
         )
         forest.fit(vectors, labels[owners])
-        return Leaves.of([tree.tree_ for tree in forest.estimators_], vectors.shape[1])
+        # The nodes of one tree after the other.
+        trees = [tree.tree_ for tree in forest.estimators_]
+        roots = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
+        children = [np.column_stack([t.children_left, t.children_right]) for t in trees]
+        shifted = [np.where(c < 0, -1, c + root) for c, root in zip(children, roots, strict=True)]
+        return Leaves(
+            np.concatenate(shifted),
+            np.concatenate([tree.feature for tree in trees]),
+            np.concatenate([tree.threshold for tree in trees]),
+            roots,
+            np.array(vectors.shape[1]),
+        )
 
     def _check(self) -> None:
         super()._check()
         whole_number("trees", self.trees, 1)
         if self.size < 2 * self.trees:
-            raise InvalidInput(
-                f"size={self.size} is too few: each of the {self.trees} trees needs 2 words or "
-                f"more. Ask for more, or for fewer trees."
-            )
+            raise InvalidInput(f"size={self.size} is too few for {self.trees} trees of two words.")
 
 
 def _single(vectors: Array) -> Array:
@@ -303,9 +292,7 @@ def _single(vectors: Array) -> Array:
         found = vectors.astype(np.float32)
         squares = np.einsum("ij,ij->i", found, found)
     if not np.isfinite(squares).all():
-        raise InvalidInput(
-            "The descriptors, or their squares, go beyond single precision. Scale them down."
-        )
+        raise InvalidInput("Squares of descriptors go beyond single precision. Scale them down.")
     return found
 
 
@@ -317,27 +304,10 @@ def _words(vocabulary: Centres | Leaves, descriptors: Descriptors) -> Words:
 
 def _sample(X: list[Descriptors], most: int, seed: int | None) -> tuple[Array, Array]:
     """`most` descriptors, drawn evenly from all pictures, (m, d), and whose they are, (m,)."""
-    counts = [len(each) for each in X]
-    ends = np.cumsum(counts)
+    starts = np.cumsum([0, *map(len, X)])
     rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.choice(ends[-1], min(most, ends[-1]), replace=False))
-    owners = np.searchsorted(ends, chosen, side="right")
-    rows = np.split(chosen - (ends - counts)[owners], np.searchsorted(chosen, ends[:-1]))
+    chosen = np.sort(rng.choice(starts[-1], min(most, starts[-1]), replace=False))
+    owners = np.searchsorted(starts, chosen, side="right") - 1
+    rows = np.split(chosen - starts[owners], np.searchsorted(owners, np.arange(1, len(X))))
     parts = [each.vectors[mine] for each, mine in zip(X, rows, strict=True)]
     return _single(np.concatenate(parts)), owners
-
-
-def _labels(y: Any, n: int) -> Array:
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        problem = "is None" if y is None else f"has shape {labels.shape}"
-        raise InvalidInput(
-            f"A ForestCodebook learns from classes, but y {problem}. Give the class of each of the "
-            f"{n} pictures, or use KMeansCodebook."
-        )
-    if len(np.unique(labels)) < 2:
-        raise InvalidInput(
-            f"All pictures are of the class {labels.tolist()[0]!r}: there is nothing to tell "
-            f"apart. Give pictures of two classes or more, or use KMeansCodebook."
-        )
-    return labels

@@ -9,39 +9,30 @@ Whatever is wrong with a picture, the others go on: its result is a text that sa
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache as once
-from importlib.metadata import version
 from typing import Any, Literal, final, get_args
 
 import numpy as np
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from knowmore.arguments import choice, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-from knowmore.extras import optional, require
-from knowmore.images.codebooks import LARGEST_SEED, Codebook, KMeansCodebook
-from knowmore.images.embedding import EXTRA, Embedding
-from knowmore.images.extraction_cache import Cache
-from knowmore.images.local import DenseSIFT, Words
-from knowmore.images.pyramid import PHOG, SpatialPyramid
+from knowmore.extras import optional
+from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
+from knowmore.images.local import DenseSIFT
 from knowmore.images.reading import encoded, named, small
+from knowmore.images.storage import LONGEST, Cache, canonical, digest, settings_of
+from knowmore.images.vectors import PHOG, Embedding, SpatialPyramid
 
 Kind = Literal["sift-pyramid", "bow", "phog", "embedding"]
 # Called with the number of pictures done, and of all pictures.
 Progress = Callable[[int, int], None]
 
-# To be changed when the same settings begin to give other numbers: old entries of caches are void.
-VERSION = 2
-# Pictures are reduced to this longest side. Much more shows little that patches of 16 pixels need.
-LONGEST = 480
 # A thread takes so many pictures at a time, and writes their features to the cache.
 BLOCK = 16
 # Decoded pictures go through the steps together until they have so many bytes.
@@ -78,9 +69,9 @@ def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
         return (Embedding(),)
     if codebook is None:
         raise InvalidInput(f"kind={kind!r} needs a codebook. Learn one, or load one.")
-    nothing = Words(np.empty((0, 2)), np.empty(0, dtype=np.intp), codebook._learnt().size)
-    levels = 3 if kind == "sift-pyramid" else 1
-    return DenseSIFT(), codebook, SpatialPyramid(levels).fit([nothing])
+    pyramid = SpatialPyramid(3 if kind == "sift-pyramid" else 1)
+    pyramid.size_ = codebook._fitted("vocabulary_").size
+    return DenseSIFT(), codebook, pyramid
 
 
 def extract(
@@ -100,7 +91,7 @@ def extract(
     interpreter.
     """
     whole_number("longest", longest, 1)
-    settings = b"" if cache is None else _digest(settings_of(steps, longest).encode())
+    settings = b"" if cache is None else digest(settings_of(steps, longest).encode())
     # A network has threads of its own.
     jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
     # Vectors of different lengths cannot all be right: then those in the cache are not used.
@@ -109,12 +100,12 @@ def extract(
         found, computed = _in_blocks(work, pictures, jobs, progress)
         usable, skipped = _usable(found)
         vectors = list(usable.values())
-        lengths = {len(each) for each in vectors}
+        lengths = sorted({len(each) for each in vectors})
         if len(lengths) == 1:
             return Extraction(np.stack(vectors), np.array(list(usable)), skipped, computed)
     raise InvalidInput(
-        f"The steps give vectors of different lengths, from {min(lengths)} to {max(lengths)}. "
-        f"The last of them must give one vector for each picture, all equally long."
+        f"The last step gives vectors of different lengths, from {lengths[0]} to {lengths[-1]}. "
+        f"It must give one for each picture, all equally long."
     )
 
 
@@ -144,65 +135,21 @@ def learn_codebook(
     chosen = [pictures[row] for row in sample]
     if cache is not None:
         facts = [settings_of([sift], longest), {"size": size, "seed": seed}]
-        settings = _digest(canonical(facts).encode())
+        settings = digest(canonical(facts).encode())
         digests, _ = _in_blocks(_digests, chosen, n_jobs, None)
-        content = _digest(b"".join(digests))
+        content = digest(b"".join(digests))
         known = cache.get(settings, content)
         if known is not None and known.size == size * sift.width:
-            centres = known.reshape(size, sift.width).astype(np.float32)
-            return KMeansCodebook._built(codebook.get_params(), {"centres": centres})
+            codebook.vocabulary_ = Centres(known.reshape(size, -1).astype(np.float32))
+            return codebook
     found, _ = _in_blocks(_Work([sift], longest), chosen, n_jobs, progress)
     usable, _ = _usable(found)
     # Clustering goes in small steps: more threads took ten times as long on a busy machine.
     with threadpool_limits(1):
         codebook.fit(usable.values())
     if cache is not None:
-        cache.put(settings, {content: codebook._arrays()["centres"].ravel()})
+        cache.put(settings, {content: codebook.vocabulary_.centres.ravel()})
     return codebook
-
-
-# -- what features depend on ---------------------------------------------------------------------
-
-
-def settings_of(steps: Sequence[Any], longest: int = LONGEST) -> str:
-    """Everything but the picture that features depend on, as canonical JSON.
-
-    A codebook counts by what it has learnt, not by how. Other versions of the libraries may round
-    differently. The number of threads does not matter.
-    """
-    libraries = {name: optional(name, "images").__version__ for name in ("PIL", "cv2")}
-    if any(isinstance(step, Embedding) for step in steps):
-        # Loading it would take longer than looking up the features.
-        require("torch", EXTRA)
-        libraries["torch"] = version("torch")
-    facts = {"version": VERSION, "longest": longest, "libraries": libraries}
-    return canonical(facts | {"steps": [[type(step).__name__, _facts(step)] for step in steps]})
-
-
-def _facts(step: Any) -> Any:
-    """The parameters of a step, or the digest of what a codebook has learnt."""
-    if not isinstance(step, Codebook):
-        return {name: value for name, value in step.get_params().items() if name != "n_jobs"}
-    arrays = step._arrays().items()
-    parts = [canonical([n, a.dtype.str, a.shape]).encode() + a.tobytes() for n, a in arrays]
-    return _digest(b"".join(parts)).hex()
-
-
-def canonical(facts: Any) -> str:
-    """JSON that is the same for the same facts."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, np.generic | np.ndarray):
-            return value.tolist()
-        raise InvalidInput(
-            f"A setting is a {type(value).__name__}, which cannot be written down. Use no cache."
-        )
-
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"), default=plain)
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
 
 
 # -- the work ------------------------------------------------------------------------------------
@@ -223,28 +170,28 @@ class _Work:
 
     def __call__(self, block: list[Any]) -> tuple[list[Any], int]:
         """What the steps make of each picture, or why they cannot; and how many were computed."""
-        keys: list[bytes] = []
-        found: dict[bytes, Any] = {}
-        waiting: dict[bytes, Array] = {}
-        computed = 0
-        for place, picture in enumerate(block, start=1):
-            key, value, is_known = self._prepared(picture, place)
+        keys: list[Any] = []
+        known: dict[Any, Any] = {}
+        new: dict[Any, Any] = {}
+        waiting: dict[Any, Array] = {}
+        for picture in block:
+            key, value, is_known = self._prepared(picture)
             keys.append(key)
-            (found if is_known else waiting)[key] = value
-            is_full = sum(pixels.nbytes for pixels in waiting.values()) >= TOGETHER
-            if waiting and (is_full or place == len(block)):
-                results = self._computed(waiting)
-                found |= results
-                computed += sum(not isinstance(each, str) for each in results.values())
+            (known if is_known else waiting)[key] = value
+            if sum(pixels.nbytes for pixels in waiting.values()) >= TOGETHER:
+                new |= self._computed(waiting)
                 waiting = {}
-        return [found[key] for key in keys], computed
+        if waiting:
+            new |= self._computed(waiting)
+        computed = sum(not isinstance(each, str) for each in new.values())
+        return [(known | new)[key] for key in keys], computed
 
-    def _prepared(self, picture: Any, place: int) -> tuple[bytes, Any, bool]:
+    def _prepared(self, picture: Any) -> tuple[Any, Any, bool]:
         """A key, and either the result, which is then known, or pixels."""
         file = _attempt(encoded, picture, _ALONE)
         if isinstance(file, str):
-            return b"%d" % place, file, True
-        key = _digest(file)
+            return file, file, True
+        key = digest(file)
         if self.cache is not None and self.looks_up:
             known = self.cache.get(self.settings, key)
             if known is not None:
@@ -252,19 +199,14 @@ class _Work:
         pixels = _attempt(small, file, _ALONE, self.longest)
         return key, pixels, isinstance(pixels, str)
 
-    def _computed(self, pictures: dict[bytes, Array]) -> dict[bytes, Any]:
+    def _computed(self, pictures: dict[Any, Array]) -> dict[Any, Any]:
         """The results of the pictures; the features among them go into the cache."""
         results = _attempt(self._transformed, list(pictures.values()))
         if isinstance(results, str):
             # One picture cannot be used: find out which.
-            results = [
-                _attempt(lambda one: self._transformed([one])[0], each)
-                for each in pictures.values()
-            ]
-        found: dict[bytes, Any] = dict(zip(pictures, results, strict=True))
-        for key, each in found.items():
-            if isinstance(each, np.ndarray) and not np.isfinite(each).all():
-                found[key] = "has features with NaN or infinity among them."
+            alone = [_attempt(self._transformed, [each]) for each in pictures.values()]
+            results = [each if isinstance(each, str) else each[0] for each in alone]
+        found: dict[Any, Any] = dict(zip(pictures, results, strict=True))
         if self.cache is not None:
             fine = {key: each for key, each in found.items() if not isinstance(each, str)}
             self.cache.put(self.settings, fine)
@@ -273,6 +215,8 @@ class _Work:
     def _transformed(self, values: Any) -> Any:
         for step in self.steps:
             values = step.transform(values)
+        if not all(np.isfinite(each).all() for each in values if isinstance(each, np.ndarray)):
+            raise InvalidInput("has features with NaN or infinity among them.")
         return values
 
 
@@ -291,7 +235,7 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
 def _digests(block: list[Any]) -> tuple[list[bytes], int]:
     """The digests of the files; of one that cannot be read, nothing."""
     files = (_attempt(encoded, picture, _ALONE) for picture in block)
-    return [b"" if isinstance(file, str) else _digest(file) for file in files], 0
+    return [b"" if isinstance(file, str) else digest(file) for file in files], 0
 
 
 def _in_blocks(
@@ -307,7 +251,7 @@ def _in_blocks(
     found: list[Any] = []
     total = 0
     # The threads of BLAS would only get in the way of ours.
-    limits = _pools().limit(limits=1, user_api="blas") if jobs > 1 else nullcontext()
+    limits = threadpool_limits(1, user_api="blas") if jobs > 1 else nullcontext()
     with limits, ThreadPoolExecutor(jobs) as pool:
         for results, count in pool.map(work, blocks):
             found += results
@@ -317,17 +261,9 @@ def _in_blocks(
     return found, total
 
 
-@once
-def _pools() -> Any:
-    # Finding them takes as long as a hundred pictures from the cache.
-    return ThreadpoolController()
-
-
 def _usable(found: list[Any]) -> tuple[dict[int, Any], dict[int, str]]:
     """The results by row, and the reasons why other rows have none; one at least must have one."""
     skipped = {row: each for row, each in enumerate(found) if isinstance(each, str)}
     if len(skipped) == len(found):
-        raise InvalidInput(
-            f"None of the {len(found)} pictures can be used. The first, picture 0, {found[0]}"
-        )
+        raise InvalidInput(f"None of the {len(found)} pictures can be used. The first {found[0]}")
     return {row: each for row, each in enumerate(found) if row not in skipped}, skipped

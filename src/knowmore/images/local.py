@@ -25,7 +25,7 @@ from knowmore.arguments import is_real, number, whole_number
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
-from knowmore.images.reading import Stateless, named, pixels, refuse_masked, threaded
+from knowmore.images.reading import Transformer, named, pixels, refuse_masked, threaded
 
 CELLS, DIRECTIONS, CUT = 4, 8, 0.2
 # The width of the Gaussian whose derivative gives the gradient, in pixels, and its reach.
@@ -99,28 +99,25 @@ def values(kind: type[_Value], X: Any, source: str, size: int | None = None) -> 
 
     source : where such values come from, for errors
     """
-    is_list = isinstance(X, Iterable)
-    found = list(X) if is_list else [X]
+    wanted = f"X must be a list of {kind.__name__} from one {source}"
+    if not isinstance(X, Iterable):
+        raise InvalidType(f"{wanted}, but is a {type(X).__name__}.")
+    found = list(X)
+    if not found:
+        raise InvalidInput(f"{wanted}, one for each picture, but is empty.")
     for i, each in enumerate(found):
-        if not is_list or not isinstance(each, kind):
-            raise InvalidType(
-                f"{f'Item {i} of X' if is_list else 'X'} is a {type(each).__name__}, but X must be "
-                f"a list of {kind.__name__}, one for each picture. They come from a {source}."
-            )
+        if not isinstance(each, kind):
+            raise InvalidType(f"{wanted}, but item {i} is a {type(each).__name__}.")
         mine = each.size if isinstance(each, Words) else each.vectors.shape[1]
         size = mine if size is None else size
         if mine != size:
-            raise InvalidInput(
-                f"Picture {i} has {kind.__name__} of size {mine}, not {size}. Use one {source}."
-            )
-    if not found:
-        raise InvalidInput(f"The list of {kind.__name__} is empty. It needs one for each picture.")
+            raise InvalidInput(f"{wanted}, of size {size}, but item {i} is of size {mine}.")
     return found
 
 
 @final
 @dataclass(eq=False, repr=False)
-class DenseSIFT(Stateless):
+class DenseSIFT(Transformer):
     """Local descriptors on a grid: pictures of any size to one `Descriptors` each.
 
     Parameters
@@ -202,9 +199,7 @@ class DenseSIFT(Stateless):
         if self.longest is not None:
             whole_number("longest", self.longest, 1)
         if self.patch % CELLS:
-            raise InvalidInput(
-                f"patch={self.patch} is not a multiple of {CELLS}: it has {CELLS} x {CELLS} cells."
-            )
+            raise InvalidInput(f"patch={self.patch} must be a multiple of {CELLS}.")
         scales = list(self.scales) if isinstance(self.scales, Iterable) else []
         if not scales or not all(is_real(scale) and 0 < scale <= 1 for scale in scales):
             raise InvalidInput(f"scales={self.scales!r} must be a list of numbers in (0, 1].")

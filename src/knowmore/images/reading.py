@@ -35,6 +35,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.extras import optional
 from knowmore.images.sources import contents
+from knowmore.unfitted import Unfitted
 
 T = TypeVar("T")
 
@@ -45,7 +46,6 @@ _GREY = ("1", "L", "I;16", "I;16B", "I;16L", "I;16N")
 _BLENDING = ("L", "RGB", "RGBA", "CMYK", "YCbCr")
 # The whole process shares the warning filters.
 _OPENING = Lock()
-_SHAPES = "grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4)"
 
 
 @runtime_checkable
@@ -56,15 +56,6 @@ class _Readable(Protocol):
 class Transformer(TransformerMixin, BaseEstimator, ABC):
     """A transformer of pictures, or of what was found in them: X is no table of numbers."""
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
-
-
-class Stateless(Transformer):
-    """A transformer with nothing to learn."""
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters. There is nothing to learn; X and y are ignored."""
         self._check()
@@ -74,9 +65,17 @@ class Stateless(Transformer):
     def _check(self) -> None:
         """Raise InvalidInput for parameters that cannot be used."""
 
+    def _fitted(self, name: str) -> Any:
+        """The attribute of that name, which fit sets."""
+        if not hasattr(self, name):
+            raise Unfitted(f"This {type(self).__name__} has no words yet. Call fit first.")
+        return getattr(self, name)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.requires_fit = False
+        tags.input_tags.two_d_array = False
+        # Only a transformer that learns overrides fit.
+        tags.requires_fit = type(self).fit is not Transformer.fit
         return tags
 
 
@@ -104,16 +103,14 @@ def named(pictures: Any) -> list[tuple[Any, str]]:
             f"A list of pictures is needed, but a {type(pictures).__name__} was given. Give "
             f"[picture], or an array (n, h, w) or (n, h, w, 3) of n pictures."
         )
-    found = [(each, _name(each, i)) for i, each in enumerate(pictures)]
+    found = []
+    for i, each in enumerate(pictures):
+        name = fspath(each) if isinstance(each, (str, PathLike)) else getattr(each, "name", None)
+        suffix = f" ({name!r})" if isinstance(name, (str, bytes)) else ""
+        found.append((each, f"Picture {i}{suffix}"))
     if not found:
         raise InvalidInput("No picture was given: the list of pictures is empty.")
     return found
-
-
-def _name(picture: Any, index: int) -> str:
-    is_path = isinstance(picture, (str, PathLike))
-    known = fspath(picture) if is_path else getattr(picture, "name", None)
-    return f"Picture {index}" + (f" ({known!r})" if isinstance(known, (str, bytes)) else "")
 
 
 def pixels(picture: Any, name: str, mode: Literal["L", "RGB"]) -> Array:
@@ -127,16 +124,10 @@ def pixels(picture: Any, name: str, mode: Literal["L", "RGB"]) -> Array:
         if array.ndim == 2 and mode == "L":
             return array
         picture = Image.fromarray(array)
-    if isinstance(picture, Image.Image):
-        with _explained(name):
-            return np.asarray(_converted(picture, name, mode))
-    if isinstance(picture, (str, PathLike, _Readable, *_ENCODED)):
-        with _explained(name), _opened(encoded(picture, name), name) as image:
-            return np.asarray(_converted(image, name, mode))
-    raise InvalidType(
-        f"{name} is a {type(picture).__name__}. A picture is a path, encoded bytes, a PIL image "
-        f"or an array: {_SHAPES}."
-    )
+    with _explained(name):
+        if not isinstance(picture, Image.Image):
+            picture = _opened(encoded(picture, name), name)
+        return np.asarray(_converted(picture, name, mode))
 
 
 def encoded(picture: Any, name: str) -> bytes:
@@ -149,8 +140,8 @@ def encoded(picture: Any, name: str) -> bytes:
             found = picture.read()
     if not isinstance(found, _ENCODED):
         raise InvalidType(
-            f"{name} is a {type(picture).__name__}, but a file is needed: a path, encoded bytes, "
-            f"or anything whose read() gives bytes."
+            f"{name} is a {type(picture).__name__}. Give a path, encoded bytes or an object whose "
+            f"read() gives bytes; transformers also take PIL images and arrays."
         )
     return bytes(found)
 
@@ -190,7 +181,7 @@ def _problem(error: Exception) -> str:
         return "cannot be read: there is not enough memory to decode it. Reduce it first."
     if isinstance(error, image.DecompressionBombError):
         # Pillow itself refuses only pictures of twice as many pixels.
-        return _too_large(f"more than {2 * image.MAX_IMAGE_PIXELS:,}")
+        return f"has more than {2 * image.MAX_IMAGE_PIXELS:,} pixels. Reduce it first."
     if isinstance(error, pil.UnidentifiedImageError):
         formats = ", ".join(FORMATS)
         return f"cannot be read: it is no picture in {formats}. Leave it out, or convert it."
@@ -207,14 +198,11 @@ def _opened(file: bytes, name: str, longest: int | None = None) -> Any:
         image = Image.open(io.BytesIO(file), formats=FORMATS)
     if longest is not None:
         image.draft(None, (2 * longest, 2 * longest))
-    if image.width * image.height > (Image.MAX_IMAGE_PIXELS or np.inf):
-        raise InvalidInput(f"{name} {_too_large(f'{image.width} x {image.height}')}")
+    most = Image.MAX_IMAGE_PIXELS or np.inf
+    if image.width * image.height > most:
+        size = f"{image.width} x {image.height}"
+        raise InvalidInput(f"{name} has {size} pixels, more than the {most:,} allowed. Reduce it.")
     return image
-
-
-def _too_large(size: str) -> str:
-    most = optional("PIL.Image", "images").MAX_IMAGE_PIXELS
-    return f"has {size} pixels, but no more than {most:,} are decoded. Reduce it first."
 
 
 def _converted(image: Any, name: str, mode: str) -> Any:
@@ -225,10 +213,7 @@ def _converted(image: Any, name: str, mode: str) -> Any:
     if image.mode.startswith("I;16"):
         image = optional("PIL.Image", "images").fromarray(_eight_bits(np.asarray(image), name))
     if image.mode in ("I", "F"):
-        raise InvalidInput(
-            f"{name} has the mode {image.mode!r}, whose range is not known. Scale it to floats in "
-            f"[0, 1] and give it as an array."
-        )
+        raise InvalidInput(f"{name} has mode {image.mode!r}, of unknown range. Scale it to [0, 1].")
     if image.has_transparency_data:
         white = optional("PIL.Image", "images").new("RGBA", image.size, "white")
         white.alpha_composite(image.convert("RGBA"))
@@ -242,7 +227,8 @@ def _eight_bits(array: Array, name: str) -> Array:
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):
-        raise InvalidInput(f"{name} has shape {array.shape}, but must be {_SHAPES}.")
+        shapes = "grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4)"
+        raise InvalidInput(f"{name} has shape {array.shape}, but must be {shapes}.")
     if array.size == 0:
         raise InvalidInput(f"{name} is empty: it has shape {array.shape}.")
     if array.dtype == np.uint8:
@@ -264,6 +250,4 @@ def _eight_bits(array: Array, name: str) -> Array:
 def refuse_masked(name: str, array: Any) -> None:
     """Raise InvalidInput for a masked array: as an array, its masked values would count."""
     if isinstance(array, np.ma.MaskedArray):
-        raise InvalidInput(
-            f"{name} is a masked array. Say what lies under the mask: array.filled(value)."
-        )
+        raise InvalidInput(f"{name} is a masked array. Fill it first: array.filled(value).")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tarfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NoReturn, final
@@ -47,9 +47,7 @@ class Picture:
         """The bytes of the encoded picture."""
         found = contents(self.path, repr(self.name), self.offset, self.size)
         if self.size not in (None, len(found)):
-            raise InvalidInput(
-                f"{self.name!r} is cut off: {str(self.path)!r} has changed. List it again."
-            )
+            raise InvalidInput(f"{self.name!r} is cut off: {self.path} has changed. List it again.")
         return found
 
 
@@ -57,9 +55,7 @@ def contents(path: Path, name: str, offset: int = 0, size: int | None = None) ->
     """`size` bytes of a picture's file from `offset` on, or all of it. `name` is for errors."""
     wanted = path.stat().st_size if size is None else size
     if wanted > MOST_BYTES:
-        raise InvalidInput(
-            f"{name} has {wanted:,} bytes, but no more than {MOST_BYTES:,} are read. Reduce it."
-        )
+        raise InvalidInput(f"{name} has {wanted:,} bytes, more than the {MOST_BYTES:,} allowed.")
     with path.open("rb") as file:
         file.seek(offset)
         return file.read(wanted)
@@ -73,26 +69,13 @@ class Listing:
     pictures: tuple[Picture, ...]
     skipped: Mapping[str, str]
 
-    @classmethod
-    def of(cls, pictures: Iterable[Picture], skipped: Mapping[str, str], source: Path) -> Listing:
-        """A listing of at least one picture, or an error."""
-        found = tuple(sorted(pictures, key=lambda picture: picture.name))
-        if not found:
-            first = "".join(f" Skipped: {n!r} {why}." for n, why in list(skipped.items())[:1])
-            raise InvalidInput(
-                f"There is no picture in {str(source)!r}.{first} Pictures are files whose names "
-                f"end in {_ENDINGS}; hidden ones do not count."
-            )
-        return cls(found, dict(sorted(skipped.items())))
-
     def examples(self, source: Path) -> Examples:
         """X (n,) are the pictures, labels their folders, ids their names. None may be skipped."""
         if self.skipped:
-            shown = "; ".join(f"{name!r} {why}" for name, why in list(self.skipped.items())[:5])
-            more = f"; and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
+            name, why = next(iter(self.skipped.items()))
             raise InvalidInput(
-                f"{str(source)!r} has files that are not read: {shown}{more}. Remove them, "
-                f"or put copies of the pictures there."
+                f"{str(source)!r} has {len(self.skipped)} file(s) that are not read. The first, "
+                f"{name!r}, {why}. Remove them, or put copies of the pictures there."
             )
         X = np.array(self.pictures, dtype=object)
         labels = np.array([picture.label for picture in self.pictures])
@@ -107,27 +90,36 @@ def image_folder(path: str | os.PathLike[str]) -> Examples:
     "bedroom/image_0001.jpg", in alphabetical order. Hidden files and files with other endings are
     ignored. Links that lead outside and the like are refused; `listing` skips them and says why.
     """
-    path = Path(path)
-    return listing(path, lists=False).examples(path)
+    return listing(path, lists=False).examples(Path(path))
 
 
 def listing(source: str | os.PathLike[str], *, lists: bool = True) -> Listing:
     """The pictures of a folder, of a tar archive or, if `lists`, of a text file that names them."""
     path = Path(source)
-    if path.is_dir():
-        entries = _in_folder(path)
-    elif not path.is_file():
+    if not (path.is_dir() or path.is_file()):
         raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.")
-    elif path.suffix == ".tar" or _is_tar(path) or not lists:
-        entries = _in_archive(path)
-    else:
-        entries = _in_list(path)
-    # Of several members of one name the last counts, as when an archive is unpacked.
-    found = {
-        name: one if _is_utf8(name) else "has a name that is not UTF-8" for name, one in entries
-    }
-    skipped = {name: why for name, why in found.items() if isinstance(why, str)}
-    return Listing.of((one for one in found.values() if isinstance(one, Picture)), skipped, path)
+    try:
+        if path.is_dir():
+            entries = _in_folder(path)
+        elif path.suffix == ".tar" or not lists or tarfile.is_tarfile(path):
+            entries = _in_archive(path)
+        else:
+            entries = _in_list(path)
+        # Of several members of one name the last counts, as when an archive is unpacked.
+        found = sorted(dict(entries).items())
+    except OSError as error:
+        place = str(error.filename or source)
+        raise InvalidInput(f"{place!r} cannot be read: {error.strerror or error}.") from error
+    skipped = {name: why for name, why in found if isinstance(why, str)}
+    skipped |= {name: "has a name that is not UTF-8" for name, _ in found if not _is_utf8(name)}
+    pictures = tuple(one for name, one in found if isinstance(one, Picture) and name not in skipped)
+    if not pictures:
+        first = "".join(f" Skipped: {name!r} {why}." for name, why in list(skipped.items())[:1])
+        raise InvalidInput(
+            f"There is no picture in {str(source)!r}.{first} The names of pictures end in "
+            f"{_ENDINGS}; hidden files do not count."
+        )
+    return Listing(pictures, skipped)
 
 
 # Each source yields names, and for each name the picture, or why it is skipped.
@@ -137,7 +129,7 @@ _Entries = Iterator[tuple[str, Picture | str]]
 def _in_folder(root: Path) -> _Entries:
     """The pictures in a folder and its subfolders. Nothing outside `root` is ever named."""
     inside = root.resolve()
-    for folder, folders, files in os.walk(inside, onerror=_cannot_list):
+    for folder, folders, files in os.walk(inside, onerror=_raise):
         for name in folders:
             if Path(folder, name).is_symlink() and not name.startswith("."):
                 yield _relative(folder, name, inside), "is a link to a folder"
@@ -153,10 +145,8 @@ def _in_folder(root: Path) -> _Entries:
                 yield relative, Picture(relative, target) if target.is_file() else "is not a file"
 
 
-def _cannot_list(error: OSError) -> NoReturn:
-    raise InvalidInput(
-        f"The folder {error.filename!r} cannot be listed: {error.strerror}."
-    ) from error
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 def _relative(folder: str, name: str, inside: Path) -> str:
@@ -178,19 +168,18 @@ def _in_archive(path: Path) -> _Entries:
     # Damaged headers make tarfile raise more than its own errors.
     except Exception as error:
         raise InvalidInput(
-            f"{str(path)!r} cannot be read as a tar archive: {error}. It may be compressed, cut "
-            f"off or damaged. Only plain archives are read in place: unpack .gz, .xz and the like "
-            f"to .tar first."
+            f"{str(path)!r} cannot be read as a tar archive: {error}. It may be damaged or "
+            f"compressed: unpack .gz, .xz and the like to .tar first."
         ) from error
     for member in members:
         # Without "./" and "//".
         name = str(PurePosixPath(member.name))
         if _is_picture(name) and not member.isdir():
-            fine = Picture(name, path, member.offset_data, member.size)
-            yield name, _unfit(member, name) or fine
+            found = Picture(name, path, member.offset_data, member.size)
+            yield name, _refusal(member, name) or found
 
 
-def _unfit(member: tarfile.TarInfo, name: str) -> str | None:
+def _refusal(member: tarfile.TarInfo, name: str) -> str | None:
     """Why a member is skipped, if it is."""
     if name.startswith("/") or ".." in PurePosixPath(name).parts:
         return "has a name that leads outside"
@@ -211,23 +200,13 @@ def _in_list(path: Path) -> _Entries:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"{str(path)!r} is neither a folder, nor a tar archive, nor a text file in UTF-8 that "
-            f"lists pictures."
+            f"{str(path)!r} is neither a folder, nor a tar archive, nor a list of files in UTF-8."
         ) from error
     for name, times in Counter(filter(None, map(str.strip, lines))).items():
         if times > 1:
-            raise RepeatedId(
-                f"{str(path)!r} lists {name!r} more than once. Name each picture once."
-            )
+            raise RepeatedId(f"{str(path)!r} lists {name!r} more than once. List it once.")
         file = path.parent / name
         yield name, Picture(name, file) if os.path.isfile(file) else "is not a file"
-
-
-def _is_tar(path: Path) -> bool:
-    try:
-        return tarfile.is_tarfile(path)
-    except OSError as error:
-        raise InvalidInput(f"{str(path)!r} cannot be read: {error.strerror}.") from error
 
 
 def _is_picture(name: str) -> bool:

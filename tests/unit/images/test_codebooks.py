@@ -332,42 +332,48 @@ BAD = {
         ForestCodebook(),
         ([Descriptors(np.zeros((2, 2)), np.full((2, 16), 1e30))] * 10, LABELS),
         ValueError,
-        "The descriptors, or their squares, go beyond single precision. Scale them down.",
+        "Squares of descriptors go beyond single precision. Scale them down.",
     ),
     "seed": (KMeansCodebook(random_state=0.5), (PICTURES,), ValueError, "random_state=0.5. Give a"),
-    "no classes": (ForestCodebook(), (PICTURES,), ValueError, "learns from classes, but y is None"),
+    "no classes": (ForestCodebook(), (PICTURES,), ValueError, "y is None. A ForestCodebook needs"),
     "one class": (
         ForestCodebook(),
         (PICTURES, ["a"] * 10),
         ValueError,
-        "All pictures are of the class 'a': there is nothing to tell apart.",
+        "y has shape (10,) and 1 class(es). A ForestCodebook needs the class of each of the 10",
     ),
     "other y": (
         ForestCodebook(),
         (PICTURES, ["a", "b"]),
         ValueError,
-        "but y has shape (2,). Give the class of each of the 10 pictures, or use KMeansCodebook.",
+        "y has shape (2,) and 2 class(es). A ForestCodebook needs the class of each of the 10 "
+        "pictures, and two classes or more. Or use a KMeansCodebook.",
     ),
     "trees": (ForestCodebook(trees=0), (PICTURES, LABELS), ValueError, "trees=0. Give a whole nu"),
     "many trees": (
         ForestCodebook(9, trees=5),
         (PICTURES, LABELS),
         ValueError,
-        "size=9 is too few: each of the 5 trees needs 2 words or more. Ask for more, or",
+        "size=9 is too few for 5 trees of two words.",
     ),
     "width": (
         KMeansCodebook(5),
         ([*PICTURES, Descriptors(np.zeros((2, 2)), np.zeros((2, 3)))],),
         ValueError,
-        "Picture 10 has Descriptors of size 3, not 16. Use one DenseSIFT.",
+        "X must be a list of Descriptors from one DenseSIFT, of size 16, but item 10 is of size 3.",
     ),
     "pictures": (
         KMeansCodebook(),
         ([np.zeros((20, 20))],),
         TypeError,
-        "Item 0 of X is a ndarray, but X must be a list of Descriptors, one for each picture. They",
+        "X must be a list of Descriptors from one DenseSIFT, but item 0 is a ndarray.",
     ),
-    "empty": (KMeansCodebook(), ([],), ValueError, "The list of Descriptors is empty."),
+    "empty": (
+        KMeansCodebook(),
+        ([],),
+        ValueError,
+        "X must be a list of Descriptors from one DenseSIFT, one for each picture, but is empty.",
+    ),
 }
 
 
@@ -383,13 +389,13 @@ def test_bad_input_is_reported_and_changes_nothing(bad):
 
 @of_both
 def test_nothing_is_known_before_fit(codebook, tmp_path):
-    words = "has no words yet. Call fit, or load one."
+    words = "has no words yet. Call fit first."
     with pytest.raises(AttributeError, match=words):
         clone(codebook).transform(PICTURES)
     with pytest.raises(AttributeError, match=words):
         clone(codebook).save(tmp_path / "a")
     narrow = [Descriptors(np.zeros((2, 2)), np.zeros((2, 3)))]
-    with pytest.raises(ValueError, match=r"Picture 0 has Descriptors of size 3, not 16. Use one"):
+    with pytest.raises(ValueError, match=r"of size 16, but item 0 is of size 3\."):
         clone(codebook).fit(PICTURES, LABELS).transform(narrow)
 
 

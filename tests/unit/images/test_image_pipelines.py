@@ -147,7 +147,7 @@ def test_precomputed_vectors_pass_through():
     found = Embedding("precomputed").fit_transform(X)
     assert found.dtype == float
     np.testing.assert_array_equal(found, X)
-    with pytest.raises(ValueError, match=r"X has shape \(3,\), but one vector for each picture"):
+    with pytest.raises(ValueError, match=r"X has shape \(3,\), but must be \(n, d\)"):
         Embedding("precomputed").transform(X[0])
     with pytest.raises(ValueError, match=r"X has NaN or infinity among its values") as caught:
         Embedding("precomputed").transform([[np.nan]])

@@ -90,7 +90,7 @@ BAD = {
     "weights": ({"weights": [1]}, 'weights=[1] must be "match", "equal", or 4 numbers'),
     "small": (
         {"levels": 7},
-        "Picture 0 has 52 x 45 pixels, but 64 x 64 cells: ask for fewer levels.",
+        "Picture 0 has 52 x 45 pixels. Use fewer than 7 levels.",
     ),
 }
 

@@ -152,9 +152,9 @@ BAD = {
     "32 bits": (
         Image.new("F", (20, 20)),
         ValueError,
-        "Picture 1 has the mode 'F', whose range is not known. Scale it to floats in [0, 1]",
+        "Picture 1 has mode 'F', of unknown range. Scale it to [0, 1].",
     ),
-    "a number": (3, TypeError, "Picture 1 is a int. A picture is a path, encoded bytes, a PIL"),
+    "a number": (3, TypeError, "Picture 1 is a int. Give a path, encoded bytes or an object"),
     "too small": (
         np.zeros((20, 15)),
         ValueError,
@@ -305,7 +305,7 @@ def test_files_too_large_for_a_picture_are_not_read(tmp_path):
     path = tmp_path / "large.png"
     with path.open("wb") as file:
         file.truncate(2**28 + 1)
-    words = f"Picture 0 ({str(path)!r}) has 268,435,457 bytes, but no more than 268,435,456 are"
+    words = f"Picture 0 ({str(path)!r}) has 268,435,457 bytes, more than the 268,435,456 allowed."
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
         PHOG().transform([path])
 
@@ -317,12 +317,12 @@ def test_files_too_large_for_a_picture_are_not_read(tmp_path):
 @pytest.mark.parametrize("pixels", [GREY, RGB, GREY / 255])
 def test_masked_pictures_are_refused(transformer, pixels):
     masked = np.ma.masked_array(pixels, mask=pixels > pixels.mean())
-    words = "Picture 1 is a masked array. Say what lies under the mask: array.filled(value)."
+    words = "Picture 1 is a masked array. Fill it first: array.filled(value)."
     for pictures in [pixels, masked], np.ma.stack([masked, masked]):
         with pytest.raises(InvalidInput, match=re.escape(words).replace("1", "[01]")):
             transformer.transform(pictures)
 
 
 def test_masked_vectors_are_refused():
-    with pytest.raises(InvalidInput, match=r"^X is a masked array. Say what lies under the mask"):
+    with pytest.raises(InvalidInput, match=r"^X is a masked array. Fill it first"):
         Embedding("precomputed").transform(np.ma.masked_array(np.ones((2, 3)), mask=np.eye(2, 3)))

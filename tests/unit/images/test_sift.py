@@ -212,7 +212,7 @@ def test_descriptors_are_frozen_and_lie_in_the_picture():
 
 
 BAD = {
-    "patch": ({"patch": 10}, "patch=10 is not a multiple of 4: it has 4 x 4 cells."),
+    "patch": ({"patch": 10}, "patch=10 must be a multiple of 4."),
     "no patch": ({"patch": 0}, "patch=0. Give a whole number of at least 1."),
     "step": ({"step": 1.5}, "step=1.5. Give a whole number of at least 1."),
     "longest": ({"longest": -3}, "longest=-3. Give a whole number of at least 1."),

