@@ -174,17 +174,15 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     bins = whole_number("bins", bins, 1)
     check_both(X, y)
     if X is None:
-        calibrated = isinstance(model, Calibrated)
-        estimator = model.estimator if calibrated else model
-        gp: KernelModel = asked(estimator, GAUSSIAN, "Reliability", "predict_variance()")
-        temperature = model.temperature if calibrated else 1.0
+        if isinstance(model, Calibrated):
+            gp, temperature = model._current()
+        else:
+            gp, temperature = asked(model, GAUSSIAN, "Reliability", "predict_variance()"), 1.0
         P, classes = class_probabilities(*unseen(gp), temperature), gp.targets.names
         labels = gp.examples.labels
     elif not hasattr(model, "predict_proba"):
-        raise InvalidType(
-            f"The probabilities of an object of type {type(model).__name__} were asked for, but it "
-            f"has no predict_proba. Give a fitted classifier that has it, such as GPClassifier."
-        )
+        name = type(model).__name__
+        raise InvalidType(f"A {name} has no predict_proba. Give a classifier such as GPClassifier.")
     else:
         P, classes = model.predict_proba(X), model.classes_
         labels = true_labels(y, len(P), classes)

@@ -16,7 +16,6 @@ from typing import Any, final
 
 import numpy as np
 
-from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
@@ -140,20 +139,18 @@ class LeaveOneOut:
         return value, W
 
     def _scored(self, T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:
-        cause: Exception | None = None
         try:
             value, g, w = self.score(T, mean, variance)
-            value, g, w = float(value), np.asarray(g, dtype=float), np.asarray(w, dtype=float)
-            if g.shape == T.shape and w.shape == (len(T),):
-                return value, g, w
-            reason = f"the derivatives have {g.shape} and {w.shape}"
+            g, w = np.asarray(g, dtype=float), np.asarray(w, dtype=float)
+            if g.shape != T.shape or w.shape != (len(T),):
+                raise ValueError(f"its derivatives have shapes {g.shape} and {w.shape}")
+            return float(value), g, w
         except Exception as error:
-            reason, cause = f"it failed: {type(error).__name__}: {error}", error
-        raise InvalidInput(
-            f"An objective of your own is a function of targets {T.shape}, leave-one-out means "
-            f"{T.shape} and variances {T.shape[:1]} that returns its value and its derivatives by "
-            f"the means and by the variances, of the same shapes. Here {reason}."
-        ) from cause
+            raise InvalidInput(
+                f"The objective failed: {type(error).__name__}: {error}. For targets {T.shape}, "
+                f"leave-one-out means {T.shape} and variances {T.shape[:1]} it must return a value "
+                f"and its derivatives by the means and by the variances, of the same shapes."
+            ) from error
 
 
 def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:
@@ -174,13 +171,6 @@ OBJECTIVES: dict[str, Objective] = {
     "loo": LeaveOneOut(log_density),
     "marginal_likelihood": Evidence(),
 }
-
-
-def objective_of(objective: str | Score) -> Objective:
-    """The objective of that name, or that of a user's own score."""
-    if callable(objective):
-        return LeaveOneOut(objective)
-    return OBJECTIVES[choice("objective", objective, OBJECTIVES)]
 
 
 # -- the loss ------------------------------------------------------------------------------------

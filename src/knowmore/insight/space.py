@@ -153,35 +153,34 @@ class Space:
             kernel += ConstantKernel(square, (_OFFSETS[0] * square, _OFFSETS[1] * square))
         return replace(self, kernel=kernel)
 
-    def at_bounds(self, theta: Array) -> Array:
-        """Which parameters are at a bound or beyond, (p,)."""
+    def moved_to_bounds(self, theta: Array) -> Array:
+        """Which parameters went to a bound or beyond, (p,)."""
         low, high = self.bounds.T
-        return np.asarray((theta <= low + _SLACK) | (theta >= high - _SLACK))
+        at_bound = (theta <= low + _SLACK) | (theta >= high - _SLACK)
+        return np.asarray(at_bound & (theta != self.theta))
 
     def check(self) -> None:
         """Raise InvalidInput if there is nothing to tune, or if the start is out of bounds."""
         if not self.names:
             raise InvalidInput(
-                f"The kernel {self.kernel!r} has no free parameter, and the noise is fixed: there "
-                f"is nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
+                f"The noise and all parameters of the kernel {self.kernel!r} are fixed: there is "
+                f"nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
             )
         theta, (low, high) = self.theta, self.bounds.T
         outside = np.flatnonzero(~((low - _SLACK <= theta) & (theta <= high + _SLACK)))
         if len(outside):
             i = int(outside[0])
+            name, (value, least, most) = self.names[i], np.exp([theta[i], low[i], high[i]])
             raise InvalidInput(
-                f"{self.names[i]} is {np.exp(theta[i]):.6g}, which is not within its bounds "
-                f"{np.exp(low[i]):.6g} to {np.exp(high[i]):.6g}: the search has no start. "
-                f"{remedy(self.names[i])}"
+                f"{name} is {value:.6g}, which is not within its bounds {least:.6g} to {most:.6g}: "
+                f"the search has no start. {remedy(name)}"
             )
 
     def random(self, rng: np.random.Generator) -> Array:
         """A theta, uniform within the bounds."""
         if not np.isfinite(self.bounds).all():
-            raise InvalidInput(
-                "Restarts begin anywhere within the bounds, but some bounds are not finite. "
-                "Give the kernel finite bounds, or no restarts."
-            )
+            remedy = "Give the kernel finite bounds, or no restarts."
+            raise InvalidInput(f"Restarts need bounds, but some bounds are not finite. {remedy}")
         return np.asarray(rng.uniform(*self.bounds.T))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from knowmore.answers import Answer
-from knowmore.arguments import choice, is_missing, whole_number
+from knowmore.arguments import choice, is_missing, one_each, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import GAUSSIAN, asked, check_classes, generator, inputs
@@ -92,7 +92,7 @@ def suggest(
     """
     gp = _asked(model, criterion)
     X, _ = inputs(model, X_pool, "X_pool")
-    found = _picks(gp, X, _count("n", n, len(X)), criterion, random_state)
+    found = _picks(gp, X, whole_number("n", n, 1, len(X)), criterion, random_state)
     rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
@@ -104,49 +104,31 @@ def _asked(model: Any, criterion: str) -> KernelModel:
     if criterion not in ("variance", "random"):
         check_classes(model, f"criterion={criterion!r}", "criterion='variance' or 'random'")
     if criterion == "margin" and len(gp.targets.names) < 2:
-        raise InvalidInput(
-            f"criterion='margin' is about two classes, but the model knows one: "
-            f"{gp.targets.names[0].item()!r}. Ask for criterion='uncertainty' or 'variance'."
-        )
+        reason = f"the model knows one: {gp.targets.names[0].item()!r}"
+        remedy = "Ask for criterion='uncertainty' or 'variance'."
+        raise InvalidInput(f"criterion='margin' is about two classes, but {reason}. {remedy}")
     return gp
-
-
-def _count(name: str, n: Any, rows: int) -> int:
-    """n as a number of rows that a pool of so many has."""
-    count = whole_number(name, n, 1)
-    if count > rows:
-        raise InvalidInput(
-            f"{name}={n}, but the pool has {rows} rows. Ask for fewer, or give more rows."
-        )
-    return count
-
-
-class _Pick(NamedTuple):
-    """A row of the pool, and the values (u,) that it was the best of.
-
-    They are NaN where picked before; and for twins of these, while there are others.
-    """
-
-    row: int
-    values: Array
-    reason: str
 
 
 def _picks(
     gp: KernelModel, X: Array, n: int, criterion: str, random_state: int | None
-) -> Iterator[_Pick]:
-    """The greedy choice, one row of X (u, d) after the other."""
+) -> Iterator[tuple[int, Array, str]]:
+    """The greedy choice, one row of X (u, d) after the other, with its reason.
+
+    Between them come the values (u,) that it was the best of: NaN where picked before; and for
+    twins of these, while there are others.
+    """
     if criterion == "random":
         values = generator(random_state).random(len(X))
         for row in np.argsort(-values)[:n].tolist():
-            yield _Pick(row, values.copy(), "drawn at random")
+            yield row, values.copy(), "drawn at random"
             values[row] = np.nan
         return
     pool, (picked, twins) = Pool(gp, X), np.zeros((2, len(X)), dtype=bool)
     for count in range(n):
         values = np.where(picked if twins.all() else twins, np.nan, _values(criterion, pool))
         row = int(np.nanargmax(values))
-        yield _Pick(row, values, _reason(criterion, pool, row))
+        yield row, values, _reason(criterion, pool, row)
         picked[row] = True
         twins |= (X[row] == X).all(axis=1)
         if count < n - 1:
@@ -212,6 +194,7 @@ def _reason(criterion: str, pool: Pool, row: int) -> str:
 
 
 @final
+@dataclass(eq=False, repr=False)
 class SuggestQuery(BaseEstimator):
     """A pool-based query strategy as scikit-activeml calls them: `query(X, y, clf, ...)`.
 
@@ -234,15 +217,9 @@ class SuggestQuery(BaseEstimator):
     array([3])
     """
 
-    def __init__(
-        self,
-        criterion: str = "margin",
-        missing_label: Any = np.nan,
-        random_state: int | None = None,
-    ) -> None:
-        self.criterion = criterion
-        self.missing_label = missing_label
-        self.random_state = random_state
+    criterion: str = "margin"
+    missing_label: Any = np.nan
+    random_state: int | None = None
 
     def query(
         self,
@@ -262,19 +239,13 @@ class SuggestQuery(BaseEstimator):
         (batch_size, u) are the values at each pick, NaN where there is none.
         """
         labels, n = np.asarray(y), np.shape(X)[0] if np.ndim(X) else 0
-        if labels.shape != (n,):
-            raise InvalidInput(
-                f"X has {n} rows, but y has shape {labels.shape}. Give one label for each row, the "
-                f"missing_label where there is none yet."
-            )
+        one_each("y", labels.shape, n)
         missing = _missing(labels, self.missing_label)
         model = clf
         if fit_clf:
             if missing.all():
-                raise InvalidInput(
-                    f"y has no label yet: all are {self.missing_label!r}, the missing_label. "
-                    f"Label a first example by hand."
-                )
+                all_are = f"all are {self.missing_label!r}, the missing_label"
+                raise InvalidInput(f"y has no label yet: {all_are}. Label a first example by hand.")
             held = np.flatnonzero(~missing)
             model = clone(clf).fit(_safe_indexing(X, held), np.array(labels[held].tolist()))
         gp = _asked(model, self.criterion)
@@ -284,13 +255,14 @@ class SuggestQuery(BaseEstimator):
             rows = _rows(np.flatnonzero(missing) if candidates is None else candidates, n)
             X = _safe_indexing(X, rows)
         pool, _ = inputs(model, X, "The set of candidates")
-        count = _count("batch_size", batch_size, len(pool))
-        found = list(_picks(gp, pool, count, self.criterion, self.random_state))
-        indices = rows[[pick.row for pick in found]]
+        count = whole_number("batch_size", batch_size, 1, len(pool))
+        found = _picks(gp, pool, count, self.criterion, self.random_state)
+        picked, values, _ = zip(*found, strict=True)
+        indices = rows[list(picked)]
         if not return_utilities:
             return indices
         utilities = np.full((count, n), np.nan)
-        utilities[:, rows] = [pick.values for pick in found]
+        utilities[:, rows] = values
         return indices, utilities
 
 
@@ -298,29 +270,24 @@ def _rows(candidates: Any, n: int) -> Array:
     """Candidates as row numbers of X, (u,)."""
     rows = np.asarray(candidates)
     if rows.size == 0:
-        raise InvalidInput(
-            "The set of candidates is empty. Give at least one row to ask about; by default "
-            "these are the rows whose y is the missing_label."
-        )
+        default = "by default these are the rows whose y is the missing_label"
+        raise InvalidInput(f"The set of candidates is empty. Give at least one row; {default}.")
     is_rows = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
     if not is_rows or len(np.unique(rows)) < len(rows) or rows.min() < 0 or rows.max() >= n:
+        found = f"{np.array2string(rows, threshold=6)}, {rows.dtype} of shape {rows.shape}"
         raise InvalidInput(
-            f"candidates are {np.array2string(rows, threshold=6)}, {rows.dtype} of shape "
-            f"{rows.shape}, but they must be inputs (u, d), or row numbers (u,) of X, each once, "
-            f"from 0 to {n - 1}. For a mask give np.flatnonzero(mask)."
+            f"candidates are {found}. Give inputs (u, d), or row numbers (u,) of X, each once, "
+            f"from 0 to {n - 1}; for a mask np.flatnonzero(mask)."
         )
     return rows
 
 
 def _missing(labels: Array, label: Any) -> Array:
     """Where there is no label, (n,)."""
-    if not (is_missing(label) or isinstance(label, (str, Real))):
-        raise InvalidInput(
-            f"missing_label={label!r} is not a value that a label can have. Give NaN, None, a "
-            f"string or a number."
-        )
     if is_missing(label):
         found = [is_missing(one) for one in labels.tolist()]
-    else:
+    elif isinstance(label, (str, Real)):
         found = [not is_missing(one) and one == label for one in labels.tolist()]
+    else:
+        raise InvalidInput(f"missing_label={label!r}. Give NaN, None, a string or a number.")
     return np.array(found, dtype=bool)

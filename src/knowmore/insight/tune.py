@@ -12,19 +12,20 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
-from knowmore.arguments import number, whole_number
+from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.insight.asking import (
-    TUNABLE,
-    asked,
-    generator,
-    is_gaussian,
-    noise_parameter,
+from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, noise_parameter
+from knowmore.insight.objectives import (
+    OBJECTIVES,
+    Evidence,
+    LeaveOneOut,
+    Objective,
+    Score,
+    model_loss,
 )
-from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
 from knowmore.insight.search import NOTHING, Found, Slope, search
 from knowmore.insight.space import Bounds, Space, remedy
 from knowmore.models import KernelModel
@@ -132,13 +133,14 @@ def tune(
     frozen: KernelModel = asked(model, TUNABLE)
     examples, T, covariance = frozen.examples, frozen.targets.T, frozen.covariance
     groups, n, bias = model.model_groups(groups), len(examples), frozen.bias
-    goal, rng = objective_of(objective), generator(random_state)
+    if callable(objective):
+        goal: Objective = LeaveOneOut(objective)
+    else:
+        goal = OBJECTIVES[choice("objective", objective, OBJECTIVES)]
     if isinstance(goal, Evidence) and not is_gaussian(model):
-        raise InvalidInput(
-            "objective='marginal_likelihood' is that of a Gaussian process, which a least-squares "
-            "SVM is not. Ask for objective='loo'."
-        )
-    restarts = whole_number("restarts", restarts, 0)
+        reason = "a least-squares SVM is not a Gaussian process. Ask for objective='loo'."
+        raise InvalidInput(f"objective={objective!r}, but {reason}")
+    restarts, rng = whole_number("restarts", restarts, 0), generator(random_state)
     # A bias needs at least one example that is not left out.
     size = n if subset is None else min(whole_number("subset", subset, 1 + bias), n)
     space = Space(covariance.kernel, covariance.noise, _checked(noise_bounds))
@@ -215,13 +217,13 @@ def _warn(tuned: Tuned, classes: bool) -> None:
         for name in tuned.at_bounds
     ]
     if tuned.held_back:
-        worse = f"the mean squared error by leave-one-out is above {tuned.loss_before:.4g}"
-        if classes:
-            share = f"{tuned.loss_before:.1%} of the examples"
-            worse = f"more than {share} are not recognised by the others"
+        loss = tuned.loss_before
+        before = (
+            f"{loss:.1%} of the examples wrong" if classes else f"mean squared error {loss:.4g}"
+        )
         messages.append(
-            f"The objective leads to where {worse}, as it was before: tune() did not go there. The "
-            f"kernel may not suit the data: try another one, another objective, or restarts."
+            f"The objective leads to where leave-one-out is worse than before ({before}): tune() "
+            f"did not go there. Try another kernel, another objective, or restarts."
         )
     for message in messages:
         warnings.warn(message, KnowmoreWarning, stacklevel=3)
@@ -252,33 +254,30 @@ def due(
     (True, True)
     """
     if not isinstance(tuned, Tuned):
-        raise InvalidType(
-            f"due() asks what tune() returned, but was given an object of type "
-            f"{type(tuned).__name__}. Give that first, and the model second."
-        )
+        raise InvalidType(f"due() takes what tune() returned, but got a {type(tuned).__name__}.")
     if every is None and worse is None:
-        raise InvalidInput(
-            "When is it due? Give every=r, a number of edits, or worse=x, a loss per target."
-        )
+        raise InvalidInput("Give every=r, a number of edits, or worse=x, a loss per target.")
     if every is not None:
         whole_number("every", every, 1)
     if worse is not None:
         number("worse", worse, "[0, inf]", "It is a loss per target.")
     model = tuned.estimator if model is None else model
     frozen: KernelModel = asked(model, TUNABLE)
-    if every is not None and _edits(tuned.held, frozen.examples) >= every:
+    then, now = tuned.held, _by_id(frozen.examples)
+    edits = sum(then.get(one) != now.get(one) for one in then.keys() | now.keys())
+    if every is not None and edits >= every:
         return True
     if worse is None:
         return False
     if tuned.grouped != (groups is not None):
+        left_out, give = ("", "Give") if tuned.grouped else ("not ", "Do not give")
         raise InvalidInput(
-            f"Groups were {'left out' if tuned.grouped else 'not left out'} in tuning: worse= "
-            f"compares with that. {'Give' if tuned.grouped else 'Do not give'} groups, one for "
-            f"each example in the order of ids_."
+            f"Groups were {left_out}left out in tuning, and worse= compares with that. {give} "
+            f"groups, one for each example in the order of ids_."
         )
-    groups = model.model_groups(groups)
-    now = tuned.objective.value(frozen, groups) / frozen.targets.T.size
-    return bool(tuned.after / tuned.targets - now > max(worse, NOTHING))
+    value = tuned.objective.value(frozen, model.model_groups(groups))
+    loss = tuned.after / tuned.targets - value / frozen.targets.T.size
+    return bool(loss > max(worse, NOTHING))
 
 
 def _drawn(groups: Array | None, n: int, size: int, bias: bool, rng: np.random.Generator) -> Array:
@@ -292,14 +291,9 @@ def _drawn(groups: Array | None, n: int, size: int, bias: bool, rng: np.random.G
 
 
 def _by_id(some: Examples) -> dict[Id, tuple[int, Any]]:
+    """The serial and the label of each: an edit of an example changes one of them."""
     rows = zip(some.names, some.serials.tolist(), some.labels.tolist(), strict=True)
     return {name: (serial, label) for name, serial, label in rows}
-
-
-def _edits(then: dict[Id, tuple[int, Any]], examples: Examples) -> int:
-    """How many examples were added, removed, replaced or relabelled."""
-    now = _by_id(examples)
-    return sum(then.get(one) != now.get(one) for one in then.keys() | now.keys())
 
 
 def _checked(noise_bounds: Any) -> Bounds:
@@ -311,8 +305,6 @@ def _checked(noise_bounds: Any) -> Bounds:
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not 0 < low <= high:
-        raise InvalidInput(
-            f"noise_bounds={noise_bounds!r}. Give the least and the largest noise, both above "
-            f'zero, or "fixed".'
-        )
+        hint = 'Give the least and the largest noise, both above zero, or "fixed".'
+        raise InvalidInput(f"noise_bounds={noise_bounds!r}. {hint}")
     return low, high

@@ -283,7 +283,7 @@ MISTAKES = {
     ),
     "too few labels": (
         lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0], ["ash"]),
-        "X has 60 rows, but y has shape (1,). Give one label for each row.",
+        "y has shape (1,), but there are 60 examples. Give one value for each, in the same order.",
     ),
     "a curve of values": (
         lambda: LearningCurveDisplay.from_estimator(GPRegressor().fit([[0.0, 0.0]], [1.0])),

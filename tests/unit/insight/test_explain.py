@@ -238,8 +238,8 @@ MISTAKES = {
     "no model": (
         lambda: explain("model", [0.0]),
         InvalidType,
-        "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier or "
-        "NPlusOneClassifier, but it was put to an object of type str.",
+        "This question is for a fitted GPClassifier or GPRegressor or LSSVMClassifier or "
+        "NPlusOneClassifier, not a str.",
     ),
 }
 

@@ -291,8 +291,8 @@ MISTAKES = {
     "no model": (
         lambda: suspects(None),
         InvalidType,
-        "This question is for a fitted GPClassifier, LSSVMClassifier or "
-        "NPlusOneClassifier, but it was put to an object of type NoneType.",
+        "This question is for a fitted GPClassifier or LSSVMClassifier or "
+        "NPlusOneClassifier, not a NoneType.",
     ),
 }
 
