@@ -29,8 +29,8 @@ def asked(
 ) -> KernelModel:
     """The frozen model of a fitted estimator, or pipeline, of one of these kinds.
 
-    about, instead : if given, the question is `about` classes, and the error for a regressor says
-        what to ask for instead
+    about : if given, the question is about classes, and this names it in the error for a regressor
+    instead : what to ask a regressor for
     """
     last, got = _last_step(estimator), type(estimator).__name__
     if not isinstance(last, kinds):
@@ -40,16 +40,9 @@ def asked(
     model: KernelModel = last.model_
     if len(model.examples) == 0:
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
-    if about:
-        check_classes(estimator, about, instead)
+    if about and not is_classifier(estimator):
+        raise InvalidInput(f"{about} is about classes, but a {got} has none. Ask for {instead}.")
     return model
-
-
-def check_classes(estimator: Any, about: str, instead: str) -> None:
-    """Raise InvalidInput unless the estimator is a classifier."""
-    if not is_classifier(estimator):
-        name = type(estimator).__name__
-        raise InvalidInput(f"{about} is about classes, but a {name} has none. Ask for {instead}.")
 
 
 def _last_step(estimator: Any) -> Any:

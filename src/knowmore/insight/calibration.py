@@ -46,7 +46,7 @@ class Calibrated:
 
     @property
     def temperature(self) -> float:
-        """tau: above one where the probabilities were overconfident, below one where timid."""
+        """tau: above one if the probabilities were overconfident, below one if underconfident."""
         return self._current()[1]
 
     @property
@@ -95,8 +95,8 @@ class Calibrated:
 def calibrate(model: Any) -> Calibrated:
     """Calibrated probabilities of a fitted GPClassifier, from leave-one-out.
 
-    Each example is judged by the others as a new row would be, and counts once whatever its weight.
-    The answer is not frozen: it asks the estimator, whatever that holds at the time.
+    The others judge each example as they would a new row; it counts once, whatever its weight. The
+    answer is not frozen: it asks the estimator, and so follows its edits.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import GPClassifier

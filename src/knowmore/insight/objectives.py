@@ -1,4 +1,4 @@
-"""What tuning makes large, its slope in the covariance matrix, and the loss it may not make larger.
+"""What tuning maximises, its slope in the covariance matrix, and the loss that must not grow.
 
 P = K~^-1, A = PT (n, M). Every objective F gives one symmetric matrix W = dF / dK~, so that the
 derivative by any parameter is dF / d theta_j = <W, dK~ / d theta_j>: one n^3 product for all
@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
@@ -92,11 +93,10 @@ class Solved:
 
 
 @final
-@dataclass(frozen=True)
 class Evidence:
     """The log marginal likelihood of a Gaussian process, summed over the M columns."""
 
-    def value(self, model: Any, groups: Array | None = None) -> float:
+    def value(self, model: KernelModel, groups: Array | None = None) -> float:
         """F of a model; groups do not matter."""
         return float(model.log_marginal_likelihood())
 
@@ -118,7 +118,7 @@ class LeaveOneOut:
 
     score: Score
 
-    def value(self, model: Any, groups: Array | None = None) -> float:
+    def value(self, model: KernelModel, groups: Array | None = None) -> float:
         """F(T, mu, v) of a model; groups (n,) are left out if given, else single examples."""
         return self._scored(model.targets.T, *model.leave_targets_out(groups))[0]
 
@@ -173,6 +173,13 @@ OBJECTIVES: dict[str, Objective] = {
 }
 
 
+def objective_of(objective: str | Score) -> Objective:
+    """The objective of that name, or that of a user's own score."""
+    if callable(objective):
+        return LeaveOneOut(objective)
+    return OBJECTIVES[choice("objective", objective, OBJECTIVES)]
+
+
 # -- the loss ------------------------------------------------------------------------------------
 
 
@@ -205,10 +212,10 @@ def _margins(scores: Array, T: Array) -> Array:
     return np.asarray(scores[rows, own] - others.max(axis=1))
 
 
-def model_loss(model: Any, groups: Array | None, *, classes: bool) -> float:
+def model_loss(model: KernelModel, groups: Array | None) -> float:
     """The loss of a model by its own leave-one-out; of values in units of their spread."""
     scores, _, silent = model.verdicts(groups)
-    T, units = model.targets.T, model.targets.units
+    T, units, classes = model.targets.T, model.targets.units, model.targets.classes
     if units is not None:
         scores = (scores - units.mean) / units.scale
     loss = left_out_loss(T, T - scores, classes=classes)

@@ -1,4 +1,4 @@
-"""The search for better parameters: uphill from where a model stands, by gradient."""
+"""The search for better parameters: gradient ascent from those of the model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from knowmore.linalg.threads import threads_for
 
 # A gain or loss per target below this counts as none: parameters that hardly matter are left alone.
 NOTHING = 1e-6
-# What a parameter that comes back from a bound may cost per target: the density of a target is a
-# thousandth less. A heuristic: far out most objectives are flat, and the optimiser walks on.
+# What a parameter may cost, per target, when it comes back from a bound: the density of a target
+# falls by a thousandth. A heuristic: far out most objectives are flat, and the optimiser drifts.
 _RETURN = 1e-3
-# How much worse than the best a point without a value counts.
+# How much worse than the best point one without a value counts, relative to the best.
 _WALL = 10
 _HALVINGS = 6
-# Fractions of the straight way to a top that is not allowed.
+# Fractions of the straight line to an optimum that is not allowed.
 _STRAIGHT = (0.8, 0.6, 0.4, 0.2)
 
 
@@ -81,7 +81,7 @@ class Slope:
         return found if finite else _no_value(theta)
 
     def start(self) -> Point:
-        """The same where the model stands, or an error that says what is wrong there."""
+        """The point at the model's own parameters; raises InvalidInput if it is not finite."""
         found, space = self._evaluated(self.space.theta), self.space
         wrong = np.flatnonzero(~np.isfinite(found.gradient)).tolist()
         if not wrong and np.isfinite(found.value):
@@ -96,9 +96,9 @@ class Slope:
     def _evaluated(self, theta: Array) -> Point:
         """The point at theta, finite or not; without a value if K~ is not positive definite."""
         there = self.space.at(theta)
-        # Where the model stands it has a factor, however little is left of a pivot.
-        stands = np.array_equal(theta, self.space.theta)
-        eps = 0.0 if stands else float(np.finfo(self.dtype).eps)
+        # The model has a factor at its own parameters, however small the pivots are.
+        at_start = np.array_equal(theta, self.space.theta)
+        eps = 0.0 if at_start else float(np.finfo(self.dtype).eps)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             K, pull = self._gram(there.kernel)
             noise = np.broadcast_to(there.noise / self.weights, len(self.T))
@@ -150,12 +150,12 @@ def _best(*points: Point) -> Point:
 def climb(
     slope: Slope, theta: Array, limit: float, held: Array | None = None
 ) -> tuple[Point, float]:
-    """The best point of a loss up to `limit` on the way uphill from theta, and the top of the way.
+    """The best point uphill from theta whose loss is at most `limit`, and the value at the top.
 
-    By L-BFGS-B, as in scikit-learn: first to as much noise as there should be, then in all
-    parameters but those `held` (p,). Where there is too little noise, slopes are so steep that the
-    first step in all parameters may leap over every hill, to where the kernel is zero between any
-    two examples: a plain that nothing leads back from.
+    By L-BFGS-B, as in scikit-learn: first in the noise alone, upwards, then in all parameters but
+    those `held` (p,). With too little noise, slopes are so steep that the first step in all
+    parameters may leap over every hill, to where the kernel is zero between any two examples: a
+    plateau without a way back.
     """
     size = slope.T.size
     best = top = _no_value(theta)
@@ -184,23 +184,23 @@ def climb(
     for bounds in boxes:
         minimize(downhill, top.theta, method="L-BFGS-B", jac=True, bounds=bounds)
     if top.value > best.value:
-        # The top is not allowed; a point on the straight way there may beat those on the path.
+        # The top is not allowed; a point on the straight line to it may beat those on the path.
         for part in _STRAIGHT:
             downhill(theta + part * (top.theta - theta))
     return best, top.value
 
 
 def _back_from_bounds(slope: Slope, point: Point, limit: float) -> Point:
-    """The same, but with parameters back from bounds that they went to for next to nothing.
+    """The point after parameters that gained next to nothing at a bound have come back from it.
 
-    Each goes as far back to where it started as costs no more than a thousandth per target; then
-    the others follow.
+    Each moves back towards its start as far as that costs no more than a thousandth per target;
+    then the others are optimised again.
     """
     least = point.value - _RETURN * slope.T.size
     outside = slope.space.moved_to_bounds(point.theta)
     back = point
     for i in np.flatnonzero(outside):
-        # By bisection of the way, all of which is tried first.
+        # Bisection; the whole way back is tried first.
         way = np.where(np.arange(len(outside)) == i, slope.space.theta - point.theta, 0.0)
         origin, near, far, part = back.theta, 0.0, 1.0, 1.0
         for _ in range(_HALVINGS):
@@ -218,7 +218,7 @@ def _back_from_bounds(slope: Slope, point: Point, limit: float) -> Point:
 
 
 class Found(NamedTuple):
-    """Where a search ended, and what it changed: nothing if there was nothing to be gained."""
+    """Where a search ended, and what it changed: nothing if there was nothing to gain."""
 
     space: Space
     changes: tuple[tuple[str, float, float], ...] = ()

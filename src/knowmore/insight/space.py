@@ -1,8 +1,8 @@
 """The parameters that tuning moves, as a vector of logarithms.
 
 A kernel of fixed height without a constant can explain targets of another height or mean only as
-noise, or by everything being near everything else. So it is tuned as amplitude * kernel + offset,
-unless it has these already.
+noise, or by making all examples neighbours. So it is tuned as amplitude * kernel + offset, unless
+it has these already.
 """
 
 from __future__ import annotations
@@ -12,17 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    CompoundKernel,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    Hyperparameter,
-    Kernel,
-    Product,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process import kernels
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Sum, WhiteKernel
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
@@ -41,21 +32,21 @@ _OFFSETS = (1e-5, 1e2)
 def has_amplitude(kernel: AnyKernel) -> bool:
     """Does a parameter, free or fixed, set the height of the kernel?
 
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> has_amplitude(RBF()), has_amplitude(ConstantKernel(2.0) * RBF() + WhiteKernel())
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> has_amplitude(RBF()), has_amplitude(2.0 * RBF() + WhiteKernel())
     (False, True)
     """
-    return _has(kernel, (ConstantKernel, WhiteKernel, CompoundKernel), all, any)
+    return _has(kernel, (ConstantKernel, WhiteKernel, kernels.CompoundKernel), all, any)
 
 
 def has_offset(kernel: AnyKernel) -> bool:
     """Is one of its terms a constant?
 
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> has_offset(ConstantKernel(2.0) * RBF()), has_offset(DotProduct(1.0))
+    >>> from sklearn.gaussian_process.kernels import RBF, DotProduct
+    >>> has_offset(2.0 * RBF()), has_offset(DotProduct(1.0))
     (False, True)
     """
-    return _has(kernel, (ConstantKernel, DotProduct, CompoundKernel), any, all)
+    return _has(kernel, (ConstantKernel, kernels.DotProduct, kernels.CompoundKernel), any, all)
 
 
 _Quantifier = Callable[[Iterable[bool]], bool]
@@ -66,10 +57,10 @@ def _has(
 ) -> bool:
     """Are all or any of the terms and factors of a kernel, down to the leaves, of these types?"""
     match kernel:
-        case Sum() | Product():
+        case Sum() | kernels.Product():
             parts = [_has(k, leaves, in_sum, in_product) for k in (kernel.k1, kernel.k2)]
             return (in_sum if isinstance(kernel, Sum) else in_product)(parts)
-        case Exponentiation() | On():
+        case kernels.Exponentiation() | On():
             return _has(kernel.kernel, leaves, in_sum, in_product)
         case _:
             # A plain function cannot be multiplied or added to.
@@ -95,7 +86,7 @@ class Space:
         return Sum(own, WhiteKernel(self.noise, self.noise_bounds))
 
     @property
-    def _free(self) -> list[Hyperparameter]:
+    def _free(self) -> list[kernels.Hyperparameter]:
         return [h for h in self._whole.hyperparameters if not h.fixed]
 
     @property
@@ -122,7 +113,7 @@ class Space:
 
     @property
     def theta(self) -> Array:
-        """Where the search starts."""
+        """The logarithms of the parameters, (p,): where the search starts."""
         with np.errstate(divide="ignore"):
             return np.asarray(self._whole.theta)
 
@@ -132,7 +123,7 @@ class Space:
         return np.reshape(self._whole.bounds, (-1, 2))
 
     def at(self, theta: Array) -> Space:
-        """The same with the kernel and the noise at theta; what does not change is not rounded."""
+        """The space around theta; what does not change is not rounded."""
         here, own, kernel, noise = self.theta, len(theta) - self.has_noise, self.kernel, self.noise
         if isinstance(kernel, Kernel) and not np.array_equal(theta[:own], here[:own]):
             kernel = kernel.clone_with_theta(theta[:own])
@@ -185,7 +176,7 @@ class Space:
 
 
 def remedy(name: str) -> str:
-    """What to do about a parameter that is at a bound or beyond."""
+    """What to do about a parameter at or beyond a bound."""
     if name in ("noise", "C"):
         return 'Give other noise_bounds, or noise_bounds="fixed".'
     return "Give the kernel other bounds, or fit the model with another value."

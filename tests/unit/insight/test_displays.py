@@ -182,7 +182,7 @@ def test_ids_are_not_parsed_as_formulas(tmp_path):
 def test_no_suspects_make_an_empty_picture():
     clf = GPClassifier(KERNEL).fit([[0.0], [0.1], [9.0], [9.1]], list("aabb"))
     ax = SuspectsDisplay.from_estimator(clf).ax_
-    assert ax.get_title() == "0 of 4 labels are not believed"
+    assert ax.get_title() == "0 of 4 labels are suspect"
     assert len(ax.patches) == 0
 
 
@@ -266,8 +266,7 @@ MISTAKES = {
     ),
     "suspects of one class": (
         lambda: SuspectsDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),
-        "All labels are 'a': there is no other class that leave-one-out could prefer. "
-        "Add examples of another class first.",
+        "All labels are 'a'. Add examples of another class before asking.",
     ),
     "a curve of one example": (
         lambda: LearningCurveDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),

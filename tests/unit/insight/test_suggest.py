@@ -273,10 +273,10 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
     with pytest.raises(NoExamples, match="all were removed"):
         suggest(clf.remove(clf.ids_), pool)
     for other in (LogisticRegression().fit(X, y), EigenspaceLDA().fit(X, y)):
-        with pytest.raises(
-            InvalidType, match=r"^This question is for a fitted GPClassifier or GPR"
-        ):
+        with pytest.raises(InvalidType, match=r"^This question is for a fitted GPClassifier, not"):
             suggest(other, pool)
+        with pytest.raises(InvalidType, match=r"is for a fitted GPClassifier or GPRegressor, not"):
+            suggest(other, pool, criterion="variance")
 
 
 # -- as a query strategy -------------------------------------------------------------------------

@@ -254,7 +254,7 @@ def test_where_nothing_is_to_be_gained_nothing_changes(objective):
     assert again.after == again.before
     assert again.estimator.kernel == found.estimator.kernel
     assert again.estimator.noise == found.estimator.noise
-    assert "nothing is to be gained" in repr(again)
+    assert "nothing to gain" in repr(again)
     assert len(again.to_pandas()) == 0
 
 
@@ -625,7 +625,7 @@ def test_what_a_least_squares_svm_cannot_do_is_explained():
     refused("subset=1. Give a whole number of at least 2", clf, subset=1)
     known = LSSVMClassifier(RBF(1.0)).fit(X[y < 2], y[y < 2])
     transferred = NPlusOneClassifier(known, RBF(1.0)).fit(X, y)
-    refused("put to an object of type NPlusOneClassifier", transferred, error=InvalidType)
+    refused("LSSVMClassifier, not a NPlusOneClassifier", transferred, error=InvalidType)
 
 
 def test_slopes_that_are_not_finite_raise():
