@@ -277,10 +277,8 @@ class ScoreFieldDisplay(Display):
         model = asked(estimator, TUNABLE, "ScoreFieldDisplay", "predict() on a grid")
         X, g = model.examples.X, whole_number("grid_resolution", grid_resolution, 2)
         if X.shape[1] != 2:
-            raise InvalidInput(
-                f"The model learnt from {X.shape[1]} feature(s), but a field is drawn over two. "
-                f"Fit one to two features, such as the first two of a PCA."
-            )
+            remedy = "Fit one to two features, such as the first two of a PCA."
+            raise InvalidInput(f"A field needs 2 features, the model has {X.shape[1]}. {remedy}")
         low, high = X.min(axis=0), X.max(axis=0)
         beyond = np.where(high > low, _BEYOND * (high - low), 1.0)
         across, down = np.linspace(low - beyond, high + beyond, g).T

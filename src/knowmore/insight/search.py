@@ -23,6 +23,8 @@ NOTHING = 1e-6
 # What a parameter may cost, per target, when it comes back from a bound: the density of a target
 # falls by a thousandth. A heuristic: far out most objectives are flat, and the optimiser drifts.
 _RETURN = 1e-3
+# A step uphill per target below this is none; it is the optimiser's default, too.
+_FLAT = 1e-5
 # How much worse than the best point one without a value counts, relative to the best.
 _WALL = 10
 _HALVINGS = 6
@@ -71,8 +73,7 @@ class Slope:
         """The rows of each group."""
         if self.groups is None:
             return None
-        names, codes = np.unique(self.groups, return_inverse=True)
-        return tuple(np.flatnonzero(codes == code) for code in range(len(names)))
+        return tuple(np.flatnonzero(self.groups == group) for group in np.unique(self.groups))
 
     def __call__(self, theta: Array) -> Point:
         """The value and more at theta; -infinity and zeros where value or slope are not finite."""
@@ -237,6 +238,10 @@ def search(
     limit = start.loss if limited else np.inf
     offset = affine and not slope.bias and not has_offset(bare.kernel)
     wide = replace(slope, space=bare.affine(slope.T, offset=offset)) if affine else slope
+    low, high = bare.bounds.T
+    step = np.clip(start.theta + start.gradient / size, low, high) - start.theta
+    if restarts == 0 and wide.space.kernel is bare.kernel and abs(step).max() <= _FLAT:
+        return Found(bare)
     starts = [wide.space.theta, *(wide.space.random(rng) for _ in range(restarts))]
     points, tops = zip(*(climb(wide, theta, limit) for theta in starts), strict=True)
     point = _best(*points)

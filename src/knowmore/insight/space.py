@@ -7,7 +7,6 @@ it has these already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
@@ -36,7 +35,7 @@ def has_amplitude(kernel: AnyKernel) -> bool:
     >>> has_amplitude(RBF()), has_amplitude(2.0 * RBF() + WhiteKernel())
     (False, True)
     """
-    return _has(kernel, (ConstantKernel, WhiteKernel, kernels.CompoundKernel), all, any)
+    return _has(kernel, (ConstantKernel, WhiteKernel, kernels.CompoundKernel), Sum)
 
 
 def has_offset(kernel: AnyKernel) -> bool:
@@ -46,22 +45,21 @@ def has_offset(kernel: AnyKernel) -> bool:
     >>> has_offset(2.0 * RBF()), has_offset(DotProduct(1.0))
     (False, True)
     """
-    return _has(kernel, (ConstantKernel, kernels.DotProduct, kernels.CompoundKernel), any, all)
+    leaves = ConstantKernel, kernels.DotProduct, kernels.CompoundKernel
+    return _has(kernel, leaves, kernels.Product)
 
 
-_Quantifier = Callable[[Iterable[bool]], bool]
+def _has(kernel: AnyKernel, leaves: tuple[type, ...], strict: type) -> bool:
+    """Whether a kernel is made of leaves of these types: all parts of a `strict` operation must be.
 
-
-def _has(
-    kernel: AnyKernel, leaves: tuple[type, ...], in_sum: _Quantifier, in_product: _Quantifier
-) -> bool:
-    """Are all or any of the terms and factors of a kernel, down to the leaves, of these types?"""
+    One part of any other operation is enough.
+    """
     match kernel:
         case Sum() | kernels.Product():
-            parts = [_has(k, leaves, in_sum, in_product) for k in (kernel.k1, kernel.k2)]
-            return (in_sum if isinstance(kernel, Sum) else in_product)(parts)
+            enough = all if isinstance(kernel, strict) else any
+            return enough(_has(part, leaves, strict) for part in (kernel.k1, kernel.k2))
         case kernels.Exponentiation() | On():
-            return _has(kernel.kernel, leaves, in_sum, in_product)
+            return _has(kernel.kernel, leaves, strict)
         case _:
             # A plain function cannot be multiplied or added to.
             return isinstance(kernel, leaves) or not isinstance(kernel, Kernel)

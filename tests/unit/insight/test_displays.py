@@ -248,7 +248,7 @@ def test_the_curve_does_not_change_the_model():
 MISTAKES = {
     "three features": (
         lambda: ScoreFieldDisplay.from_estimator(fitted(features=3)),
-        "The model learnt from 3 feature(s), but a field is drawn over two. "
+        "A field needs 2 features, the model has 3. "
         "Fit one to two features, such as the first two of a PCA.",
     ),
     "a grid of one": (
