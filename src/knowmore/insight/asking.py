@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from knowmore.arguments import is_real
+from knowmore.arguments import is_real, one_each
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
@@ -29,33 +29,20 @@ def asked(
 ) -> KernelModel:
     """The frozen model of a fitted estimator, or pipeline, of one of these kinds.
 
-    about, instead : if given, the question is `about` classes, and the error for a regressor says
-        what to ask for instead
+    about : if given, the question is about classes, and this names it in the error for a regressor
+    instead : what to ask a regressor for
     """
-    last, name = _last_step(estimator), type(estimator).__name__
+    last, got = _last_step(estimator), type(estimator).__name__
     if not isinstance(last, kinds):
-        *most, last_one = [kind.__name__ for kind in kinds if not about or kind is not GPRegressor]
-        names = f"{', '.join(most)} or {last_one}" if most else last_one
+        names = [kind.__name__ for kind in kinds if not about or kind is not GPRegressor]
         hint = " Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
-        raise InvalidType(
-            f"This question is for a fitted {names}, but it was put to an object of type {name}."
-            f"{hint}"
-        )
+        raise InvalidType(f"This question is for a fitted {' or '.join(names)}, not a {got}.{hint}")
     model: KernelModel = last.model_
     if len(model.examples) == 0:
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
-    if about:
-        check_classes(estimator, about, instead)
+    if about and not is_classifier(estimator):
+        raise InvalidInput(f"{about} is about classes, but a {got} has none. Ask for {instead}.")
     return model
-
-
-def check_classes(estimator: Any, about: str, instead: str) -> None:
-    """Raise InvalidInput unless the estimator is a classifier."""
-    if not is_classifier(estimator):
-        raise InvalidInput(
-            f"{about} is about classes, but a {type(estimator).__name__} has none. "
-            f"Ask for {instead}."
-        )
 
 
 def _last_step(estimator: Any) -> Any:
@@ -116,17 +103,12 @@ def check_both(X: Any, y: Any) -> None:
 def true_labels(y: Any, m: int, classes: Any) -> Array:
     """y as the labels of m rows, (m,), that can be compared to the classes."""
     labels, known = np.asarray(y), np.asarray(classes)
-    if labels.shape != (m,):
-        raise InvalidInput(
-            f"X has {m} rows, but y has shape {labels.shape}. Give one label for each row."
-        )
+    one_each("y", labels.shape, m)
     is_text = [all(isinstance(one, str) for one in each.tolist()) for each in (labels, known)]
     if m and is_text[0] != is_text[1]:
-        kinds = ["text" if text else "not text" for text in is_text]
         raise InvalidInput(
-            f"The labels in y are {kinds[0]}, such as {labels[:1].tolist()[0]!r}, but the classes "
-            f"of the model are {kinds[1]}, such as {known[:1].tolist()[0]!r}: no prediction could "
-            f"be right. Convert y to the type that the model was fitted with."
+            f"The labels in y, such as {labels.tolist()[0]!r}, are not of the type of the model's "
+            f"classes, such as {known.tolist()[0]!r}. Convert y to the type of the classes."
         )
     return labels
 
@@ -136,7 +118,5 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"random_state={random_state!r} is not a seed. Give a whole number of at least 0, or "
-            f"None."
-        ) from error
+        remedy = "Give a whole number of at least 0, or None."
+        raise InvalidInput(f"random_state={random_state!r} is not a seed. {remedy}") from error

@@ -46,7 +46,7 @@ class Calibrated:
 
     @property
     def temperature(self) -> float:
-        """tau: above one where the probabilities were overconfident, below one where timid."""
+        """tau: above one if the probabilities were overconfident, below one if underconfident."""
         return self._current()[1]
 
     @property
@@ -95,8 +95,8 @@ class Calibrated:
 def calibrate(model: Any) -> Calibrated:
     """Calibrated probabilities of a fitted GPClassifier, from leave-one-out.
 
-    Each example is judged by the others as a new row would be, and counts once whatever its weight.
-    The answer is not frozen: it asks the estimator, whatever that holds at the time.
+    The others judge each example as they would a new row; it counts once, whatever its weight. The
+    answer is not frozen: it asks the estimator, and so follows its edits.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import GPClassifier
@@ -174,17 +174,15 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     bins = whole_number("bins", bins, 1)
     check_both(X, y)
     if X is None:
-        calibrated = isinstance(model, Calibrated)
-        estimator = model.estimator if calibrated else model
-        gp: KernelModel = asked(estimator, GAUSSIAN, "Reliability", "predict_variance()")
-        temperature = model.temperature if calibrated else 1.0
+        if isinstance(model, Calibrated):
+            gp, temperature = model._current()
+        else:
+            gp, temperature = asked(model, GAUSSIAN, "Reliability", "predict_variance()"), 1.0
         P, classes = class_probabilities(*unseen(gp), temperature), gp.targets.names
         labels = gp.examples.labels
     elif not hasattr(model, "predict_proba"):
-        raise InvalidType(
-            f"The probabilities of an object of type {type(model).__name__} were asked for, but it "
-            f"has no predict_proba. Give a fitted classifier that has it, such as GPClassifier."
-        )
+        name = type(model).__name__
+        raise InvalidType(f"A {name} has no predict_proba. Give a classifier such as GPClassifier.")
     else:
         P, classes = model.predict_proba(X), model.classes_
         labels = true_labels(y, len(P), classes)

@@ -68,6 +68,13 @@ def _bars(ax: Axes, values: Array, names: Iterable[str], colour: str) -> None:
     ax.grid(visible=False, axis="y")
 
 
+def _label(ax: Axes, title: str, xlabel: str, ylabel: str) -> None:
+    """Set the title and the axis labels; a dollar sign in them does not begin a formula."""
+    ax.set_title(title, parse_math=False)
+    ax.set_xlabel(xlabel, parse_math=False)
+    ax.set_ylabel(ylabel, parse_math=False)
+
+
 @final
 @dataclass(eq=False)
 class SuspectsDisplay(Display):
@@ -86,11 +93,8 @@ class SuspectsDisplay(Display):
         table = zip(found.ids[:k], found.labels[:k], found.preferred[:k], strict=True)
         names = (f"{id_}:  {label} → {other}" for id_, label, other in table)
         _bars(ax, found.margin[:k], names, VERMILION)
-        ax.set(
-            title=found._summary(),
-            xlabel="margin of the preferred class in leave-one-out",
-            ylabel="id:  label → preferred class",
-        )
+        margin = "margin of the preferred class in leave-one-out"
+        _label(ax, found._summary(), margin, "id:  label → preferred class")
 
 
 @final
@@ -109,8 +113,8 @@ class TransferDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         found, k = self.found, self.shown
         _bars(ax, found.weights[:k], map(str, found.classes[:k]), BLUE)
-        ax.set(xlabel="weight in the new class (beta)", ylabel="known class")
-        ax.set_title(f"What {found.new} was built from", parse_math=False)
+        title = f"What {found.new} was built from"
+        _label(ax, title, "weight in the new class (beta)", "known class")
 
 
 @final
@@ -147,11 +151,8 @@ class NoveltyDisplay(Display):
             weights = np.full(len(sample), 100 / len(sample))
             ax.hist(sample, bins, weights=weights, color=colour, alpha=0.6, label=label)
         ax.axvline(threshold, color="black", linewidth=1, label=f"threshold {threshold:.3g}")
-        ax.set(
-            title=f"What is above the {self.quantile:.0%} quantile of the examples is new",
-            xlabel=f"novelty by {self.found.method}",
-            ylabel="share (%)",
-        )
+        title = f"What is above the {self.quantile:.0%} quantile of the examples is new"
+        _label(ax, title, f"novelty by {self.found.method}", "share (%)")
         ax.legend(loc="best", frameon=False)
         quiet_axes(ax)
 
@@ -182,13 +183,9 @@ class ReliabilityDisplay(Display):
         ax.plot(found.confidence, found.accuracy, color=BLUE, linewidth=1)
         size = 10 + 190 * found.count / found.count.max()
         ax.scatter(found.confidence, found.accuracy, size, color=BLUE, alpha=0.8)
-        ax.set(
-            title=f"Expected calibration error {found.error:.3f}, {found.count.sum()} predictions",
-            xlabel="probability of the predicted class",
-            ylabel="fraction that is right",
-            xlim=(0, 1.05),
-            ylim=(-0.05, 1.05),
-        )
+        ax.set(xlim=(0, 1.05), ylim=(-0.05, 1.05))
+        title = f"Expected calibration error {found.error:.3f}, {found.count.sum()} predictions"
+        _label(ax, title, "probability of the predicted class", "fraction that is right")
         quiet_axes(ax)
 
 
@@ -234,12 +231,9 @@ class LearningCurveDisplay(Display):
 
     def _draw(self, ax: Axes) -> None:
         ax.plot(self.sizes, 100 * self.accuracy, "o-", color=BLUE, markersize=4)
-        ax.set(
-            title=f"{self.accuracy[-1]:.1%} right with {self.sizes[-1]} examples",
-            xlabel="examples, in the order of the model",
-            ylabel=f"accuracy, {self.measure} (%)",
-        )
         ax.set_xlim(left=0)
+        title = f"{self.accuracy[-1]:.1%} right with {self.sizes[-1]} examples"
+        _label(ax, title, "examples, in the order of the model", f"accuracy, {self.measure} (%)")
         quiet_axes(ax)
 
 
@@ -283,10 +277,8 @@ class ScoreFieldDisplay(Display):
         model = asked(estimator, TUNABLE, "ScoreFieldDisplay", "predict() on a grid")
         X, g = model.examples.X, whole_number("grid_resolution", grid_resolution, 2)
         if X.shape[1] != 2:
-            raise InvalidInput(
-                f"The model learnt from {X.shape[1]} feature(s), but a field is drawn over two. "
-                f"Fit one to two features, such as the first two of a PCA."
-            )
+            remedy = "Fit one to two features, such as the first two of a PCA."
+            raise InvalidInput(f"A field needs 2 features, the model has {X.shape[1]}. {remedy}")
         low, high = X.min(axis=0), X.max(axis=0)
         beyond = np.where(high > low, _BEYOND * (high - low), 1.0)
         across, down = np.linspace(low - beyond, high + beyond, g).T
@@ -314,29 +306,22 @@ class ScoreFieldDisplay(Display):
             marker, colour = _MARKERS[c % len(_MARKERS)], [colours[c]]
             marks.append(ax.scatter(x, y, marker=marker, color=colour, label=str(name), **look))
         self._add_legend(ax, marks[:_NAMED])
-        ax.set_title("Class scores (contours at 0.25, 0.5, 0.75)")
-        ax.set_xlabel(self.features[0], parse_math=False)
-        ax.set_ylabel(self.features[1], parse_math=False)
+        _label(ax, "Class scores (contours at 0.25, 0.5, 0.75)", *self.features)
 
     def _add_legend(self, ax: Axes, marks: list[Any]) -> None:
         """A legend of these. A name is not a formula, and may begin with an underscore."""
-        more = len(self.classes) - len(marks)
-        legend = ax.legend(
-            marks,
-            ["?"] * len(marks),
-            title=f"{more} more not named" if more else None,
-            loc="center left",
-            bbox_to_anchor=(1.0, 0.5),
-            frameon=False,
-        )
+        names = ["?"] * len(marks)
+        legend = ax.legend(marks, names, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend.set_frame_on(False)
+        if more := len(self.classes) - len(marks):
+            legend.set_title(f"{more} more not named")
         for text, name in zip(legend.get_texts(), self.classes, strict=False):
             text.set(text=str(name), parse_math=False)
 
 
 def _colours(classes: int) -> Array:
     """A colour for each class, (M, 3), red, green and blue between 0 and 1."""
+    matplotlib = optional("matplotlib", "plots")
     if classes <= len(_CLASS_COLOURS):
-        to_rgb = optional("matplotlib.colors", "plots").to_rgb
-        return np.array([to_rgb(name) for name in _CLASS_COLOURS[:classes]])
-    turbo = optional("matplotlib", "plots").colormaps["turbo"]
-    return np.asarray(turbo(np.linspace(0, 1, classes))[:, :3])
+        return np.asarray(matplotlib.colors.to_rgba_array(_CLASS_COLOURS[:classes])[:, :3])
+    return np.asarray(matplotlib.colormaps["turbo"](np.linspace(0, 1, classes))[:, :3])

@@ -86,7 +86,10 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
     row, side = _one_row(model, x)
     scores = svm.mean(row, side)[0]
     from_source = scores - svm.mean(row)[0]
-    c = _column(svm, label, scores if is_classifier(model) else None)
+    if label is None and (len(scores) == 1 or is_classifier(model)):
+        c = int(scores.argmax())
+    else:
+        c = _column(svm.targets.names.tolist(), label)
     units, k = svm.targets.units, svm.covariance.cross(row)
     a = svm.coefficients[:, c] * (1.0 if units is None else units.scale[c])
     contributions = a * k[:, 0]
@@ -136,20 +139,14 @@ def _one_row(model: Any, x: Any) -> tuple[Array, Array | None]:
     return X, side
 
 
-def _column(svm: KernelModel, label: Any, scores: Array | None) -> int:
-    """The column of T that is asked about; `scores` (M,) if the largest is the prediction."""
-    names = svm.targets.names
-    if label is None and len(names) == 1:
-        return 0
-    if label is None and scores is not None:
-        return int(scores.argmax())
-    choices = f"Choose one of {', '.join(map(repr, names.tolist()))}."
-    if label is None:
-        raise InvalidInput(f"The model has {len(names)} targets: which is label? {choices}")
-    found = [c for c, name in enumerate(names.tolist()) if np.ndim(label) == 0 and name == label]
-    if not found:
-        raise InvalidInput(f"label={label!r} is none of those that the model scores. {choices}")
-    return found[0]
+def _column(names: list[Any], label: Any) -> int:
+    """The column of T with this name."""
+    if np.ndim(label) or label not in names:
+        choices = ", ".join(map(repr, names))
+        raise InvalidInput(
+            f"label={label!r} is not what the model scores. Choose one of {choices}."
+        )
+    return names.index(label)
 
 
 # -- a new class ---------------------------------------------------------------------------------

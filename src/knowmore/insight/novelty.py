@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from knowmore.answers import Answer
 from knowmore.arguments import choice, number
 from knowmore.arrays import Array, bounded, derived
-from knowmore.insight.asking import GAUSSIAN, asked, check_classes, inputs
+from knowmore.insight.asking import GAUSSIAN, asked, inputs
 from knowmore.kernels.distances import distances
 from knowmore.models import KernelModel
 from knowmore.models.novelty import check_several, improbability, left_out, threshold, unseen
@@ -99,10 +99,8 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
     >>> found.unknown(0.95), clf.predict(X, unknown="?", rate=0.05)
     (array([False, False,  True]), array(['a', 'b', '?'], dtype='<U1'))
     """
-    gp: KernelModel = asked(model, GAUSSIAN)
-    choice("method", method, _METHODS)
-    if method != "variance":
-        check_classes(model, f"method={method!r}", "method='variance'")
+    about = "" if choice("method", method, _METHODS) == "variance" else f"method={method!r}"
+    gp = asked(model, GAUSSIAN, about, "method='variance'")
     (rows, _), index = inputs(model, X), index_of(X)
     ids = np.arange(len(rows)) if index is None else np.asarray(index.to_flat_index())
     return Novelty(_values(gp, method, rows), method, ids, gp)

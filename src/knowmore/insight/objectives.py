@@ -1,4 +1,4 @@
-"""What tuning makes large, its slope in the covariance matrix, and the loss it may not make larger.
+"""What tuning maximises, its slope in the covariance matrix, and the loss that must not grow.
 
 P = K~^-1, A = PT (n, M). Every objective F gives one symmetric matrix W = dF / dK~, so that the
 derivative by any parameter is dF / d theta_j = <W, dK~ / d theta_j>: one n^3 product for all
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -90,11 +90,10 @@ class Solved:
 
 
 @final
-@dataclass(frozen=True)
 class Evidence:
     """The log marginal likelihood of a Gaussian process, summed over the M columns."""
 
-    def value(self, model: Any, groups: Array | None = None) -> float:
+    def value(self, model: KernelModel, groups: Array | None = None) -> float:
         """F of a model; groups do not matter."""
         return float(model.log_marginal_likelihood())
 
@@ -115,7 +114,7 @@ class LeaveOneOut:
 
     score: Score
 
-    def value(self, model: Any, groups: Array | None = None) -> float:
+    def value(self, model: KernelModel, groups: Array | None = None) -> float:
         """F(T, mu, v) of a model; groups (n,) are left out if given, else single examples."""
         return self._scored(model.targets.T, *model.leave_targets_out(groups))[0]
 
@@ -135,20 +134,18 @@ class LeaveOneOut:
         return value, W
 
     def _scored(self, T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:
-        cause: Exception | None = None
         try:
             value, g, w = self.score(T, mean, variance)
-            value, g, w = float(value), np.asarray(g, dtype=float), np.asarray(w, dtype=float)
-            if g.shape == T.shape and w.shape == (len(T),):
-                return value, g, w
-            reason = f"the derivatives have {g.shape} and {w.shape}"
+            g, w = np.asarray(g, dtype=float), np.asarray(w, dtype=float)
+            if g.shape != T.shape or w.shape != (len(T),):
+                raise ValueError(f"its derivatives have shapes {g.shape} and {w.shape}")
+            return float(value), g, w
         except Exception as error:
-            reason, cause = f"it failed: {type(error).__name__}: {error}", error
-        raise InvalidInput(
-            f"An objective of your own is a function of targets {T.shape}, leave-one-out means "
-            f"{T.shape} and variances {T.shape[:1]} that returns its value and its derivatives by "
-            f"the means and by the variances, of the same shapes. Here {reason}."
-        ) from cause
+            raise InvalidInput(
+                f"The objective failed: {type(error).__name__}: {error}. For targets {T.shape}, "
+                f"leave-one-out means {T.shape} and variances {T.shape[:1]} it must return a value "
+                f"and its derivatives by the means and by the variances, of the same shapes."
+            ) from error
 
 
 def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, Array]:
@@ -210,10 +207,10 @@ def _margins(scores: Array, T: Array) -> Array:
     return np.asarray(scores[rows, own] - others.max(axis=1))
 
 
-def model_loss(model: Any, groups: Array | None, *, classes: bool) -> float:
+def model_loss(model: KernelModel, groups: Array | None) -> float:
     """The loss of a model by its own leave-one-out; of values in units of their spread."""
     scores, _, silent = model.verdicts(groups)
-    T, units = model.targets.T, model.targets.units
+    T, units, classes = model.targets.T, model.targets.units, model.targets.classes
     if units is not None:
         scores = (scores - units.mean) / units.scale
     loss = left_out_loss(T, T - scores, classes=classes)

@@ -1,4 +1,4 @@
-"""The search for better parameters: uphill from where a model stands, by gradient."""
+"""The search for better parameters: gradient ascent from those of the model."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from knowmore.linalg.products import inverse
 
 # A gain or loss per target below this counts as none: parameters that hardly matter are left alone.
 NOTHING = 1e-6
-# What a parameter that comes back from a bound may cost per target: the density of a target is a
-# thousandth less. A heuristic: far out most objectives are flat, and the optimiser walks on.
+# What a parameter may cost, per target, when it comes back from a bound: the density of a target
+# falls by a thousandth. A heuristic: far out most objectives are flat, and the optimiser drifts.
 _RETURN = 1e-3
-# A slope per target below this counts as flat; it is the optimiser's own bound.
+# A step uphill per target below this is none; it is the optimiser's default, too.
 _FLAT = 1e-5
-# How much worse than the best a point without a value counts.
+# How much worse than the best point one without a value counts, relative to the best.
 _WALL = 10
 _HALVINGS = 6
-# Fractions of the straight way to a top that is not allowed.
+# Fractions of the straight line to an optimum that is not allowed.
 _STRAIGHT = (0.8, 0.6, 0.4, 0.2)
 
 
@@ -72,51 +72,39 @@ class Slope:
         """The rows of each group."""
         if self.groups is None:
             return None
-        names, codes = np.unique(self.groups, return_inverse=True)
-        return tuple(np.flatnonzero(codes == code) for code in range(len(names)))
+        return tuple(np.flatnonzero(self.groups == group) for group in np.unique(self.groups))
 
     def __call__(self, theta: Array) -> Point:
         """The value and more at theta; -infinity and zeros where value or slope are not finite."""
         found = self._evaluated(theta)
-        if found is None or not (np.isfinite(found.value) and np.isfinite(found.gradient).all()):
-            return Point(theta, -np.inf, np.zeros_like(theta), np.inf)
-        return found
+        finite = np.isfinite(found.value) and np.isfinite(found.gradient).all()
+        return found if finite else _no_value(theta)
 
     def start(self) -> Point:
-        """The same where the model stands, or an error that says what is wrong there."""
-        found = self._evaluated(self.space.theta)
-        if found is None:
-            what = "The covariance matrix is not positive definite"
-        elif wrong := np.flatnonzero(~np.isfinite(found.gradient)).tolist():
-            what = f"The slope in {', '.join(self.space.names[i] for i in wrong)} is not finite"
-        elif not np.isfinite(found.value):
-            what = f"The objective ({found.value}) is not finite"
-        else:
+        """The point at the model's own parameters; raises InvalidInput if it is not finite."""
+        found, space = self._evaluated(self.space.theta), self.space
+        wrong = np.flatnonzero(~np.isfinite(found.gradient)).tolist()
+        if not wrong and np.isfinite(found.value):
             return found
+        slopes = f"slope in {', '.join(space.names[i] for i in wrong)}"
         raise InvalidInput(
-            f"{what} at the kernel {self.space.kernel!r} and noise={self.space.noise:g}, where the "
-            f"search would start. The features may be too large for the kernel, or the noise too "
-            f"small: scale the features, or fit the model with more noise. Nothing was changed."
+            f"The {slopes if wrong else f'objective ({found.value})'} is not finite at the kernel "
+            f"{space.kernel!r} and noise={space.noise:g}, where the search would start. Scale the "
+            f"features, or fit the model with more noise."
         )
 
-    def is_flat(self, point: Point) -> bool:
-        """Does every way uphill lead out of the bounds, or have next to no slope?"""
-        low, high = self.space.bounds.T
-        step = np.clip(point.theta + point.gradient / self.T.size, low, high) - point.theta
-        return bool(abs(step).max() <= _FLAT)
-
-    def _evaluated(self, theta: Array) -> Point | None:
-        """The point at theta, finite or not; None where K~ is not positive definite."""
+    def _evaluated(self, theta: Array) -> Point:
+        """The point at theta, finite or not; without a value if K~ is not positive definite."""
         there = self.space.at(theta)
-        # Where the model stands it has a factor, however little is left of a pivot.
-        stands = np.array_equal(theta, self.space.theta)
-        eps = 0.0 if stands else float(np.finfo(self.dtype).eps)
+        # The model has a factor at its own parameters, however small the pivots are.
+        at_start = np.array_equal(theta, self.space.theta)
+        eps = 0.0 if at_start else float(np.finfo(self.dtype).eps)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             K, pull = self._gram(there.kernel)
             noise = np.broadcast_to(there.noise / self.weights, len(self.T))
             solved = self._solved(K, noise, eps)
             if solved is None:
-                return None
+                return _no_value(theta)
             value, W = self.objective.slope(solved)
             gradient = pull(W)
             if self.space.has_noise:
@@ -145,6 +133,10 @@ class Slope:
         return Solved(P, self.T, logdet, self._parts)
 
 
+def _no_value(theta: Array) -> Point:
+    return Point(theta, -np.inf, np.zeros_like(theta), np.inf)
+
+
 def _best(*points: Point) -> Point:
     return max(points, key=lambda point: point.value)
 
@@ -152,32 +144,30 @@ def _best(*points: Point) -> Point:
 def climb(
     slope: Slope, theta: Array, limit: float, held: Array | None = None
 ) -> tuple[Point, float]:
-    """The best point of a loss up to `limit` on the way uphill from theta, and the top of the way.
+    """The best point uphill from theta whose loss is at most `limit`, and the value at the top.
 
-    By L-BFGS-B, as in scikit-learn: first to as much noise as there should be, then in all
-    parameters but those `held` (p,). Where there is too little noise, slopes are so steep that the
-    first step in all parameters may leap over every hill, to where the kernel is zero between any
-    two examples: a plain that nothing leads back from.
+    By L-BFGS-B, as in scikit-learn: first in the noise alone, upwards, then in all parameters but
+    those `held` (p,). With too little noise, slopes are so steep that the first step in all
+    parameters may leap over every hill, to where the kernel is zero between any two examples: a
+    plateau without a way back.
     """
     size = slope.T.size
-    best, top = Point(theta, -np.inf, np.zeros_like(theta), np.inf), -np.inf
-    highest = theta
+    best = top = _no_value(theta)
 
     def downhill(theta: Array) -> tuple[float, Array]:
-        nonlocal best, top, highest
+        nonlocal best, top
         here = slope(theta.copy())
-        value = here.value
-        if value > top:
-            top, highest = value, here.theta
+        top, value = _best(top, here), here.value
         if here.loss <= limit:
             best = _best(best, here)
         if not np.isfinite(value):
             # A wall that is finite lets the line search turn back; at an infinite one it ends.
             # Within the wall there is no slope, and a search that starts there ends at once.
-            value = top - _WALL * (abs(top) + size) if np.isfinite(top) else 0.0
+            wall = top.value - _WALL * (abs(top.value) + size)
+            value = wall if np.isfinite(wall) else 0.0
         return -value / size, -here.gradient / size
 
-    box = slope.space.bounds.copy()
+    box = slope.space.bounds
     boxes = [box]
     if held is not None:
         box[held] = theta[held, None]
@@ -186,52 +176,43 @@ def climb(
         noise_alone[-1, 1] = max(theta[-1], box[-1, 1])
         boxes.insert(0, noise_alone)
     for bounds in boxes:
-        options = {"gtol": _FLAT}
-        minimize(downhill, highest, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
-    if top > best.value:
-        # The top is not allowed; a point on the straight way there may beat those on the path.
+        minimize(downhill, top.theta, method="L-BFGS-B", jac=True, bounds=bounds)
+    if top.value > best.value:
+        # The top is not allowed; a point on the straight line to it may beat those on the path.
         for part in _STRAIGHT:
-            downhill(theta + part * (highest - theta))
-    return best, top
+            downhill(theta + part * (top.theta - theta))
+    return best, top.value
 
 
-def _back_from_bounds(slope: Slope, point: Point, start: Array, limit: float) -> Point:
-    """The same, but with parameters back from bounds that they went to for next to nothing.
+def _back_from_bounds(slope: Slope, point: Point, limit: float) -> Point:
+    """The point after parameters that gained next to nothing at a bound have come back from it.
 
-    Each goes as far back to where it started as costs no more than a thousandth per target; then
-    the others follow.
+    Each moves back towards its start as far as that costs no more than a thousandth per target;
+    then the others are optimised again.
     """
     least = point.value - _RETURN * slope.T.size
-    outside = slope.space.at_bounds(point.theta) & (point.theta != start)
+    outside = slope.space.moved_to_bounds(point.theta)
     back = point
     for i in np.flatnonzero(outside):
-        back = _moved_back(slope, back, int(i), start[i], least, limit)
+        # Bisection; the whole way back is tried first.
+        way = np.where(np.arange(len(outside)) == i, slope.space.theta - point.theta, 0.0)
+        origin, near, far, part = back.theta, 0.0, 1.0, 1.0
+        for _ in range(_HALVINGS):
+            here = slope(origin + part * way)
+            if here.value >= least and here.loss <= limit:
+                near, back = part, here
+            else:
+                far = part
+            if near == far:
+                break
+            part = (near + far) / 2
     if back is point:
         return point
     return _best(back, climb(slope, back.theta, limit, held=outside)[0])
 
 
-def _moved_back(
-    slope: Slope, point: Point, i: int, start: float, least: float, limit: float
-) -> Point:
-    """Parameter i as far back to its start as the value stays at `least`, by bisection."""
-    near, far, part, best = 0.0, 1.0, 1.0, point
-    for _ in range(_HALVINGS):
-        theta = point.theta.copy()
-        theta[i] += part * (start - theta[i])
-        here = slope(theta)
-        if here.value >= least and here.loss <= limit:
-            near, best = part, here
-        else:
-            far = part
-        if near == far:
-            break
-        part = (near + far) / 2
-    return best
-
-
 class Found(NamedTuple):
-    """Where a search ended, and what it changed: nothing if there was nothing to be gained."""
+    """Where a search ended, and what it changed: nothing if there was nothing to gain."""
 
     space: Space
     changes: tuple[tuple[str, float, float], ...] = ()
@@ -250,7 +231,9 @@ def search(
     limit = start.loss if limited else np.inf
     offset = affine and not slope.bias and not has_offset(bare.kernel)
     wide = replace(slope, space=bare.affine(slope.T, offset=offset)) if affine else slope
-    if restarts == 0 and len(wide.space.names) == len(bare.names) and slope.is_flat(start):
+    low, high = bare.bounds.T
+    step = np.clip(start.theta + start.gradient / size, low, high) - start.theta
+    if restarts == 0 and wide.space.kernel is bare.kernel and abs(step).max() <= _FLAT:
         return Found(bare)
     starts = [wide.space.theta, *(wide.space.random(rng) for _ in range(restarts))]
     points, tops = zip(*(climb(wide, theta, limit) for theta in starts), strict=True)
@@ -265,16 +248,11 @@ def search(
         without = narrow(np.delete(point.theta, last))
         if without.value >= point.value - _RETURN * size and without.loss <= limit:
             wide, point, offset = narrow, climb(narrow, without.theta, limit)[0], False
-    origin = wide.space
-    point = _back_from_bounds(wide, point, origin.theta, limit)
-    end, before = origin.at(point.theta), origin.values
+    point = _back_from_bounds(wide, point, limit)
+    end, before = wide.space.at(point.theta), wide.space.values
     if offset:
         before[last] = 0.0
     changes = zip(end.names, before.tolist(), end.values.tolist(), strict=True)
-    outside = origin.at_bounds(point.theta) & (point.theta != origin.theta)
-    return Found(
-        end,
-        tuple(change for change in changes if change[1] != change[2]),
-        held_back,
-        tuple(name for name, out in zip(end.names, outside, strict=True) if out),
-    )
+    changed = tuple(change for change in changes if change[1] != change[2])
+    at_bounds = np.flatnonzero(wide.space.moved_to_bounds(point.theta))
+    return Found(end, changed, held_back, tuple(end.names[i] for i in at_bounds))

@@ -1,28 +1,18 @@
 """The parameters that tuning moves, as a vector of logarithms.
 
 A kernel of fixed height without a constant can explain targets of another height or mean only as
-noise, or by everything being near everything else. So it is tuned as amplitude * kernel + offset,
-unless it has these already.
+noise, or by making all examples neighbours. So it is tuned as amplitude * kernel + offset, unless
+it has these already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    CompoundKernel,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    Hyperparameter,
-    Kernel,
-    Product,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process import kernels
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Sum, WhiteKernel
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
@@ -41,36 +31,35 @@ _OFFSETS = (1e-5, 1e2)
 def has_amplitude(kernel: AnyKernel) -> bool:
     """Does a parameter, free or fixed, set the height of the kernel?
 
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> has_amplitude(RBF()), has_amplitude(ConstantKernel(2.0) * RBF() + WhiteKernel())
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> has_amplitude(RBF()), has_amplitude(2.0 * RBF() + WhiteKernel())
     (False, True)
     """
-    return _has(kernel, (ConstantKernel, WhiteKernel, CompoundKernel), all, any)
+    return _has(kernel, (ConstantKernel, WhiteKernel, kernels.CompoundKernel), Sum)
 
 
 def has_offset(kernel: AnyKernel) -> bool:
     """Is one of its terms a constant?
 
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> has_offset(ConstantKernel(2.0) * RBF()), has_offset(DotProduct(1.0))
+    >>> from sklearn.gaussian_process.kernels import RBF, DotProduct
+    >>> has_offset(2.0 * RBF()), has_offset(DotProduct(1.0))
     (False, True)
     """
-    return _has(kernel, (ConstantKernel, DotProduct, CompoundKernel), any, all)
+    leaves = ConstantKernel, kernels.DotProduct, kernels.CompoundKernel
+    return _has(kernel, leaves, kernels.Product)
 
 
-_Quantifier = Callable[[Iterable[bool]], bool]
+def _has(kernel: AnyKernel, leaves: tuple[type, ...], strict: type) -> bool:
+    """Whether a kernel is made of leaves of these types: all parts of a `strict` operation must be.
 
-
-def _has(
-    kernel: AnyKernel, leaves: tuple[type, ...], in_sum: _Quantifier, in_product: _Quantifier
-) -> bool:
-    """Are all or any of the terms and factors of a kernel, down to the leaves, of these types?"""
+    One part of any other operation is enough.
+    """
     match kernel:
-        case Sum() | Product():
-            parts = [_has(k, leaves, in_sum, in_product) for k in (kernel.k1, kernel.k2)]
-            return (in_sum if isinstance(kernel, Sum) else in_product)(parts)
-        case Exponentiation() | On():
-            return _has(kernel.kernel, leaves, in_sum, in_product)
+        case Sum() | kernels.Product():
+            enough = all if isinstance(kernel, strict) else any
+            return enough(_has(part, leaves, strict) for part in (kernel.k1, kernel.k2))
+        case kernels.Exponentiation() | On():
+            return _has(kernel.kernel, leaves, strict)
         case _:
             # A plain function cannot be multiplied or added to.
             return isinstance(kernel, leaves) or not isinstance(kernel, Kernel)
@@ -95,7 +84,7 @@ class Space:
         return Sum(own, WhiteKernel(self.noise, self.noise_bounds))
 
     @property
-    def _free(self) -> list[Hyperparameter]:
+    def _free(self) -> list[kernels.Hyperparameter]:
         return [h for h in self._whole.hyperparameters if not h.fixed]
 
     @property
@@ -122,7 +111,7 @@ class Space:
 
     @property
     def theta(self) -> Array:
-        """Where the search starts."""
+        """The logarithms of the parameters, (p,): where the search starts."""
         with np.errstate(divide="ignore"):
             return np.asarray(self._whole.theta)
 
@@ -132,7 +121,7 @@ class Space:
         return np.reshape(self._whole.bounds, (-1, 2))
 
     def at(self, theta: Array) -> Space:
-        """The same with the kernel and the noise at theta; what does not change is not rounded."""
+        """The space around theta; what does not change is not rounded."""
         here, own, kernel, noise = self.theta, len(theta) - self.has_noise, self.kernel, self.noise
         if isinstance(kernel, Kernel) and not np.array_equal(theta[:own], here[:own]):
             kernel = kernel.clone_with_theta(theta[:own])
@@ -153,40 +142,39 @@ class Space:
             kernel += ConstantKernel(square, (_OFFSETS[0] * square, _OFFSETS[1] * square))
         return replace(self, kernel=kernel)
 
-    def at_bounds(self, theta: Array) -> Array:
-        """Which parameters are at a bound or beyond, (p,)."""
+    def moved_to_bounds(self, theta: Array) -> Array:
+        """Which parameters went to a bound or beyond, (p,)."""
         low, high = self.bounds.T
-        return np.asarray((theta <= low + _SLACK) | (theta >= high - _SLACK))
+        at_bound = (theta <= low + _SLACK) | (theta >= high - _SLACK)
+        return np.asarray(at_bound & (theta != self.theta))
 
     def check(self) -> None:
         """Raise InvalidInput if there is nothing to tune, or if the start is out of bounds."""
         if not self.names:
             raise InvalidInput(
-                f"The kernel {self.kernel!r} has no free parameter, and the noise is fixed: there "
-                f"is nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
+                f"The noise and all parameters of the kernel {self.kernel!r} are fixed: there is "
+                f"nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
             )
         theta, (low, high) = self.theta, self.bounds.T
         outside = np.flatnonzero(~((low - _SLACK <= theta) & (theta <= high + _SLACK)))
         if len(outside):
             i = int(outside[0])
+            name, (value, least, most) = self.names[i], np.exp([theta[i], low[i], high[i]])
             raise InvalidInput(
-                f"{self.names[i]} is {np.exp(theta[i]):.6g}, which is not within its bounds "
-                f"{np.exp(low[i]):.6g} to {np.exp(high[i]):.6g}: the search has no start. "
-                f"{remedy(self.names[i])}"
+                f"{name} is {value:.6g}, which is not within its bounds {least:.6g} to {most:.6g}: "
+                f"the search has no start. {remedy(name)}"
             )
 
     def random(self, rng: np.random.Generator) -> Array:
         """A theta, uniform within the bounds."""
         if not np.isfinite(self.bounds).all():
-            raise InvalidInput(
-                "Restarts begin anywhere within the bounds, but some bounds are not finite. "
-                "Give the kernel finite bounds, or no restarts."
-            )
+            remedy = "Give the kernel finite bounds, or no restarts."
+            raise InvalidInput(f"Restarts need bounds, but some bounds are not finite. {remedy}")
         return np.asarray(rng.uniform(*self.bounds.T))
 
 
 def remedy(name: str) -> str:
-    """What to do about a parameter that is at a bound or beyond."""
+    """What to do about a parameter at or beyond a bound."""
     if name in ("noise", "C"):
         return 'Give other noise_bounds, or noise_bounds="fixed".'
     return "Give the kernel other bounds, or fit the model with another value."

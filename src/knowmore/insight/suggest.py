@@ -1,24 +1,35 @@
-"""What to label next: active learning with a Gaussian process."""
+"""What to label next: active learning with a Gaussian process.
+
+The covariance of a Gaussian process does not depend on labels. So what a pick does to the variance
+of the others is known before its label is: it is the append of a row to the factor, seen from the
+pool. The means move with the label; until it is known, a plausible one takes its place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from knowmore.answers import Answer
-from knowmore.arguments import choice, is_missing, whole_number
+from knowmore.arguments import choice, is_missing, one_each, whole_number
 from knowmore.arrays import Array
+from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import GAUSSIAN, asked, check_classes, generator, inputs
-from knowmore.insight.pool import Pool
+from knowmore.insight.asking import GAUSSIAN, asked, generator, inputs
+from knowmore.kernels import corner, cross
+from knowmore.linalg.products import product
 from knowmore.models import KernelModel, class_probabilities
+from knowmore.models.covariance import finite
 
+# How many rows of a matrix of the whole pool are processed at a time.
+_ROWS = 256
 _CRITERIA = ("variance", "uncertainty", "margin", "weight", "impact", "emoc", "random")
 
 
@@ -56,10 +67,10 @@ def suggest(
 ) -> Suggestion:
     """The n rows of X_pool (u, d) whose labels would teach a fitted Gaussian process most.
 
-    They are picked one after the other. Each pick counts as held from then on, under the label
-    that is most plausible now: the variances around it fall, the means move towards that label,
-    and rows similar to it become less useful. A row with the very same features waits until no
-    others are left. No label is asked for. A first pick is by the criterion alone.
+    They are picked one after the other. From then on each pick counts as an example with its most
+    plausible label: the variances around it fall, the means move towards that label, and similar
+    rows become less useful. A row with the very same features waits until no others are left. No
+    label is asked for. The first pick is by the criterion alone.
 
     Parameters
     ----------
@@ -75,7 +86,7 @@ def suggest(
         "emoc": the expected change of the scores in the pool (Freytag, Rodner and Denzler): mean
         |t - mu| expected under the present probabilities, over sigma_*^2, times the mean absolute
         covariance with the pool. It takes the memory of a matrix (u, u), at first of two.
-        "random": no reason.
+        "random": drawn at random.
     random_state : a seed for "random"
 
     Examples
@@ -92,73 +103,53 @@ def suggest(
     """
     gp = _asked(model, criterion)
     X, _ = inputs(model, X_pool, "X_pool")
-    found = _picks(gp, X, _count("n", n, len(X)), criterion, random_state)
+    found = _picks(gp, X, whole_number("n", n, 1, len(X)), criterion, random_state)
     rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
 
 def _asked(model: Any, criterion: str) -> KernelModel:
     """The Gaussian process of a fitted estimator, if the criterion applies to it."""
-    gp: KernelModel = asked(model, GAUSSIAN)
     choice("criterion", criterion, _CRITERIA)
-    if criterion not in ("variance", "random"):
-        check_classes(model, f"criterion={criterion!r}", "criterion='variance' or 'random'")
+    about = "" if criterion in ("variance", "random") else f"criterion={criterion!r}"
+    gp = asked(model, GAUSSIAN, about, "criterion='variance' or 'random'")
     if criterion == "margin" and len(gp.targets.names) < 2:
-        raise InvalidInput(
-            f"criterion='margin' is about two classes, but the model knows one: "
-            f"{gp.targets.names[0].item()!r}. Ask for criterion='uncertainty' or 'variance'."
-        )
+        reason = f"the model knows one: {gp.targets.names[0].item()!r}"
+        remedy = "Ask for criterion='uncertainty' or 'variance'."
+        raise InvalidInput(f"criterion='margin' is about two classes, but {reason}. {remedy}")
     return gp
-
-
-def _count(name: str, n: Any, rows: int) -> int:
-    """n as a number of rows that a pool of so many has."""
-    count = whole_number(name, n, 1)
-    if count > rows:
-        raise InvalidInput(
-            f"{name}={n}, but the pool has {rows} rows. Ask for fewer, or give more rows."
-        )
-    return count
-
-
-class _Pick(NamedTuple):
-    """A row of the pool, and the values (u,) that it was the best of.
-
-    They are NaN where picked before; and for twins of these, while there are others.
-    """
-
-    row: int
-    values: Array
-    reason: str
 
 
 def _picks(
     gp: KernelModel, X: Array, n: int, criterion: str, random_state: int | None
-) -> Iterator[_Pick]:
-    """The greedy choice, one row of X (u, d) after the other."""
+) -> Iterator[tuple[int, Array, str]]:
+    """Choose greedily, one row of X (u, d) after the other: yield the row, all values, the reason.
+
+    The values (u,) are NaN for rows picked before, and for their twins while others are left.
+    """
     if criterion == "random":
         values = generator(random_state).random(len(X))
         for row in np.argsort(-values)[:n].tolist():
-            yield _Pick(row, values.copy(), "drawn at random")
+            yield row, values.copy(), "drawn at random"
             values[row] = np.nan
         return
-    pool, (picked, twins) = Pool(gp, X), np.zeros((2, len(X)), dtype=bool)
+    pool, (picked, twins) = _Pool(gp, X), np.zeros((2, len(X)), dtype=bool)
     for count in range(n):
         values = np.where(picked if twins.all() else twins, np.nan, _values(criterion, pool))
         row = int(np.nanargmax(values))
-        yield _Pick(row, values, _reason(criterion, pool, row))
+        yield row, values, _reason(criterion, pool, row)
         picked[row] = True
         twins |= (X[row] == X).all(axis=1)
         if count < n - 1:
             pool.pick(row, None if criterion == "variance" else int(pool.mean[row].argmax()))
 
 
-def _variance(pool: Pool) -> Array:
+def _variance(pool: _Pool) -> Array:
     """In the units of the values, (u,); of several targets, the mean."""
     return pool.variance * pool.model.targets.square
 
 
-def _values(criterion: str, pool: Pool) -> Array:
+def _values(criterion: str, pool: _Pool) -> Array:
     """The values of all rows, (u,), larger is better."""
     if criterion == "variance":
         return _variance(pool)
@@ -184,7 +175,7 @@ def _values(criterion: str, pool: Pool) -> Array:
     return np.asarray(weight * (1 + pool.influence()))
 
 
-def _reason(criterion: str, pool: Pool, row: int) -> str:
+def _reason(criterion: str, pool: _Pool, row: int) -> str:
     """Why the criterion picks this row, in a few words."""
     deviation = f"standard deviation {np.sqrt(_variance(pool)[row]):.2g}"
     if criterion == "variance":
@@ -208,10 +199,108 @@ def _reason(criterion: str, pool: Pool, row: int) -> str:
     return f"{reason}, {deviation}"
 
 
+# -- the pool ------------------------------------------------------------------------------------
+
+
+@final
+class _Pool:
+    """Inputs X (u, d) of which some are picked: as if `model` held them, with expected labels.
+
+    rounding : (u,), how much of a variance may be rounding alone
+    variance : (u,), sigma_*^2 of all, noise included, and at least `rounding`; of targets as the
+        model learns them, normalised if they are
+    at, pivots, R : the picks whose rows entered the factor, and what they added to it: it is
+        [[L, 0], [Y', L_2]] with Y' = L^-1 K at the picks, L_2 (k, k) from R and the pivots; and
+        the half-solved columns of the pool are [L^-1 K; R], R (k, u).
+    """
+
+    def __init__(self, model: KernelModel, X: Array) -> None:
+        self.model, self.X = model, X
+        eps = float(np.finfo(model.covariance.factor.dtype).eps)
+        self.rounding = (len(model.examples) + len(X)) * eps * model.covariance.prior(X)
+        self.variance = np.maximum(model.covariance.variance(X), self.rounding)
+        self.at: list[int] = []
+        self.pivots: list[float] = []
+        self.R = np.empty((0, len(X)))
+
+    @cached_property
+    def mean(self) -> Array:
+        """mu^(c), (u, M), with the expected labels of the picks."""
+        return self.model.mean(self.X)
+
+    @cached_property
+    def _K(self) -> Array:
+        """kappa(X_held, X), (n, u)."""
+        return self.model.covariance.cross(self.X)
+
+    @cached_property
+    def _B(self) -> Array:
+        """K~^-1 K, (n, u)."""
+        return self.model.covariance.solve(self._K)
+
+    @cached_property
+    def _C(self) -> Array:
+        """The posterior covariance kappa(X, X) - K' K~^-1 K, (u, u), without noise or picks."""
+        covariance = self.model.covariance
+        V = covariance.half_solve(self._K)
+        C = finite(covariance.kernel, corner(covariance.kernel, self.X))
+        C -= product(V.T, V)
+        return C
+
+    @property
+    def precision(self) -> Array:
+        """1 / sigma_*^2, (u,); zero for a twin of an example held if there is no noise.
+
+        Nothing can be learnt from such a row: it could not even be added.
+        """
+        return np.where(self.variance > self.rounding, 1 / self.variance, 0.0)
+
+    def pick(self, p: int, label: int | None) -> None:
+        """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2; O(n^2 + nu).
+
+        c is the column of the pick p, and t (M,) the target of its expected label, the number of a
+        class; None: the means do not move.
+        """
+        covariance, s = self.model.covariance, self.variance[p]
+        if s <= self.rounding[p]:
+            return
+        b = covariance.solve(self._K[:, [p]])[:, 0]
+        k = finite(covariance.kernel, cross(covariance.kernel, self.X, self.X[[p]])[:, 0])
+        c = k - b @ self._K - self.R[:, p] @ self.R
+        c[p] = s - covariance.noise
+        r = c / np.sqrt(s)
+        if label is not None:
+            t = np.full(self.mean.shape[1], -1.0)
+            t[label] = 1.0
+            self.mean = self.mean + np.outer(r, (t - self.mean[p]) / np.sqrt(s))
+        least = np.maximum(self.rounding, covariance.noise)
+        self.variance = np.maximum(self.variance - r**2, least)
+        self.at.append(p)
+        self.pivots.append(np.sqrt(s))
+        self.R = np.vstack([self.R, r])
+
+    def influence(self) -> Array:
+        """|K~^-1 k_*|_1 of each, (u,), over the examples held and the picks.
+
+        The rows of the picks are L_2^-T R; those of the examples lose B at the picks times that.
+        """
+        L_2 = np.tril(self.R[:, self.at].T, -1) + np.diag(self.pivots)
+        tail = solve_triangular(L_2.T, self.R) if self.at else self.R
+        top = self._B - self._B[:, self.at] @ tail
+        return np.asarray(abs(top).sum(axis=0) + abs(tail).sum(axis=0))
+
+    def reach(self) -> Array:
+        """The mean of |C| over the pool, (u,): how far the label of each has an effect."""
+        parts = (slice(begin, begin + _ROWS) for begin in range(0, len(self.X), _ROWS))
+        means = [abs(self._C[i] - self.R[:, i].T @ self.R).mean(axis=1) for i in parts]
+        return np.concatenate(means)
+
+
 # -- for scikit-activeml -------------------------------------------------------------------------
 
 
 @final
+@dataclass(eq=False, repr=False)
 class SuggestQuery(BaseEstimator):
     """A pool-based query strategy as scikit-activeml calls them: `query(X, y, clf, ...)`.
 
@@ -234,15 +323,9 @@ class SuggestQuery(BaseEstimator):
     array([3])
     """
 
-    def __init__(
-        self,
-        criterion: str = "margin",
-        missing_label: Any = np.nan,
-        random_state: int | None = None,
-    ) -> None:
-        self.criterion = criterion
-        self.missing_label = missing_label
-        self.random_state = random_state
+    criterion: str = "margin"
+    missing_label: Any = np.nan
+    random_state: int | None = None
 
     def query(
         self,
@@ -262,19 +345,13 @@ class SuggestQuery(BaseEstimator):
         (batch_size, u) are the values at each pick, NaN where there is none.
         """
         labels, n = np.asarray(y), np.shape(X)[0] if np.ndim(X) else 0
-        if labels.shape != (n,):
-            raise InvalidInput(
-                f"X has {n} rows, but y has shape {labels.shape}. Give one label for each row, the "
-                f"missing_label where there is none yet."
-            )
+        one_each("y", labels.shape, n)
         missing = _missing(labels, self.missing_label)
         model = clf
         if fit_clf:
             if missing.all():
-                raise InvalidInput(
-                    f"y has no label yet: all are {self.missing_label!r}, the missing_label. "
-                    f"Label a first example by hand."
-                )
+                all_are = f"all are {self.missing_label!r}, the missing_label"
+                raise InvalidInput(f"y has no label yet: {all_are}. Label a first example by hand.")
             held = np.flatnonzero(~missing)
             model = clone(clf).fit(_safe_indexing(X, held), np.array(labels[held].tolist()))
         gp = _asked(model, self.criterion)
@@ -284,13 +361,14 @@ class SuggestQuery(BaseEstimator):
             rows = _rows(np.flatnonzero(missing) if candidates is None else candidates, n)
             X = _safe_indexing(X, rows)
         pool, _ = inputs(model, X, "The set of candidates")
-        count = _count("batch_size", batch_size, len(pool))
-        found = list(_picks(gp, pool, count, self.criterion, self.random_state))
-        indices = rows[[pick.row for pick in found]]
+        count = whole_number("batch_size", batch_size, 1, len(pool))
+        found = _picks(gp, pool, count, self.criterion, self.random_state)
+        picked, values, _ = zip(*found, strict=True)
+        indices = rows[list(picked)]
         if not return_utilities:
             return indices
         utilities = np.full((count, n), np.nan)
-        utilities[:, rows] = [pick.values for pick in found]
+        utilities[:, rows] = values
         return indices, utilities
 
 
@@ -298,29 +376,24 @@ def _rows(candidates: Any, n: int) -> Array:
     """Candidates as row numbers of X, (u,)."""
     rows = np.asarray(candidates)
     if rows.size == 0:
-        raise InvalidInput(
-            "The set of candidates is empty. Give at least one row to ask about; by default "
-            "these are the rows whose y is the missing_label."
-        )
+        default = "by default these are the rows whose y is the missing_label"
+        raise InvalidInput(f"The set of candidates is empty. Give at least one row; {default}.")
     is_rows = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
     if not is_rows or len(np.unique(rows)) < len(rows) or rows.min() < 0 or rows.max() >= n:
+        found = f"{np.array2string(rows, threshold=6)}, {rows.dtype} of shape {rows.shape}"
         raise InvalidInput(
-            f"candidates are {np.array2string(rows, threshold=6)}, {rows.dtype} of shape "
-            f"{rows.shape}, but they must be inputs (u, d), or row numbers (u,) of X, each once, "
-            f"from 0 to {n - 1}. For a mask give np.flatnonzero(mask)."
+            f"candidates are {found}. Give inputs (u, d), or row numbers (u,) of X, each once, "
+            f"from 0 to {n - 1}; for a mask np.flatnonzero(mask)."
         )
     return rows
 
 
 def _missing(labels: Array, label: Any) -> Array:
     """Where there is no label, (n,)."""
-    if not (is_missing(label) or isinstance(label, (str, Real))):
-        raise InvalidInput(
-            f"missing_label={label!r} is not a value that a label can have. Give NaN, None, a "
-            f"string or a number."
-        )
     if is_missing(label):
         found = [is_missing(one) for one in labels.tolist()]
-    else:
+    elif isinstance(label, (str, Real)):
         found = [not is_missing(one) and one == label for one in labels.tolist()]
+    else:
+        raise InvalidInput(f"missing_label={label!r}. Give NaN, None, a string or a number.")
     return np.array(found, dtype=bool)

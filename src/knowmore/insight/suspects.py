@@ -39,12 +39,12 @@ class Suspects(Answer):
     rows : (k,), their positions among the examples of the model
     scores, variance : (n, M) and (n,), what the others predict for every example, suspect or not,
         as for a new row
-    silent : (s,), the ids of examples of which the others say nothing, as when none is near: their
+    silent : (s,), the ids of examples that the others cannot judge, as when none is near: their
         labels are neither suspect nor confirmed
     model : the frozen model that was asked; later edits of the estimator do not change it
 
-    The only example of a class is listed, as no other speaks for that class; unless it is so far
-    from all others that they say nothing of it.
+    The only example of a class is listed, as no other supports that class; unless it is so far from
+    all others that it cannot be judged.
     """
 
     ids: Array
@@ -109,8 +109,8 @@ class Suspects(Answer):
         return dict(zip(("id", "label", "preferred", "margin"), columns, strict=True))
 
     def _summary(self) -> str:
-        summary = f"{len(self.ids)} of {len(self.model.examples)} labels are not believed"
-        return summary + f", and of {len(self.silent)} nothing is said" * (len(self.silent) > 0)
+        silent = f", {len(self.silent)} cannot be judged" if len(self.silent) else ""
+        return f"{len(self.ids)} of {len(self.model.examples)} labels are suspect{silent}"
 
 
 def suspects(model: Any) -> Suspects:
@@ -127,7 +127,7 @@ def suspects(model: Any) -> Suspects:
     >>> clf = GPClassifier().fit([[0.0], [0.2], [0.4], [0.6], [5.0], [5.2], [5.4]], list("aababbb"))
     >>> found = suspects(clf)
     >>> found
-    Suspects: 1 of 7 labels are not believed
+    Suspects: 1 of 7 labels are suspect
     id  label  preferred  margin
      2      b          a   1.784
     >>> found.contradicting
@@ -138,13 +138,11 @@ def suspects(model: Any) -> Suspects:
     frozen: KernelModel = asked(model, EXPLAINABLE, "suspects()", "leave_one_out()")
     names, labels = frozen.targets.names, frozen.examples.labels
     if len(names) < 2:
-        raise InvalidInput(
-            f"All labels are {names[0].item()!r}: there is no other class that leave-one-out "
-            f"could prefer. Add examples of another class first."
-        )
+        only = repr(names[0].item())
+        raise InvalidInput(f"All labels are {only}. Add examples of another class before asking.")
     (scores, variance), silent = unseen(frozen), frozen.verdicts().silent
     own = scores[np.arange(len(labels)), np.searchsorted(names, labels)]
-    # A bias prefers the more frequent class even where nothing is said of the example itself.
+    # A bias prefers the more frequent class even where no other example is near.
     margin = np.where(silent, 0, scores.max(axis=1) - own)
     rows = np.argsort(-margin, kind="stable")[: int((margin > 0).sum())]
     return Suspects(

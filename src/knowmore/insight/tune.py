@@ -17,33 +17,26 @@ from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.insight.asking import (
-    TUNABLE,
-    asked,
-    generator,
-    is_gaussian,
-    noise_parameter,
-)
+from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, noise_parameter
 from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
 from knowmore.insight.search import NOTHING, Found, Slope, search
 from knowmore.insight.space import Bounds, Space, remedy
-from knowmore.models import KernelModel
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuned(Answer):
-    """What `tune` found: a new estimator, fitted with better parameters to the examples held then.
+    """What `tune` found: a new estimator with better parameters, fitted to the same examples.
 
     before, after : the values of the objective, larger is better
     loss_before, loss_after : by leave-one-out, the share of examples that are not recognised; for a
         regressor the mean squared error, in units of the variance of its targets if they are
-        normalised. It never gets larger.
-    held_back : whether the objective led to where it would be larger
-    at_bounds : the names of the parameters that went to a bound
+        normalised. It never grows.
+    held_back : whether the objective led to where this loss is larger
+    at_bounds : the names of the parameters that ended at a bound
     changes : the name of each parameter that changed, its value before and after; an offset that
         the kernel did not have was zero, an amplitude one
-    held : the serial and the label of each example then, by its id; no features
+    held : the serial and the label of each example at that time, by its id; no features
     targets : the number of values that the objective sums over, one for each example and column
     grouped : whether groups were left out, and not single examples
     """
@@ -72,7 +65,7 @@ class Tuned(Answer):
 
     def _summary(self) -> str:
         if not self.changes:
-            return f"nothing is to be gained at {self.before:.6g}"
+            return f"nothing to gain at {self.before:.6g}"
         return f"objective from {self.before:.6g} to {self.after:.6g}"
 
 
@@ -89,18 +82,18 @@ def tune(
 ) -> Tuned:
     """Better parameters for a fitted estimator, which does not change.
 
-    The search is by gradient, in the logarithms of the parameters, from where the model stands; if
-    there is too little noise there, first to more of it.
-    Where nothing is to be gained it ends at once, and `changed` is empty. Kernel parameters stay
-    within scikit-learn's bounds, and those marked "fixed" do not move. The weights of a sum such as
+    The search is by gradient, in the logarithms of the parameters, from those of the model; if
+    these have too little noise, it first looks for more. It stops at once if there is nothing to
+    gain, and `changed` is empty. Kernel parameters stay within scikit-learn's bounds, and those
+    marked "fixed" do not move. The weights of a sum such as
     `ConstantKernel() * k + ConstantKernel() * l` are parameters like any other. A kernel that is a
     plain function has none: only the noise is tuned.
 
-    The result is never worse than the model by leave-one-out, whatever the objective: if that
-    leads to where fewer examples are recognised, or squared errors are larger, the best point on
-    the way that is not worse is taken, and a `KnowmoreWarning` says so. Another one says which
-    parameters ended at a bound. A parameter that gains less than a thousandth per target by going
-    to a bound comes back.
+    By leave-one-out the result is never worse than the model, whatever the objective: if that
+    leads to where fewer examples are recognised, or squared errors are larger, the result is the
+    best point on the path that is not worse, and a `KnowmoreWarning` says so. Another warning names
+    the parameters that ended at a bound. A parameter that gains less than a thousandth per target
+    at a bound comes back from it.
 
     Parameters
     ----------
@@ -109,13 +102,13 @@ def tune(
         for Gaussian processes; or a function of targets (n, M), leave-one-out means (n, M) and
         variances (n,) that returns a value, larger is better, and its derivatives by the means and
         by the variances. Values that a regressor normalises are normalised here.
-    groups : a name for each example in the order of `ids_`; whole groups are left out then
+    groups : a name for each example in the order of `ids_`, to leave out whole groups
     affine : search among amplitude * kernel + offset, unless the kernel has these itself; there is
         no offset where there is a bias
     noise_bounds : the least and the largest noise, or "fixed"; the noise of a least-squares SVM is
         1 / C
     restarts : further searches from random points within the bounds; the best of all counts
-    subset : search with so many examples, drawn at random; all of them only judge the result
+    subset : search with this many examples, drawn at random; all of them judge the result
     random_state : the seed of restarts and subset
 
     >>> from sklearn.gaussian_process.kernels import RBF
@@ -129,21 +122,19 @@ def tune(
       kernel__k2__length_scale       1    2.504
                          noise     0.1  0.00849
     """
-    frozen: KernelModel = asked(model, TUNABLE)
+    frozen = asked(model, TUNABLE)
     examples, T, covariance = frozen.examples, frozen.targets.T, frozen.covariance
     groups, n, bias = model.model_groups(groups), len(examples), frozen.bias
-    goal, rng = objective_of(objective), generator(random_state)
+    goal = objective_of(objective)
     if isinstance(goal, Evidence) and not is_gaussian(model):
-        raise InvalidInput(
-            "objective='marginal_likelihood' is that of a Gaussian process, which a least-squares "
-            "SVM is not. Ask for objective='loo'."
-        )
-    restarts = whole_number("restarts", restarts, 0)
+        reason = "a least-squares SVM is not a Gaussian process. Ask for objective='loo'."
+        raise InvalidInput(f"objective={objective!r}, but {reason}")
+    restarts, rng = whole_number("restarts", restarts, 0), generator(random_state)
     # A bias needs at least one example that is not left out.
     size = n if subset is None else min(whole_number("subset", subset, 1 + bias), n)
     space = Space(covariance.kernel, covariance.noise, _checked(noise_bounds))
     (space.affine(T, offset=not bias) if affine and not space.names else space).check()
-    before, loss_before = _judged(model, goal, groups)
+    before, loss_before = goal.value(frozen, groups), model_loss(frozen, groups)
     rows = _drawn(groups, n, size, bias, rng)
     slope = Slope(
         space,
@@ -152,12 +143,12 @@ def tune(
         T[rows],
         weights=covariance.weights[rows],
         bias=bias,
-        classes=is_classifier(model),
+        classes=frozen.targets.classes,
         dtype=covariance.factor.dtype,
         groups=None if groups is None else groups[rows],
     )
     held_back, nothing = False, NOTHING * max(abs(before), T.size)
-    # What is worse for a part need not be worse for all: all have the last word.
+    # What is worse for a subset need not be worse for all: all examples have the last word.
     for limited in (False, True) if size < n else (True,):
         found = search(slope, affine, restarts, rng, limited)
         held_back |= found.held_back
@@ -166,9 +157,10 @@ def tune(
         try:
             estimator = _refit(model, examples, found.space)
         except NotPositiveDefinite:
-            # There is a matrix with some examples, but not with all.
+            # K~ is positive definite for the subset, but not for all examples.
             continue
-        after, loss_after = _judged(estimator, goal, groups)
+        tried = estimator.model_
+        after, loss_after = goal.value(tried, groups), model_loss(tried, groups)
         held_back |= loss_after > loss_before
         if after - before > nothing and loss_after <= loss_before:
             break
@@ -190,15 +182,8 @@ def tune(
         targets=T.size,
         grouped=groups is not None,
     )
-    _warn(tuned, is_classifier(model))
+    _warn(tuned)
     return tuned
-
-
-def _judged(estimator: Any, goal: Objective, groups: Array | None) -> tuple[float, float]:
-    """The value of the objective for an estimator, and its loss by leave-one-out."""
-    model = estimator.model_
-    loss = model_loss(model, groups, classes=is_classifier(estimator))
-    return goal.value(model, groups), loss
 
 
 def _refit(model: Any, examples: Examples, space: Space) -> Any:
@@ -207,7 +192,7 @@ def _refit(model: Any, examples: Examples, space: Space) -> Any:
     return model.refitted(examples, **{"kernel": space.kernel, name: value})
 
 
-def _warn(tuned: Tuned, classes: bool) -> None:
+def _warn(tuned: Tuned) -> None:
     """Warn if the search was held back, or ended at a bound."""
     messages = [
         f"{name} ended at {tuned.changed[name][1]:.6g}, which is a bound of the search: the best "
@@ -215,13 +200,12 @@ def _warn(tuned: Tuned, classes: bool) -> None:
         for name in tuned.at_bounds
     ]
     if tuned.held_back:
-        worse = f"the mean squared error by leave-one-out is above {tuned.loss_before:.4g}"
-        if classes:
-            share = f"{tuned.loss_before:.1%} of the examples"
-            worse = f"more than {share} are not recognised by the others"
+        before = f"mean squared error {tuned.loss_before:.4g}"
+        if is_classifier(tuned.estimator):
+            before = f"{tuned.loss_before:.1%} of the examples wrong"
         messages.append(
-            f"The objective leads to where {worse}, as it was before: tune() did not go there. The "
-            f"kernel may not suit the data: try another one, another objective, or restarts."
+            f"The objective leads to where leave-one-out is worse than before ({before}): tune() "
+            f"did not go there. Try another kernel, another objective, or restarts."
         )
     for message in messages:
         warnings.warn(message, KnowmoreWarning, stacklevel=3)
@@ -237,9 +221,9 @@ def due(
 ) -> bool:
     """Is it time to tune again? Asked of a living model, `tuned.estimator` if none is given.
 
-    After `every` edits: an example that was added, removed, replaced or relabelled is one, however
-    often. Or when the objective, per example and target column, is `worse` by more than that; if
-    groups were left out in tuning, they are now, too: `groups` names those of the examples held.
+    It is after `every` edits: each example that was added, removed, replaced or relabelled counts
+    once. Or when the objective, per example and target column, is `worse` by more than that; if
+    groups were left out in tuning, `groups` names those of the examples held now.
 
     >>> from knowmore import GPRegressor
     >>> X = np.linspace(0, 6, 20)[:, None]
@@ -252,37 +236,32 @@ def due(
     (True, True)
     """
     if not isinstance(tuned, Tuned):
-        raise InvalidType(
-            f"due() asks what tune() returned, but was given an object of type "
-            f"{type(tuned).__name__}. Give that first, and the model second."
-        )
+        raise InvalidType(f"due() takes what tune() returned, but got a {type(tuned).__name__}.")
     if every is None and worse is None:
-        raise InvalidInput(
-            "When is it due? Give every=r, a number of edits, or worse=x, a loss per target."
-        )
-    if every is not None:
-        whole_number("every", every, 1)
-    if worse is not None:
-        number("worse", worse, "[0, inf]", "It is a loss per target.")
+        raise InvalidInput("Give every=r, a number of edits, or worse=x, a loss per target.")
     model = tuned.estimator if model is None else model
-    frozen: KernelModel = asked(model, TUNABLE)
-    if every is not None and _edits(tuned.held, frozen.examples) >= every:
-        return True
+    frozen = asked(model, TUNABLE)
+    if every is not None:
+        then, now = tuned.held, _by_id(frozen.examples)
+        edits = sum(then.get(one) != now.get(one) for one in then.keys() | now.keys())
+        if edits >= whole_number("every", every, 1):
+            return True
     if worse is None:
         return False
+    number("worse", worse, "[0, inf]", "It is a loss per target.")
     if tuned.grouped != (groups is not None):
+        left_out, give = ("", "Give") if tuned.grouped else ("not ", "Do not give")
         raise InvalidInput(
-            f"Groups were {'left out' if tuned.grouped else 'not left out'} in tuning: worse= "
-            f"compares with that. {'Give' if tuned.grouped else 'Do not give'} groups, one for "
-            f"each example in the order of ids_."
+            f"Groups were {left_out}left out in tuning, and worse= compares with that. {give} "
+            f"groups, one for each example in the order of ids_."
         )
-    groups = model.model_groups(groups)
-    now = tuned.objective.value(frozen, groups) / frozen.targets.T.size
-    return bool(tuned.after / tuned.targets - now > max(worse, NOTHING))
+    value = tuned.objective.value(frozen, model.model_groups(groups))
+    loss = tuned.after / tuned.targets - value / frozen.targets.T.size
+    return bool(loss > max(worse, NOTHING))
 
 
 def _drawn(groups: Array | None, n: int, size: int, bias: bool, rng: np.random.Generator) -> Array:
-    """So many of n rows; of two groups at least, if there are as many and there is a bias."""
+    """Draw `size` of n rows; with a bias, from two groups at least if there are two."""
     if size == n:
         return np.arange(n)
     rows = np.sort(rng.choice(n, size, replace=False))
@@ -292,14 +271,9 @@ def _drawn(groups: Array | None, n: int, size: int, bias: bool, rng: np.random.G
 
 
 def _by_id(some: Examples) -> dict[Id, tuple[int, Any]]:
+    """The serial and the label of each: an edit of an example changes one of them."""
     rows = zip(some.names, some.serials.tolist(), some.labels.tolist(), strict=True)
     return {name: (serial, label) for name, serial, label in rows}
-
-
-def _edits(then: dict[Id, tuple[int, Any]], examples: Examples) -> int:
-    """How many examples were added, removed, replaced or relabelled."""
-    now = _by_id(examples)
-    return sum(then.get(one) != now.get(one) for one in then.keys() | now.keys())
 
 
 def _checked(noise_bounds: Any) -> Bounds:
@@ -311,8 +285,6 @@ def _checked(noise_bounds: Any) -> Bounds:
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not 0 < low <= high:
-        raise InvalidInput(
-            f"noise_bounds={noise_bounds!r}. Give the least and the largest noise, both above "
-            f'zero, or "fixed".'
-        )
+        hint = 'Give the least and the largest noise, both above zero, or "fixed".'
+        raise InvalidInput(f"noise_bounds={noise_bounds!r}. {hint}")
     return low, high

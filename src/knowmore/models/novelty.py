@@ -54,9 +54,8 @@ def threshold(gp: KernelModel, values: Array, q: float) -> float:
     found = float(np.quantile(values, q))
     if silent > (1 - q) * n and found >= values.max() - _ROUNDINGS * abs(values).max():
         warnings.warn(
-            f"For {silent} of {n} examples the others say nothing: left out, they look as new as "
-            f"anything can, so no threshold separates known from new. The kernel is too narrow "
-            f"for these features: widen it, tune it, or scale the features.",
+            f"For {silent} of {n} examples the others say nothing, so no threshold separates known "
+            f"from new. The kernel is too narrow: widen it, tune it, or scale the features.",
             KnowmoreWarning,
             stacklevel=3,
         )
@@ -66,10 +65,7 @@ def threshold(gp: KernelModel, values: Array, q: float) -> float:
 def check_several(gp: KernelModel) -> None:
     """Raise InvalidInput if only one example is held: nothing is left when it is left out."""
     if len(gp.examples) < 2:
-        raise InvalidInput(
-            "The model holds one example, so without it there is nothing to compare with. "
-            "Add more examples before asking for a threshold."
-        )
+        raise InvalidInput("A threshold needs two examples, but the model holds one. Add more.")
 
 
 def unknown_rows(gp: KernelModel, X: Array, rate: float) -> Array:

@@ -178,5 +178,5 @@ def test_a_bad_unknown_label_or_rate_is_explained():
         "rate=5 must be a number in [0, 1]. It is the fraction of known examples that may be "
         "called unknown."
     )
-    with pytest.raises(KnowmoreError, match="holds one example"):
+    with pytest.raises(KnowmoreError, match="but the model holds one"):
         GPClassifier(RBF(1.0)).fit(X[:1], Y[:1]).predict(X, unknown="?")

@@ -182,7 +182,7 @@ def test_ids_are_not_parsed_as_formulas(tmp_path):
 def test_no_suspects_make_an_empty_picture():
     clf = GPClassifier(KERNEL).fit([[0.0], [0.1], [9.0], [9.1]], list("aabb"))
     ax = SuspectsDisplay.from_estimator(clf).ax_
-    assert ax.get_title() == "0 of 4 labels are not believed"
+    assert ax.get_title() == "0 of 4 labels are suspect"
     assert len(ax.patches) == 0
 
 
@@ -248,7 +248,7 @@ def test_the_curve_does_not_change_the_model():
 MISTAKES = {
     "three features": (
         lambda: ScoreFieldDisplay.from_estimator(fitted(features=3)),
-        "The model learnt from 3 feature(s), but a field is drawn over two. "
+        "A field needs 2 features, the model has 3. "
         "Fit one to two features, such as the first two of a PCA.",
     ),
     "a grid of one": (
@@ -266,8 +266,7 @@ MISTAKES = {
     ),
     "suspects of one class": (
         lambda: SuspectsDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),
-        "All labels are 'a': there is no other class that leave-one-out could prefer. "
-        "Add examples of another class first.",
+        "All labels are 'a'. Add examples of another class before asking.",
     ),
     "a curve of one example": (
         lambda: LearningCurveDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),
@@ -283,7 +282,7 @@ MISTAKES = {
     ),
     "too few labels": (
         lambda: LearningCurveDisplay.from_estimator(fitted(), clouds()[0], ["ash"]),
-        "X has 60 rows, but y has shape (1,). Give one label for each row.",
+        "y has shape (1,), but there are 60 examples. Give one value for each, in the same order.",
     ),
     "a curve of values": (
         lambda: LearningCurveDisplay.from_estimator(GPRegressor().fit([[0.0, 0.0]], [1.0])),

@@ -160,9 +160,7 @@ def test_regression_values_are_explained_like_scores():
     got, want = found.score_without[:, None], alone.score_without[:, None]
     assert_solves(got, want, K, values[:, 1:], left=k)
     np.testing.assert_array_equal(found.labels, values[found.ids, 1])
-    with pytest.raises(
-        InvalidInput, match=r"^The model has 2 targets: which is label\? Choose one"
-    ):
+    with pytest.raises(InvalidInput, match=r"^label=None is not .* Choose one of 0, 1\.$"):
         explain(both, X[0])
 
 
@@ -207,12 +205,12 @@ MISTAKES = {
     "another class": (
         lambda: explain(fitted(), [0.0, 0.0], label="c"),
         InvalidInput,
-        "label='c' is none of those that the model scores. Choose one of 'a', 'b'.",
+        "label='c' is not what the model scores. Choose one of 'a', 'b'.",
     ),
     "several classes": (
         lambda: explain(fitted(), [0.0, 0.0], label=np.array(["a", "b"])),
         InvalidInput,
-        "label=array(['a', 'b'], dtype='<U1') is none of those that the model scores. "
+        "label=array(['a', 'b'], dtype='<U1') is not what the model scores. "
         "Choose one of 'a', 'b'.",
     ),
     "another width": (
@@ -238,8 +236,8 @@ MISTAKES = {
     "no model": (
         lambda: explain("model", [0.0]),
         InvalidType,
-        "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier or "
-        "NPlusOneClassifier, but it was put to an object of type str.",
+        "This question is for a fitted GPClassifier or GPRegressor or LSSVMClassifier or "
+        "NPlusOneClassifier, not a str.",
     ),
 }
 

@@ -226,9 +226,7 @@ def test_one_example_has_values_but_no_threshold():
     for method in METHODS:
         found = novelty(clf, [[0.0, 0.1], [9.0, 0.0]], method)
         assert found.values[0] < found.values[1]
-        with pytest.raises(
-            InvalidInput, match=r"holds one example, so without it there is nothing"
-        ):
+        with pytest.raises(InvalidInput, match=r"needs two examples, but the model holds one"):
             found.threshold()
 
 
@@ -287,10 +285,10 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
     with pytest.raises(NoExamples, match="all were removed"):
         novelty(clf.fit(X, y).remove(clf.ids_), queries)
     for other in (LogisticRegression().fit(X, y), LSSVMClassifier().fit(X, y)):
-        with pytest.raises(
-            InvalidType, match=r"^This question is for a fitted GPClassifier or GPR"
-        ):
+        with pytest.raises(InvalidType, match=r"^This question is for a fitted GPClassifier, not"):
             novelty(other, queries)
+        with pytest.raises(InvalidType, match=r"is for a fitted GPClassifier or GPRegressor, not"):
+            novelty(other, queries, "variance")
 
 
 def test_answers_are_read_only_and_survive_pickling():

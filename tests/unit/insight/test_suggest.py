@@ -250,9 +250,8 @@ def test_the_answer_reads_as_a_table():
     [
         (1, np.zeros((3, 3)), "best", r"^criterion='best' is not known. Choose one of 'variance', "
          r"'uncertainty', 'margin', 'weight', 'impact', 'emoc', 'random'.$"),
-        (4, np.zeros((3, 3)), "margin", r"^n=4, but the pool has 3 rows. Ask for fewer, or give "
-         r"more rows.$"),
-        (0, np.zeros((3, 3)), "margin", r"^n=0. Give a whole number of at least 1.$"),
+        (4, np.zeros((3, 3)), "margin", r"^n=4. Give a whole number from 1 to 3.$"),
+        (0, np.zeros((3, 3)), "margin", r"^n=0. Give a whole number from 1 to 3.$"),
         (1.5, np.zeros((3, 3)), "margin", r"^n=1.5. Give a whole"),
         (True, np.zeros((3, 3)), "margin", r"^n=True. Give a whole"),
         (1, np.zeros((0, 3)), "margin", r"^X_pool is empty. Give at least one row to ask about.$"),
@@ -274,10 +273,10 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
     with pytest.raises(NoExamples, match="all were removed"):
         suggest(clf.remove(clf.ids_), pool)
     for other in (LogisticRegression().fit(X, y), EigenspaceLDA().fit(X, y)):
-        with pytest.raises(
-            InvalidType, match=r"^This question is for a fitted GPClassifier or GPR"
-        ):
+        with pytest.raises(InvalidType, match=r"^This question is for a fitted GPClassifier, not"):
             suggest(other, pool)
+        with pytest.raises(InvalidType, match=r"is for a fitted GPClassifier or GPRegressor, not"):
+            suggest(other, pool, criterion="variance")
 
 
 # -- as a query strategy -------------------------------------------------------------------------
@@ -331,7 +330,7 @@ def test_a_query_without_any_label_is_explained():
     X, y = partly_labelled()
     with pytest.raises(InvalidInput, match=r"^y has no label yet: all are nan, the missing_label"):
         SuggestQuery().query(X, np.full(20, np.nan), GPClassifier())
-    with pytest.raises(InvalidInput, match=r"^batch_size=15, but the pool has 14 rows"):
+    with pytest.raises(InvalidInput, match=r"^batch_size=15. Give a whole number from 1 to 14"):
         SuggestQuery().query(X, y, GPClassifier(), batch_size=15)
 
 
@@ -362,14 +361,14 @@ def test_all_kinds_of_missing_values_are_the_same(nothing, missing):
 @pytest.mark.parametrize(
     ("keywords", "text"),
     [
-        ({"y": [0.0, 1.0]}, r"^X has 20 rows, but y has shape \(2,\)\. Give one label for"),
+        ({"y": [0.0, 1.0]}, r"^y has shape \(2,\), but there are 20 examples\. Give"),
         ({"candidates": []}, r"^The set of candidates is empty"),
         ({"candidates": np.empty((0, 2))}, r"^The set of candidates is empty"),
-        ({"candidates": [50]}, r"^candidates are \[50\], int64 of shape .* from 0 to 19\."),
+        ({"candidates": [50]}, r"^candidates are \[50\], int64 of shape .* from 0 to 19;"),
         ({"candidates": [-1]}, r"^candidates are \[-1\], .* from 0"),
         ({"candidates": [5, 5, 6]}, r"^candidates are \[5 5 6\], .* each once"),
-        ({"candidates": [5.0]}, r"^candidates are \[5\.\], float64 of shape \(1,\), but"),
-        ({"candidates": np.arange(20) > 15}, r"bool of .* For a mask give np\.flatnonzero"),
+        ({"candidates": [5.0]}, r"^candidates are \[5\.\], float64 of shape \(1,\)\. Give"),
+        ({"candidates": np.arange(20) > 15}, r"bool of .* for a mask np\.flatnonzero"),
         ({"candidates": 3}, r"^candidates are 3, int64 of shape \(\)"),
         ({"y": np.zeros(20)}, r"^The set of candidates is empty\..* whose y is the missing_label"),
     ],
@@ -382,9 +381,7 @@ def test_a_bad_query_is_explained(keywords, text):
 
 def test_a_bad_missing_label_or_seed_is_explained():
     X, y = partly_labelled()
-    with pytest.raises(
-        InvalidInput, match=r"^missing_label=\[1\] is not a value that a label can have"
-    ):
+    with pytest.raises(InvalidInput, match=r"^missing_label=\[1\]. Give NaN, None, a string or"):
         SuggestQuery(missing_label=[1]).query(X, y, GPClassifier())
     with pytest.raises(
         InvalidInput, match=r"^random_state='x' is not a seed\. Give a whole number"

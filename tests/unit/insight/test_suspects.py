@@ -45,7 +45,7 @@ def test_silent_examples_are_neither_suspect_nor_confirmed(clf):
     assert len(found.ids) == 0
     np.testing.assert_array_equal(found.silent, clf.ids_)
     assert repr(found).splitlines()[0] == (
-        "Suspects: 0 of 80 labels are not believed, and of 80 nothing is said"
+        "Suspects: 0 of 80 labels are suspect, 80 cannot be judged"
     )
     # A wrong label among neighbours is found beside them.
     near = X[0] + np.eye(64)[:8] / 2
@@ -201,7 +201,7 @@ def test_no_suspects_where_all_agree():
     found = suspects(clf)
     assert len(found.ids) == len(found.margin) == len(found.to_pandas()) == 0
     assert found.contradicting == found.duplicates == ()
-    assert repr(found).startswith("Suspects: 0 of 4 labels are not believed")
+    assert repr(found).startswith("Suspects: 0 of 4 labels are suspect")
 
 
 def test_two_examples_suspect_each_other():
@@ -257,21 +257,19 @@ def test_it_reads_as_a_table():
     assert list(table.columns) == ["id", "label", "preferred", "margin", "contradicting"]
     assert table["id"].tolist() == found.ids.tolist()
     assert table["contradicting"].tolist() == list(found.contradicting)
-    assert repr(found).startswith(f"Suspects: {len(found.ids)} of 60 labels are not believed\n")
+    assert repr(found).startswith(f"Suspects: {len(found.ids)} of 60 labels are suspect\n")
 
 
 MISTAKES = {
     "one class": (
         lambda: suspects(GPClassifier().fit([[0.0], [1.0]], ["a", "a"])),
         InvalidInput,
-        "All labels are 'a': there is no other class that leave-one-out could prefer. "
-        "Add examples of another class first.",
+        "All labels are 'a'. Add examples of another class before asking.",
     ),
     "one example": (
         lambda: suspects(GPClassifier().fit([[0.0]], [7])),
         InvalidInput,
-        "All labels are 7: there is no other class that leave-one-out could prefer. "
-        "Add examples of another class first.",
+        "All labels are 7. Add examples of another class before asking.",
     ),
     "values": (
         lambda: suspects(GPRegressor().fit([[0.0], [1.0]], [0.5, 1.5])),
@@ -291,8 +289,8 @@ MISTAKES = {
     "no model": (
         lambda: suspects(None),
         InvalidType,
-        "This question is for a fitted GPClassifier, LSSVMClassifier or "
-        "NPlusOneClassifier, but it was put to an object of type NoneType.",
+        "This question is for a fitted GPClassifier or LSSVMClassifier or "
+        "NPlusOneClassifier, not a NoneType.",
     ),
 }
 
