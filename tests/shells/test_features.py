@@ -273,7 +273,7 @@ def test_wrong_options_are_refused_before_the_work(folder, tmp_path, monkeypatch
     nowhere = tmp_path / "nowhere" / "out.npz"
     assert "cannot be written: No such file or directory." in refused(folder, "-o", nowhere)
     (tmp_path / "taken.npz").mkdir()
-    assert "there already, and no ordinary" in refused(folder, "-o", tmp_path / "taken.npz")
+    assert "it exists and is not a regular file" in refused(folder, "-o", tmp_path / "taken.npz")
     out = "-o", tmp_path / "x.npz"
     for option in "--codebook", "--save-codebook":
         words = refused(folder, *out, option, tmp_path / "." / "x.npz")
