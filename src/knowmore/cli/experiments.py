@@ -83,7 +83,7 @@ def present(module: str, out: Path, seed: int, quick: bool) -> None:
     console.print()
     for path in report.files:
         # Unwrapped, so that a long path can be copied.
-        console.print(Text(f"Written: {path}"), soft_wrap=True)
+        print(f"Written: {path}")
 
 
 @contextmanager
