@@ -76,7 +76,7 @@ def test_audit_finds_what_was_planted(grown, digits):
 
 def test_forgetting_is_exact(grown, digits):
     clf, _ = grown
-    rest, result = forget(clf, digits, "ann")
+    rest, result = forget(clf, digits)
     mine = np.char.startswith(digits.ids, "ann/")
     assert result.withdrawn == mine.sum() == 25
     assert set(rest.ids_) == set(digits.ids[~mine])
@@ -95,7 +95,7 @@ def test_what_if_leaves_the_model_alone(grown, digits):
     clf, _ = grown
     ids, scores = clf.ids_, clf.decision_function(digits.X_test)
     audit(clf, digits, 30, np.random.default_rng(0))
-    forget(clf, digits, "ann")
+    forget(clf, digits)
     unlearn(clf, digits, 3)
     np.testing.assert_array_equal(clf.ids_, ids)
     np.testing.assert_array_equal(clf.decision_function(digits.X_test), scores)

@@ -73,29 +73,26 @@ class Audit(NamedTuple):
     """Wrong labels that were planted, and the suspects that leave-one-out found in `seconds`.
 
     `is_planted` and `is_right` are masks of the suspects: a wrong label was planted, and the
-    preferred label is the true one. Accuracies: of the clean model, with the wrong labels, and
-    after the suspects were relabelled.
+    preferred label is the true one. Accuracies: with the wrong labels, and after the suspects were
+    relabelled.
     """
 
     planted: int
     suspects: Suspects
     is_planted: Array
     is_right: Array
-    clean: float
     before: float
     after: float
     seconds: float
 
 
 class Forgetting(NamedTuple):
-    """A contributor who withdrew, and the difference from a model that never saw the images.
+    """How many images Ann withdrew, and the difference from a model that never saw them.
 
     `seconds` is the time to remove all of them, `one` to remove one of them.
     """
 
-    contributor: str
     withdrawn: int
-    left: int
     seconds: float
     one: float
     refit: float
@@ -129,7 +126,7 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = experiments.
         progress(0.5, "looking for wrong labels")
         audited = audit(clf, digits, examples // 10, np.random.default_rng(seed))
         progress(0.6, "forgetting a contributor")
-        clf, forgetting = forget(clf, digits, "ann")
+        clf, forgetting = forget(clf, digits)
         variances = []
         for digit in range(10):
             progress(0.7 + 0.03 * digit, f"unlearning digit {digit} and meeting it as a stranger")
@@ -182,25 +179,22 @@ def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Genera
         suspects=found,
         is_planted=np.isin(found.ids, victims),
         is_right=found.preferred == true,
-        clean=_accuracy(clf, digits),
         before=before,
         after=_accuracy(mended, digits),
         seconds=seconds,
     )
 
 
-def forget(clf: GPClassifier, digits: Digits, contributor: str) -> tuple[GPClassifier, Forgetting]:
-    """Remove all images of a contributor, and compare with a model that never saw them."""
-    mine = np.char.startswith(digits.ids, f"{contributor}/")
-    withdrawn = digits.ids[mine]
+def forget(clf: GPClassifier, digits: Digits) -> tuple[GPClassifier, Forgetting]:
+    """Remove all images of Ann, and compare with a model that never saw them."""
+    is_hers = np.char.startswith(digits.ids, "ann/")
+    withdrawn = digits.ids[is_hers]
     rest, seconds = _timed_edit(clf, digits, GPClassifier.remove, withdrawn)
     _, one = _timed_edit(clf, digits, GPClassifier.remove, withdrawn[:1])
     # Fitted to the images that were loaded, not to those that the model says it holds.
-    never = GPClassifier(clf.kernel_).fit(digits.X[~mine], digits.y[~mine])
+    never = GPClassifier(clf.kernel_).fit(digits.X[~is_hers], digits.y[~is_hers])
     return rest, Forgetting(
-        contributor=contributor,
         withdrawn=len(withdrawn),
-        left=int((~mine).sum()),
         seconds=seconds,
         one=one,
         refit=_refit_time(rest, digits),
@@ -292,32 +286,29 @@ def _growth_table(result: Demo) -> Table:
 def _sentences(result: Demo) -> tuple[str, ...]:
     growth, audit, forgetting = result.growth, result.audit, result.forgetting
     first, last = growth.steps[0], growth.steps[-1]
-    examples, found = last.examples, int(audit.is_planted.sum())
+    examples, found = last.examples, audit.is_planted
     unknown, stranger = result.variances > 1, result.is_stranger
     caught = np.mean(unknown, axis=1, where=stranger)
     return (
         f"Growing. It started with {first.classes} digits and met the others one at a time. "
-        f"Accuracy went from {first.accuracy:.1%} to {last.accuracy:.1%}. "
-        f"Its scores differ from those of a full refit by at most {growth.difference:.0e}.",
-        f"Wrong labels. {audit.planted} of {examples} labels were made wrong. "
-        f"Leaving each example out took {as_time(audit.seconds)}; "
-        f"{examples} refits would take about {as_time(examples * growth.one.refit)}. "
-        f"For {len(audit.suspects)} examples the others prefer another label, "
-        f"and {found} of the {audit.planted} planted ones are among them; "
-        f"for {(audit.is_planted & audit.is_right).sum()} of these the preferred label is the true "
-        f"one. With the flagged images looked at and relabelled, "
-        f"accuracy is {audit.after:.1%}. It was {audit.before:.1%} with the wrong labels "
-        f"and {audit.clean:.1%} before.",
-        f"Forgetting. {forgetting.contributor.title()} withdrew {forgetting.withdrawn} images. "
-        f"Removing them took {as_time(forgetting.seconds)}, one alone would take "
-        f"{as_time(forgetting.one)}, a refit on the other {forgetting.left} takes "
-        f"{as_time(forgetting.refit)}. Scores differ from those of a model that never saw them "
-        f"by at most {forgetting.difference:.0e}.",
-        f"Not knowing. Each digit in turn was unlearnt and met as a stranger. "
-        f"By its variance the model called {unknown[stranger].mean():.0%} of the strangers "
-        f"unknown, and {unknown[~stranger].mean():.0%} of the digits it knew. "
-        f"The easiest stranger was {caught.argmax()} ({caught.max():.0%}), "
-        f"the hardest {caught.argmin()} ({caught.min():.0%}).",
+        f"Accuracy went from {first.accuracy:.1%} to {last.accuracy:.1%}. Its scores differ from "
+        f"those of a full refit by at most {growth.difference:.0e}.",
+        f"Wrong labels. {audit.planted} of {examples} labels were made wrong. Leaving each example "
+        f"out took {as_time(audit.seconds)}; {examples} refits would take about "
+        f"{as_time(examples * growth.one.refit)}. For {len(found)} examples the others prefer "
+        f"another label, and {found.sum()} of the {audit.planted} planted ones are among them; for "
+        f"{(found & audit.is_right).sum()} of these the preferred label is the true one. With the "
+        f"flagged images looked at and relabelled, accuracy is {audit.after:.1%}. It was "
+        f"{audit.before:.1%} with the wrong labels and {last.accuracy:.1%} before.",
+        f"Forgetting. Ann withdrew {forgetting.withdrawn} images. Removing them took "
+        f"{as_time(forgetting.seconds)}, one alone would take {as_time(forgetting.one)}, a refit "
+        f"on the other {examples - forgetting.withdrawn} takes {as_time(forgetting.refit)}. Scores "
+        f"differ from those of a model that never saw them by at most {forgetting.difference:.0e}.",
+        f"Not knowing. Each digit in turn was unlearnt and met as a stranger. By its variance the "
+        f"model called {unknown[stranger].mean():.0%} of the strangers unknown, and "
+        f"{unknown[~stranger].mean():.0%} of the digits it knew. The easiest stranger was "
+        f"{caught.argmax()} ({caught.max():.0%}), the hardest {caught.argmin()} "
+        f"({caught.min():.0%}).",
     )
 
 

@@ -227,37 +227,38 @@ MISTAKES = {
     "one array": (
         lambda: eigenspace(X),
         TypeError,
-        "X is a single ndarray, but shards are needed: a Dask array or data frame, or a list of "
-        "arrays, delayed values or files. What is in one place needs no merging.",
+        "X is a single ndarray, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "labels in one place": (
         lambda: fit(EigenspaceLDA(), SPREAD, Y),
         TypeError,
-        "y is a single ndarray, but shards are needed: a Dask array or data frame, or a list of "
-        "arrays, delayed values or files. What is in one place needs no merging.",
+        "y is a single ndarray, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "one file": (
         lambda: eigenspace("all.npy"),
         TypeError,
-        "X is a single str, but shards are needed: a Dask array or data frame, or a list of "
-        "arrays, delayed values or files. What is in one place needs no merging.",
+        "X is a single str, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "one promise": (
         lambda: eigenspace(delayed(X)),
         TypeError,
-        "X is a single DelayedLeaf, but shards are needed: a Dask array or data frame, or a list "
-        "of arrays, delayed values or files. What is in one place needs no merging.",
+        "X is a single DelayedLeaf, but shards are needed: a Dask array or data frame with rows, "
+        "or a list of arrays, delayed values or files.",
     ),
     "no collection": (
         lambda: eigenspace(3),
         TypeError,
-        "X is a single int, but shards are needed: a Dask array or data frame, or a list of "
-        "arrays, delayed values or files. What is in one place needs no merging.",
+        "X is a single int, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "a Dask array of one number": (
         lambda: eigenspace(SPREAD.sum()),
-        ValueError,
-        "X is a Dask array of one number, but rows are needed, (n, D).",
+        TypeError,
+        "X is a single Array, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "a Dask array of one column": (
         lambda: eigenspace(da.from_array(Y, chunks=-1)),
