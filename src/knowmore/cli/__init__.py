@@ -37,14 +37,13 @@ def guarded(run: Callable[[], None]) -> None:
             from knowmore.errors import KnowmoreError
             from knowmore.extras import missing_extra
 
-            failure = error
             if isinstance(error, ModuleNotFoundError):
                 library = (error.name or "").partition(".")[0]
                 if library in ("typer", "rich", "click"):
-                    failure = missing_extra(library, "cli")
-            if not isinstance(failure, KnowmoreError):
+                    error = missing_extra(library, "cli")
+            if not isinstance(error, KnowmoreError):
                 raise
-            sys.exit(f"knowmore: {failure}")
+            sys.exit(f"knowmore: {error}")
 
 
 def _robust(stream: Any) -> Any:

@@ -42,17 +42,12 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
             names = list(arrays)
             if name in names or (name is None and len(names) == 1):
                 return arrays[names[0] if name is None else name]
-    except OSError as error:
-        raise InvalidInput(
-            f"The file {str(path)!r} cannot be read: {error.strerror or error}. On a cluster every "
-            f"worker must find it under this name."
-        ) from error
     # A damaged file can make NumPy, zipfile and tokenize raise anything.
     except Exception as error:
-        why = str(error) or type(error).__name__
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InvalidInput(
-            f"The file {str(path)!r} holds no plain array: {why}. Write it with numpy.save or "
-            f"numpy.savez, or give a function that reads it: load=..."
+            f"The file {str(path)!r} cannot be read as an array: {why}. Write it with numpy.save "
+            f"or numpy.savez where every worker finds it, or give a function to read it: load=..."
         ) from error
     raise InvalidInput(
         f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them. "
