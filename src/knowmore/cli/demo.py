@@ -167,7 +167,7 @@ def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Genera
     victims = rng.choice(digits.ids, planted, replace=False)
     wrong = [(truth[one] + rng.integers(1, 10)) % 10 for one in victims.tolist()]
     spoilt = copy(clf).relabel(victims, wrong)
-    before = _accuracy(spoilt, digits)
+    before = spoilt.score(digits.X_test, digits.y_test)
     begin = perf_counter()
     found = suspects(spoilt)
     seconds = perf_counter() - begin
@@ -180,7 +180,7 @@ def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Genera
         is_planted=np.isin(found.ids, victims),
         is_right=found.preferred == true,
         before=before,
-        after=_accuracy(mended, digits),
+        after=mended.score(digits.X_test, digits.y_test),
         seconds=seconds,
     )
 
@@ -211,12 +211,8 @@ def unlearn(clf: GPClassifier, digits: Digits, digit: int) -> Array:
 
 
 def _step(clf: GPClassifier, digits: Digits, update: float | None) -> Step:
-    refit = _refit_time(clf, digits)
-    return Step(len(clf.classes_), len(clf.ids_), _accuracy(clf, digits), update, refit)
-
-
-def _accuracy(clf: GPClassifier, digits: Digits) -> float:
-    return float((clf.predict(digits.X_test) == digits.y_test).mean())
+    accuracy, refit = clf.score(digits.X_test, digits.y_test), _refit_time(clf, digits)
+    return Step(len(clf.classes_), len(clf.ids_), accuracy, update, refit)
 
 
 def _refit(clf: GPClassifier) -> GPClassifier:

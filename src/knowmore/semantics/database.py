@@ -165,9 +165,9 @@ def parse(texts: Mapping[str, str]) -> Nouns:
     if last or any(line and len(line.split()) < 2 for line in lines):
         raise InvalidInput("noun.exc is not as WordNet writes it: a plural, its singulars.")
     nouns = Nouns(
-        synsets=_lines(map(" | ".join, zip(words, glosses, strict=True))),
-        lemmas=_lines(index),
-        exceptions=_lines(lines),
+        synsets=_encoded(map(" | ".join, zip(words, glosses, strict=True))),
+        lemmas=_encoded(index),
+        exceptions=_encoded(lines),
         above=above,
         above_from=above_from,
         senses=senses,
@@ -186,7 +186,7 @@ def parse(texts: Mapping[str, str]) -> Nouns:
     return replace(nouns, texts=np.array(list(counts), dtype=str), frequencies=table)
 
 
-def _lines(lines: Iterable[str]) -> Array:
+def _encoded(lines: Iterable[str]) -> Array:
     """Lines as bytes: in an array of text, NumPy takes four bytes for a letter."""
     return np.frombuffer("\n".join(lines).encode(), dtype=np.uint8)
 

@@ -96,10 +96,10 @@ class WordNet:
         if not isinstance(meanings, Mapping | None):
             raise InvalidType(f"meanings={meanings!r}. Give a dict of names and synsets.")
         nouns = read(path)
-        if information is None:
-            information = DEFAULT if DEFAULT in nouns.counts else INTRINSIC
+        default = DEFAULT if DEFAULT in nouns.counts else INTRINSIC
+        information = default if information is None else os.fspath(information)
         content = _information_content(nouns, information)
-        found = cls(nouns, os.fspath(information), content, meanings or {})
+        found = cls(nouns, information, content, meanings or {})
         for name, synset in found.meanings.items():
             _check_name(name)
             if not isinstance(synset, str) or not found._synset(synset):
@@ -285,11 +285,10 @@ class WordNet:
         return resnik, lin, path
 
 
-def _information_content(nouns: Nouns, information: str | os.PathLike[str]) -> Array:
+def _information_content(nouns: Nouns, name: str) -> Array:
     """(n,), from counts that come with the nouns, from a file of counts, or from the hierarchy."""
-    if information == INTRINSIC:
+    if name == INTRINSIC:
         return intrinsic(nouns.hyponyms)
-    name = os.fspath(information)
     if name in nouns.counts:
         return from_frequencies(nouns.counts[name])
     try:
