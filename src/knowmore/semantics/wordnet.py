@@ -228,16 +228,16 @@ class WordNet:
         return rows[0]
 
     def _check_known(self, names: Sequence[str], instead: str = "") -> None:
-        strangers = [name for name in dict.fromkeys(names) if name not in self]
-        if not strangers:
+        missing = [name for name in dict.fromkeys(names) if name not in self]
+        if not missing:
             return
-        share, first = f"{len(strangers)} of {len(set(names))}", strangers[0]
+        share, first = f"{len(missing)} of {len(set(names))}", missing[0]
         # Only lemmas that begin alike: to compare with all of them would take seconds.
         plain = first.lower().replace(" ", "_")
         lemmas = [lemma for lemma in self.nouns.lines if lemma.startswith(plain[:2])]
         close = get_close_matches(plain, lemmas, n=1, cutoff=0.8)
         raise InvalidInput(
-            f"WordNet does not know {some(strangers)} ({share} names)."
+            f"WordNet does not know {some(missing)} ({share} names)."
             + (f" Did you mean {close[0]!r} by {first!r}?" if close else "")
             + f" Name its synset: WordNet.load(meanings={{{first!r}: ...}}){instead}."
         )
