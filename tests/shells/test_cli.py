@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -96,20 +95,13 @@ def test_a_seed_that_is_too_large_is_misuse(arguments, tmp_path):
     assert "4294967295" in result.output
 
 
-def piped(*arguments, stdout=None, close=(), **environment):
-    """The command in a process of its own; `close` names descriptors that it does not have."""
+def piped(*arguments, stdout=subprocess.PIPE):
+    """The command in a process of its own."""
     code = "import sys\nfrom knowmore.cli import main\nmain()"
-
-    def shut():
-        for descriptor in close:
-            os.close(descriptor)
-
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
-        stdout=stdout or subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
-        env=os.environ | environment,
-        preexec_fn=shut,
     )
 
 

@@ -277,7 +277,7 @@ def test_wrong_options_are_refused_before_the_work(folder, tmp_path, monkeypatch
     out = "-o", tmp_path / "x.npz"
     for option in "--codebook", "--save-codebook":
         words = refused(folder, *out, option, tmp_path / "." / "x.npz")
-        assert "is to be both the table and the codebook" in words
+        assert "cannot be both table and codebook. Name two files." in words
     words = refused(folder, *out, "--save-codebook", nowhere)
     assert "cannot be written: No such file or directory." in words
     (tmp_path / "x.words.npz").mkdir()
@@ -400,9 +400,8 @@ def test_words_that_a_table_needs_are_not_replaced_silently(folder, others, tmp_
     assert features(folder, *out, "--words", 8).exit_code == 0
     message = refused(others, *out, "--words", 8)
     assert message == (
-        f"{str(place)!r} holds other visual words, or something else. Models that learnt from "
-        f"{str(tmp_path / 'out.npz')!r} need its words: only features in the same words can be "
-        f"compared. To use the words in that file: --codebook {place}. To replace them: "
+        f"{str(place)!r} already holds other visual words, which models of "
+        f"{str(tmp_path / 'out.npz')!r} may need. Use them: --codebook {place}. Or replace them: "
         f"--save-codebook {place}."
     )
     assert (place.read_bytes(), (tmp_path / "out.npz").read_bytes()) == (words, table)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Callable
-
-from knowmore.cli.streams import forgiving_streams
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
 
 
 def main() -> None:
@@ -13,27 +15,69 @@ def main() -> None:
     guarded(_run)
 
 
-def guarded(run: Callable[[], None]) -> None:
-    """Run a command; print the message of knowmore's own errors instead of a traceback."""
-    with forgiving_streams():
-        try:
-            run()
-        except Exception as error:
-            # Imported here because they load scikit-learn, which `knowmore --help` does not need.
-            from knowmore.errors import KnowmoreError
-            from knowmore.extras import missing_extra
-
-            failure = error
-            if isinstance(error, ModuleNotFoundError):
-                library = (error.name or "").partition(".")[0]
-                if library in ("typer", "rich", "click"):
-                    failure = missing_extra(library, "cli")
-            if not isinstance(failure, KnowmoreError):
-                raise
-            sys.exit(f"knowmore: {failure}")
-
-
 def _run() -> None:
     from knowmore.cli.app import app
 
     app()
+
+
+def guarded(run: Callable[[], None]) -> None:
+    """Run a command; print the message of knowmore's own errors instead of a traceback.
+
+    A closed pipe and a limited encoding cannot fail it.
+    """
+    with redirect_stdout(_robust(sys.stdout)), redirect_stderr(_robust(sys.stderr)):
+        try:
+            try:
+                run()
+            finally:
+                print(end="", flush=True)
+        except Exception as error:
+            # Imported here because they load NumPy, which `knowmore --help` does not need.
+            from knowmore.errors import KnowmoreError
+            from knowmore.extras import missing_extra
+
+            if isinstance(error, ModuleNotFoundError):
+                library = (error.name or "").partition(".")[0]
+                if library in ("typer", "rich", "click"):
+                    error = missing_extra(library, "cli")
+            if not isinstance(error, KnowmoreError):
+                raise
+            sys.exit(f"knowmore: {error}")
+
+
+def _robust(stream: Any) -> Any:
+    """The stream on a `_Descriptor`; characters that its encoding lacks are written as numbers."""
+    # It is None if the descriptor was closed, or an object of the caller, such as a notebook's.
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Descriptor(stream.fileno(), "w", closefd=False)),
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=stream.line_buffering,
+    )
+
+
+class _Descriptor(io.FileIO):
+    """A descriptor that discards its output once writing fails.
+
+    A closed pipe is no failure: the reader has seen enough. Other failures of standard output, such
+    as a full disk, are raised once.
+    """
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            with open(os.devnull, "wb") as null:
+                os.dup2(null.fileno(), self.fileno())
+            if isinstance(error, BrokenPipeError) or self.fileno() == 2:
+                return len(data)
+            from knowmore.errors import NotWritten
+
+            raise NotWritten(
+                f"the work is done, but the report could not be written to standard output: "
+                f"{error.strerror}."
+            ) from error

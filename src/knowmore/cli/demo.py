@@ -5,25 +5,22 @@ It uses `GPClassifier()` with its defaults: no parameter was chosen for these im
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 
+from knowmore import GPClassifier
 from knowmore.arrays import Array
-from knowmore.cli import demo_steps as steps
-from knowmore.cli.experiments import (
-    Progress,
-    Report,
-    Table,
-    as_time,
-    new_figure,
-    one_thread,
-    save_figure,
-    silent,
-    write_csv,
-)
+from knowmore.cli import experiments
+from knowmore.cli.experiments import Progress, Report, Table, as_time, timed
 from knowmore.drawing import BLUE, GREY, VERMILION, quiet_axes
+from knowmore.insight import Suspects, novelty, suspects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,51 +28,233 @@ if TYPE_CHECKING:
 
 # Classes known at the start.
 _FIRST = 3
+# People who sent in the training images; "ann/0007" is Ann's eighth.
+_CONTRIBUTORS = "ann ben cleo dora emil fay gus hana ivo jana karl lena".split()  # noqa: SIM905
+# An image is unknown if its variance is above this quantile of the leave-one-out variances.
+_QUANTILE = 0.95
 # Suspects of each kind in the figure.
 _SHOWN = 6
 
 
+class Digits(NamedTuple):
+    """Images (., 64), their digits, and the ids of those to learn from."""
+
+    X: Array
+    y: Array
+    ids: Array
+    X_test: Array
+    y_test: Array
+
+    def chosen(self, rows: Array) -> tuple[Array, Array, Array]:
+        """The images, digits and ids in these rows, a mask or indices."""
+        return self.X[rows], self.y[rows], self.ids[rows]
+
+
+class Step(NamedTuple):
+    """The number of known classes and of examples, the accuracy over all ten digits, and the times
+    of the update that led here and of a refit."""
+
+    classes: int
+    examples: int
+    accuracy: float
+    update: float | None
+    refit: float
+
+
+class Growth(NamedTuple):
+    """The steps, the last example alone, and the largest difference from a refit at the end."""
+
+    steps: tuple[Step, ...]
+    one: Step
+    difference: float
+
+
+class Audit(NamedTuple):
+    """Wrong labels that were planted, and the suspects that leave-one-out found in `seconds`.
+
+    `is_planted` and `is_right` are masks of the suspects: a wrong label was planted, and the
+    preferred label is the true one. Accuracies: with the wrong labels, and after the suspects were
+    relabelled.
+    """
+
+    planted: int
+    suspects: Suspects
+    is_planted: Array
+    is_right: Array
+    before: float
+    after: float
+    seconds: float
+
+
+class Forgetting(NamedTuple):
+    """How many images Ann withdrew, and the difference from a model that never saw them.
+
+    `seconds` is the time to remove all of them, `one` to remove one of them.
+    """
+
+    withdrawn: int
+    seconds: float
+    one: float
+    refit: float
+    difference: float
+
+
 class Demo(NamedTuple):
-    """The measurements of the four parts; the last was done for each digit in turn."""
+    """The measurements of the four parts.
 
-    test_images: int
-    growth: steps.Growth
-    audit: steps.Audit
-    forgetting: steps.Forgetting
-    unlearnt: tuple[steps.Unlearnt, ...]
+    The last was done for each digit in turn: `variances` (10, m) are those of the test images after
+    a digit was unlearnt, divided by the threshold; above one, the model says that it does not know.
+    `is_stranger` (10, m) marks the images of that digit.
+    """
 
-    @property
-    def known(self) -> Array:
-        """The variances of images of known digits, divided by the threshold."""
-        return np.concatenate([one.known for one in self.unlearnt])
-
-    @property
-    def unknown(self) -> Array:
-        """The variances of images of the digit that was unlearnt."""
-        return np.concatenate([one.unknown for one in self.unlearnt])
+    growth: Growth
+    audit: Audit
+    forgetting: Forgetting
+    variances: Array
+    is_stranger: Array
 
 
-def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> Demo:
+# -- the four parts ------------------------------------------------------------------------------
+
+
+def run(*, seed: int = 0, quick: bool = False, progress: Progress = experiments.silent) -> Demo:
     """Run the four parts on one thread; `quick` learns from a quarter of the images."""
     examples = 300 if quick else 1200
-    with one_thread():
-        digits = steps.load(seed, examples)
-        clf, growth = steps.grow(digits, _FIRST, lambda share, name: progress(0.5 * share, name))
+    with experiments.one_thread():
+        digits = load(seed, examples)
+        clf, growth = grow(digits, lambda share, name: progress(0.5 * share, name))
         progress(0.5, "looking for wrong labels")
-        audit = steps.audit(clf, digits, examples // 10, np.random.default_rng(seed))
+        audited = audit(clf, digits, examples // 10, np.random.default_rng(seed))
         progress(0.6, "forgetting a contributor")
-        clf, forgetting = steps.forget(clf, digits, "ann")
-        unlearnt = []
+        clf, forgetting = forget(clf, digits)
+        variances = []
         for digit in range(10):
             progress(0.7 + 0.03 * digit, f"unlearning digit {digit} and meeting it as a stranger")
-            unlearnt.append(steps.unlearn(clf, digits, digit))
-        return Demo(len(digits.y_test), growth, audit, forgetting, tuple(unlearnt))
+            variances.append(unlearn(clf, digits, digit))
+        is_stranger = digits.y_test == np.arange(10)[:, None]
+        return Demo(growth, audited, forgetting, np.array(variances), is_stranger)
+
+
+def load(seed: int, examples: int) -> Digits:
+    """scikit-learn's digits: `examples` to learn from, sent in by the contributors in turn."""
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(
+        X, y, train_size=examples, random_state=seed, stratify=y
+    )
+    people = len(_CONTRIBUTORS)
+    ids = [f"{_CONTRIBUTORS[i % people]}/{i // people:04d}" for i in range(examples)]
+    return Digits(X, y, np.array(ids), X_test, y_test)
+
+
+def grow(digits: Digits, progress: Progress) -> tuple[GPClassifier, Growth]:
+    """Start with three classes and add the others one at a time."""
+    clf = GPClassifier().fit(*digits.chosen(digits.y < _FIRST))
+    steps = [_step(clf, digits, None)]
+    for digit in range(_FIRST, 10):
+        progress((digit - _FIRST) / (10 - _FIRST), f"meeting digit {digit}")
+        new = digits.chosen(digits.y == digit)
+        clf, update = _timed_edit(clf, digits, GPClassifier.add, *new)
+        steps.append(_step(clf, digits, update))
+    last = digits.chosen(np.array([-1]))
+    _, one = _timed_edit(copy(clf).remove(last[2]), digits, GPClassifier.add, *last)
+    difference = _difference(clf, _refit(clf), digits)
+    return clf, Growth(tuple(steps), _step(clf, digits, one), difference)
+
+
+def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Generator) -> Audit:
+    """Give some examples wrong labels, find them by leave-one-out, and correct the suspects."""
+    truth = dict(zip(digits.ids.tolist(), digits.y.tolist(), strict=True))
+    victims = rng.choice(digits.ids, planted, replace=False)
+    wrong = [(truth[one] + rng.integers(1, 10)) % 10 for one in victims.tolist()]
+    spoilt = copy(clf).relabel(victims, wrong)
+    before = spoilt.score(digits.X_test, digits.y_test)
+    begin = perf_counter()
+    found = suspects(spoilt)
+    seconds = perf_counter() - begin
+    # Whoever looks at a suspect gives it its true label, be it another one or the same.
+    true = np.array([truth[one] for one in found.ids.tolist()])
+    mended = copy(spoilt).relabel(found.ids, true)
+    return Audit(
+        planted=planted,
+        suspects=found,
+        is_planted=np.isin(found.ids, victims),
+        is_right=found.preferred == true,
+        before=before,
+        after=mended.score(digits.X_test, digits.y_test),
+        seconds=seconds,
+    )
+
+
+def forget(clf: GPClassifier, digits: Digits) -> tuple[GPClassifier, Forgetting]:
+    """Remove all images of Ann, and compare with a model that never saw them."""
+    is_hers = np.char.startswith(digits.ids, "ann/")
+    withdrawn = digits.ids[is_hers]
+    rest, seconds = _timed_edit(clf, digits, GPClassifier.remove, withdrawn)
+    _, one = _timed_edit(clf, digits, GPClassifier.remove, withdrawn[:1])
+    # Fitted to the images that were loaded, not to those that the model says it holds.
+    never = GPClassifier(clf.kernel_).fit(digits.X[~is_hers], digits.y[~is_hers])
+    return rest, Forgetting(
+        withdrawn=len(withdrawn),
+        seconds=seconds,
+        one=one,
+        refit=_refit_time(rest, digits),
+        difference=_difference(rest, never, digits),
+    )
+
+
+def unlearn(clf: GPClassifier, digits: Digits, digit: int) -> Array:
+    """The variances (m,) of the test images after a digit was unlearnt, over the threshold."""
+    examples = clf.model_.examples
+    others = copy(clf).remove(examples.ids[examples.labels == digit])
+    found = novelty(others, digits.X_test, "variance")
+    return found.values / found.threshold(_QUANTILE)
+
+
+def _step(clf: GPClassifier, digits: Digits, update: float | None) -> Step:
+    accuracy, refit = clf.score(digits.X_test, digits.y_test), _refit_time(clf, digits)
+    return Step(len(clf.classes_), len(clf.ids_), accuracy, update, refit)
+
+
+def _refit(clf: GPClassifier) -> GPClassifier:
+    """A model of the same kernel and examples, from scratch."""
+    examples = clf.model_.examples
+    return GPClassifier(clf.kernel_).fit(examples.X, examples.labels)
+
+
+def _difference(one: GPClassifier, other: GPClassifier, digits: Digits) -> float:
+    """The largest difference in a score over all test images."""
+    X = digits.X_test
+    return float(abs(one.decision_function(X) - other.decision_function(X)).max())
+
+
+def _timed_edit(
+    clf: GPClassifier, digits: Digits, edit: Callable[..., object], *arguments: Array
+) -> tuple[GPClassifier, float]:
+    """The edited model, and the seconds until it has answered its first question."""
+
+    def act() -> GPClassifier:
+        # A copy shares the frozen model, so that each repeat starts from the same state.
+        edited = copy(clf)
+        edit(edited, *arguments)
+        edited.predict(digits.X_test[:1])
+        return edited
+
+    # Earlier edits are folded in by the next answer, which must not be timed.
+    clf.predict(digits.X_test[:1])
+    return timed(act)
+
+
+def _refit_time(clf: GPClassifier, digits: Digits) -> float:
+    return timed(lambda: _refit(clf).predict(digits.X_test[:1]))[1]
+
+
+# -- the report ----------------------------------------------------------------------------------
 
 
 def report(result: Demo, out: Path) -> Report:
     """One figure, the growth as a table, and a few sentences on each part."""
-    figure = save_figure(_figure(result), out / "demo.png")
-    numbers = write_csv(
+    figure = experiments.save_figure(_figure(result), out / "demo.png")
+    numbers = experiments.write_csv(
         out / "demo.csv",
         ("classes", "examples", "accuracy", "update_seconds", "refit_seconds"),
         [*result.growth.steps, result.growth.one],
@@ -84,52 +263,48 @@ def report(result: Demo, out: Path) -> Report:
 
 
 def _growth_table(result: Demo) -> Table:
-    def row(name: str, step: steps.Step) -> tuple[str, ...]:
-        update, ratio = "", ""
-        if step.update is not None:
-            update, ratio = as_time(step.update), f"{step.refit / step.update:.0f} x"
-        accuracy = f"{step.accuracy:.1%}"
-        return name, str(step.examples), accuracy, update, as_time(step.refit), ratio
-
+    rows = []
+    for step in (*result.growth.steps, result.growth.one):
+        name = "the last image alone" if step is result.growth.one else str(step.classes)
+        # The first step is a fit, not an update.
+        update = "" if step.update is None else as_time(step.update)
+        ratio = "" if step.update is None else f"{step.refit / step.update:.0f} x"
+        accuracy, refit = f"{step.accuracy:.1%}", as_time(step.refit)
+        rows.append((name, str(step.examples), accuracy, update, refit, ratio))
+    images = result.variances.shape[1]
     return Table(
-        title=f"Digits, class by class. Accuracy on {result.test_images} test images of all ten.",
+        title=f"Digits, class by class. Accuracy on {images} test images of all ten.",
         header=("known classes", "examples", "accuracy", "update", "full refit", "faster"),
-        rows=(
-            *(row(str(step.classes), step) for step in result.growth.steps),
-            row("the last image alone", result.growth.one),
-        ),
+        rows=tuple(rows),
     )
 
 
 def _sentences(result: Demo) -> tuple[str, ...]:
     growth, audit, forgetting = result.growth, result.audit, result.forgetting
     first, last = growth.steps[0], growth.steps[-1]
-    examples, found = last.examples, int(audit.is_planted.sum())
-    best = max(result.unlearnt, key=lambda one: one.caught)
-    worst = min(result.unlearnt, key=lambda one: one.caught)
+    examples, found = last.examples, audit.is_planted
+    unknown, stranger = result.variances > 1, result.is_stranger
+    caught = np.mean(unknown, axis=1, where=stranger)
     return (
         f"Growing. It started with {first.classes} digits and met the others one at a time. "
-        f"Accuracy went from {first.accuracy:.1%} to {last.accuracy:.1%}. "
-        f"Its scores differ from those of a full refit by at most {growth.difference:.0e}.",
-        f"Wrong labels. {audit.planted} of {examples} labels were made wrong. "
-        f"Leaving each example out took {as_time(audit.seconds)}; "
-        f"{examples} refits would take about {as_time(examples * growth.one.refit)}. "
-        f"For {len(audit.suspects)} examples the others prefer another label, "
-        f"and {found} of the {audit.planted} planted ones are among them; "
-        f"for {(audit.is_planted & audit.is_right).sum()} of these the preferred label is the true "
-        f"one. With the flagged images looked at and relabelled, "
-        f"accuracy is {audit.after:.1%}. It was {audit.before:.1%} with the wrong labels "
-        f"and {audit.clean:.1%} before.",
-        f"Forgetting. {forgetting.contributor.title()} withdrew {forgetting.withdrawn} images. "
-        f"Removing them took {as_time(forgetting.seconds)}, one alone would take "
-        f"{as_time(forgetting.one)}, a refit on the other {forgetting.left} takes "
-        f"{as_time(forgetting.refit)}. Scores differ from those of a model that never saw them "
-        f"by at most {forgetting.difference:.0e}.",
-        f"Not knowing. Each digit in turn was unlearnt and met as a stranger. "
-        f"By its variance the model called {(result.unknown > 1).mean():.0%} of the strangers "
-        f"unknown, and {(result.known > 1).mean():.0%} of the digits it knew. "
-        f"The easiest stranger was {best.digit} ({best.caught:.0%}), "
-        f"the hardest {worst.digit} ({worst.caught:.0%}).",
+        f"Accuracy went from {first.accuracy:.1%} to {last.accuracy:.1%}. Its scores differ from "
+        f"those of a full refit by at most {growth.difference:.0e}.",
+        f"Wrong labels. {audit.planted} of {examples} labels were made wrong. Leaving each example "
+        f"out took {as_time(audit.seconds)}; {examples} refits would take about "
+        f"{as_time(examples * growth.one.refit)}. For {len(found)} examples the others prefer "
+        f"another label, and {found.sum()} of the {audit.planted} planted ones are among them; for "
+        f"{(found & audit.is_right).sum()} of these the preferred label is the true one. With the "
+        f"flagged images looked at and relabelled, accuracy is {audit.after:.1%}. It was "
+        f"{audit.before:.1%} with the wrong labels and {last.accuracy:.1%} before.",
+        f"Forgetting. Ann withdrew {forgetting.withdrawn} images. Removing them took "
+        f"{as_time(forgetting.seconds)}, one alone would take {as_time(forgetting.one)}, a refit "
+        f"on the other {examples - forgetting.withdrawn} takes {as_time(forgetting.refit)}. Scores "
+        f"differ from those of a model that never saw them by at most {forgetting.difference:.0e}.",
+        f"Not knowing. Each digit in turn was unlearnt and met as a stranger. By its variance the "
+        f"model called {unknown[stranger].mean():.0%} of the strangers unknown, and "
+        f"{unknown[~stranger].mean():.0%} of the digits it knew. The easiest stranger was "
+        f"{caught.argmax()} ({caught.max():.0%}), the hardest {caught.argmin()} "
+        f"({caught.min():.0%}).",
     )
 
 
@@ -137,7 +312,7 @@ def _sentences(result: Demo) -> tuple[str, ...]:
 
 
 def _figure(result: Demo) -> Figure:
-    figure = new_figure(11, 7.6)
+    figure = experiments.new_figure(11, 7.6)
     parts: Any = figure.subfigures(2, 2, hspace=0.04, wspace=0.02)
     accuracy, times, suspects, variances = parts.flat
     _draw_accuracy(accuracy.subplots(), result.growth)
@@ -147,7 +322,7 @@ def _figure(result: Demo) -> Figure:
     return figure
 
 
-def _draw_accuracy(ax: Axes, growth: steps.Growth) -> None:
+def _draw_accuracy(ax: Axes, growth: Growth) -> None:
     classes = [step.classes for step in growth.steps]
     accuracy = [100 * step.accuracy for step in growth.steps]
     best = [10 * c for c in classes]
@@ -164,16 +339,16 @@ def _draw_accuracy(ax: Axes, growth: steps.Growth) -> None:
     quiet_axes(ax)
 
 
-def _draw_times(ax: Axes, growth: steps.Growth) -> None:
+def _draw_times(ax: Axes, growth: Growth) -> None:
     examples = [step.examples for step in growth.steps]
-    # The first step is a fit, not an update.
-    updates = [1e3 * step.update for step in growth.steps if step.update is not None]
-    ax.plot(examples[1:], updates, "o-", color=BLUE, label="update by a class")
-    if growth.one.update is not None:
-        style: Any = {"color": BLUE, "markerfacecolor": "white", "label": "update by one image"}
-        ax.plot(growth.one.examples, 1e3 * growth.one.update, "D", **style)
-    refits = [1e3 * step.refit for step in growth.steps]
-    ax.plot(examples, refits, "s-", color=VERMILION, label="full refit")
+    steps = [*growth.steps, growth.one]
+    # The first step is a fit, not an update: its time is missing, and becomes NaN.
+    milliseconds = 1e3 * np.array([(step.update, step.refit) for step in steps], dtype=float)
+    updates, refits = milliseconds.T
+    ax.plot(examples, updates[:-1], "o-", color=BLUE, label="update by a class")
+    style: Any = {"color": BLUE, "markerfacecolor": "white", "label": "update by one image"}
+    ax.plot(examples[-1], updates[-1], "D", **style)
+    ax.plot(examples, refits[:-1], "s-", color=VERMILION, label="full refit")
     ax.set(
         title="Time until the model answers again",
         xlabel="examples held after the update",
@@ -187,7 +362,7 @@ def _draw_times(ax: Axes, growth: steps.Growth) -> None:
     quiet_axes(ax)
 
 
-def _draw_suspects(figure: SubFigure, audit: steps.Audit) -> None:
+def _draw_suspects(figure: SubFigure, audit: Audit) -> None:
     figure.suptitle("Labels that the other examples doubt most", fontsize="large")
     found = audit.suspects
     kinds = (VERMILION, "planted", audit.is_planted), (BLUE, "not planted", ~audit.is_planted)
@@ -203,9 +378,9 @@ def _draw_suspects(figure: SubFigure, audit: steps.Audit) -> None:
 
 
 def _draw_variances(ax: Axes, result: Demo) -> None:
-    bins = np.histogram_bin_edges(np.concatenate([result.known, result.unknown]), 49).tolist()
-    samples = (result.known, BLUE, "known"), (result.unknown, VERMILION, "unknown")
-    for values, colour, name in samples:
+    bins = np.histogram_bin_edges(result.variances, 49).tolist()
+    known, unknown = result.variances[~result.is_stranger], result.variances[result.is_stranger]
+    for values, colour, name in (known, BLUE, "known"), (unknown, VERMILION, "unknown"):
         label = f"{name}: {(values > 1).mean():.0%} called unknown"
         weights = np.full(len(values), 100 / len(values))
         ax.hist(values, bins, weights=weights, color=colour, alpha=0.6, label=label)
@@ -213,7 +388,7 @@ def _draw_variances(ax: Axes, result: Demo) -> None:
     ax.annotate("I don't know this", (1, 0.93), (6, 0), ("data", "axes fraction"), "offset points")
     ax.set(
         title="Digits it knows, and one it never met",
-        xlabel=f"variance / threshold ({steps.QUANTILE:.0%} quantile of leave-one-out)",
+        xlabel=f"variance / threshold ({_QUANTILE:.0%} quantile of leave-one-out)",
         ylabel="images (%)",
     )
     ax.legend(loc="center right", frameon=False)

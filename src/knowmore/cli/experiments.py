@@ -18,7 +18,6 @@ from rich.console import Console, RichCast
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 from rich.table import Table as RichTable
-from rich.text import Text
 from threadpoolctl import threadpool_limits
 
 from knowmore.extras import optional, require
@@ -76,14 +75,14 @@ def present(module: str, out: Path, seed: int, quick: bool) -> None:
         result = experiment.run(seed=seed, quick=quick, progress=progress)
         progress(1.0, "drawing")
         report: Report = experiment.report(result, out)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for part in report.parts:
         console.print()
-        console.print(Text(part) if isinstance(part, str) else part)
+        console.print(part)
     console.print()
     for path in report.files:
         # Unwrapped, so that a long path can be copied.
-        console.print(Text(f"Written: {path}"), soft_wrap=True)
+        print(f"Written: {path}")
 
 
 @contextmanager

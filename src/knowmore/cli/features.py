@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
 from knowmore.cli.experiments import progress_bar
 from knowmore.errors import InvalidInput
 from knowmore.files import check_writable, user_folder
-from knowmore.images import ForestCodebook, KMeansCodebook, Listing, listing
+from knowmore.images import ForestCodebook, KMeansCodebook, Listing, extraction, listing, storage
 from knowmore.images.codebooks import Codebook
-from knowmore.images.extraction import Extraction, Kind, Progress, extract, learn_codebook, steps_of
-from knowmore.images.storage import (
-    LONGEST,
-    Cache,
-    canonical,
-    check_form,
-    made_with,
-    settings_of,
-    unlike,
-    write_table,
-)
 
 # Kinds that count visual words.
 _WORDED = ("sift-pyramid", "bow")
@@ -39,7 +26,7 @@ class Request:
 
     source: Path
     out: Path
-    kind: Kind | None
+    kind: extraction.Kind | None
     words: int | None
     codebook: Path | None
     save_codebook: Path | None
@@ -62,59 +49,61 @@ def run(request: Request) -> bool:
     listed = listing(request.source)
     pictures = listed.pictures
     codebook: Codebook | None = None
-    storage: Any = nullcontext() if request.no_cache else Cache(request.cache or user_folder())
+    storage: Any = (
+        nullcontext() if request.no_cache else storage.Cache(request.cache or user_folder())
+    )
     with progress_bar() as bar, storage as cache:
         common: dict[str, Any] = {"longest": longest, "cache": cache, "n_jobs": request.jobs}
         if path is not None:
-            codebook = _loaded(path)
+            codebook = _load(path)
         elif kind in _WORDED:
-            codebook = learn_codebook(
+            codebook = extraction.learn_codebook(
                 pictures,
                 size=request.words or 200,
                 seed=request.seed,
                 progress=_counter(bar, "pictures to learn words from"),
                 **common,
             )
-        if codebook is not None and request.saved is not None:
-            _check_replaced(request, request.saved, codebook)
-        steps = steps_of(kind, codebook)
-        about = {"kind": kind, **json.loads(settings_of(steps, longest))}
-        if request.like is not None and (difference := unlike(about, made_with(request.like))):
+        if codebook is not None:
+            _check_replaced(request, codebook)
+        steps = extraction.steps_of(kind, codebook)
+        about = {"kind": kind, **json.loads(storage.settings_of(steps, longest))}
+        if request.like and (difference := storage.unlike(about, storage.made_with(request.like))):
             raise InvalidInput(
                 f"Features like those of {str(request.like)!r} cannot be made: they would have "
                 f"{difference}. Name the words it was made with: --codebook."
             )
-        found = extract(pictures, steps, progress=_counter(bar, "pictures"), **common)
+        found = extraction.extract(pictures, steps, progress=_counter(bar, "pictures"), **common)
     # The codebook first: without it, a table could never be added to.
     if codebook is not None and request.saved is not None:
         codebook.save(request.saved)
     kept = [pictures[row] for row in found.rows]
     ids, labels = [one.name for one in kept], [one.label for one in kept]
-    write_table(request.out, ids, labels, found.features, canonical(about))
+    storage.write_table(request.out, ids, labels, found.features, storage.canonical(about))
     _summarise(request, listed, found, is_new=codebook is not None and path is None)
     return not (listed.skipped or found.skipped)
 
 
-def _checked(request: Request) -> tuple[Kind, int, Path | None]:
+def _checked(request: Request) -> tuple[extraction.Kind, int, Path | None]:
     """The kind of features, the longest side of a picture, and the codebook to load, if any.
 
     Whatever cannot work raises here, before the work.
     """
     out, like, codebook = request.out, request.like, request.codebook
-    check_form(out)
+    storage.check_form(out)
     check_writable(out)
     if request.words is not None and codebook is not None:
         raise InvalidInput(
             f"--words {request.words} asks for new visual words, but --codebook "
             f"{str(codebook)!r} brings its own. Leave one of them out."
         )
-    kind, longest = request.kind or "sift-pyramid", request.longest or LONGEST
+    kind, longest = request.kind or "sift-pyramid", request.longest or storage.LONGEST
     if like is not None:
         if given := _given(request, "kind", "words", "longest"):
             raise InvalidInput(
                 f"--like {str(like)!r} settles how the features are made. Leave {given} out."
             )
-        about = made_with(like)
+        about = storage.made_with(like)
         kind, longest = about["kind"], about["longest"]
         if kind in _WORDED and codebook is None:
             codebook = _beside(like)
@@ -132,10 +121,7 @@ def _checked(request: Request) -> tuple[Kind, int, Path | None]:
         return kind, longest, None
     for path in filter(None, (request.codebook, request.saved)):
         if path.resolve() == out.resolve():
-            raise InvalidInput(
-                f"{str(path)!r} is to be both the table and the codebook, and would hold only "
-                f"the table. Name two files."
-            )
+            raise InvalidInput(f"{str(path)!r} cannot be both table and codebook. Name two files.")
     if request.saved is not None:
         check_writable(request.saved)
     return kind, longest, codebook
@@ -151,49 +137,46 @@ def _beside(table: Path) -> Path:
     return table.with_suffix(".words.npz")
 
 
-def _loaded(path: Path) -> Codebook:
+def _load(path: Path) -> Codebook:
     """The codebook in a file, of either class."""
     with suppress(InvalidInput):
         return ForestCodebook.load(path)
     return KMeansCodebook.load(path)
 
 
-def _check_replaced(request: Request, path: Path, codebook: Codebook) -> None:
+def _check_replaced(request: Request, codebook: Codebook) -> None:
     """Raise InvalidInput if other words would be replaced in a file that was not named."""
-    if request.save_codebook is not None or not path.exists():
+    path = request.saved
+    if path is None or request.save_codebook is not None or not path.exists():
         return
     with suppress(InvalidInput):
-        if settings_of([_loaded(path)]) == settings_of([codebook]):
+        if storage.settings_of([_load(path)]) == storage.settings_of([codebook]):
             return
     raise InvalidInput(
-        f"{str(path)!r} holds other visual words, or something else. Models that learnt from "
-        f"{str(request.out)!r} need its words: only features in the same words can be compared. To "
-        f"use the words in that file: --codebook {path}. To replace them: --save-codebook {path}."
+        f"{str(path)!r} already holds other visual words, which models of {str(request.out)!r} may "
+        f"need. Use them: --codebook {path}. Or replace them: --save-codebook {path}."
     )
 
 
-def _counter(bar: Callable[[float, str], None], what: str) -> Progress:
+def _counter(bar: Callable[[float, str], None], what: str) -> extraction.Progress:
     return lambda done, total: bar(done / total, f"{done} of {total} {what}")
 
 
-def _summarise(request: Request, listed: Listing, found: Extraction, is_new: bool) -> None:
-    n, d = found.features.shape
+def _summarise(
+    request: Request, listed: Listing, found: extraction.Extraction, is_new: bool
+) -> None:
     skipped = dict(listed.skipped)
     skipped |= {listed.pictures[row].name: why for row, why in found.skipped.items()}
-
-    def show(line: str, stderr: bool = False) -> None:
-        # Unwrapped, so that other programs can read it.
-        Console(stderr=stderr, highlight=False).print(Text(line), soft_wrap=True)
-
     for name, why in sorted(skipped.items()):
-        show(f"Skipped: {name!r} {why}", stderr=True)
+        print(f"Skipped: {name!r} {why}", file=sys.stderr)
+    n, d = found.features.shape
     new = f"{found.computed} computed now, {n - found.computed} known"
-    show(f"{n} pictures of {d} numbers each ({new}), {len(skipped)} skipped.")
-    show(f"Written: {request.out}")
+    print(f"{n} pictures of {d} numbers each ({new}), {len(skipped)} skipped.")
+    print(f"Written: {request.out}")
     if is_new:
         elsewhere = f" --codebook {request.saved}" if request.saved != _beside(request.out) else ""
-        show(f"New visual words: {request.saved}")
-        show(
+        print(f"New visual words: {request.saved}")
+        print(
             f"Only features in the same words can be compared. For pictures to come: "
             f"knowmore features ... --like {request.out}{elsewhere}"
         )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import dask.array as da
 import numpy as np
@@ -22,6 +22,7 @@ from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples
 from knowmore.files import Arrays, array_in
 from knowmore.linalg import Eigenspace, Truncation
 
+T = TypeVar("T")
 Load = Callable[[Any], Any]
 _ALIKE = "Shard both alike; for Dask arrays: y.rechunk({0: X.chunks[0]})."
 
@@ -41,36 +42,17 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
             names = list(arrays)
             if name in names or (name is None and len(names) == 1):
                 return arrays[names[0] if name is None else name]
-    except OSError as error:
-        raise InvalidInput(
-            f"The file {str(path)!r} cannot be read: {error.strerror or error}. On a cluster every "
-            f"worker must find it under this name."
-        ) from error
     # A damaged file can make NumPy, zipfile and tokenize raise anything.
     except Exception as error:
-        why = str(error) or type(error).__name__
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InvalidInput(
-            f"The file {str(path)!r} holds no plain array: {why}. Write it with numpy.save or "
-            f"numpy.savez, or give a function that reads it: load=..."
+            f"The file {str(path)!r} cannot be read as an array: {why}. Write it with numpy.save "
+            f"or numpy.savez where every worker finds it, or give a function to read it: load=..."
         ) from error
     raise InvalidInput(
         f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them. "
         f"Say which one: load=functools.partial(read, name=...)."
     )
-
-
-@runtime_checkable
-class Mergeable(Protocol):
-    """An estimator that learns rows, and all that another one has learnt."""
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn X (n, D), and y (n,) or None, from scratch."""
-
-    def merge(self, other: Any) -> Self:
-        """The estimator that learnt both sets of rows; it may be this one, changed."""
-
-
-Estimator = TypeVar("Estimator", bound=Mergeable)
 
 
 def eigenspace(
@@ -103,22 +85,25 @@ def eigenspace(
     True
     """
     rule = Truncation.by(rank)
-    tree = _Tree(
-        lambda X, y: Eigenspace.of(X, rule), lambda one, other: one.merge(other, rule), load
-    )
-    whole: Eigenspace = tree.compute(X, None, split_every, progress)
-    return whole
+
+    def learn(X: Any, y: Any) -> Eigenspace:
+        return Eigenspace.of(X, rule)
+
+    def merge(one: Eigenspace, other: Eigenspace) -> Eigenspace:
+        return one.merge(other, rule)
+
+    return _merged(learn, merge, _shards(X, None), load, split_every, progress)
 
 
 def fit(
-    estimator: Estimator,
+    estimator: T,
     X: Any,
     y: Any = None,
     *,
     load: Load = read,
     split_every: int = 2,
     progress: bool = False,
-) -> Estimator:
+) -> T:
     """A fitted copy of the `estimator`, as if it had learnt all of X and y in one place.
 
     A clone learns each shard, and the clones are merged; so it serves any estimator with
@@ -142,74 +127,71 @@ def fit(
     >>> files = []                                                  # 1.npz, 2.npz, ...
     >>> Xs, ys = ([delayed(read)(file, name) for file in files] for name in ("X", "y"))
     """
-    if not isinstance(estimator, Mergeable) or isinstance(estimator, type):
+    if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
         raise InvalidType(
             f"{estimator!r} cannot be learnt in parts: that needs an estimator with fit and merge, "
             f"such as EigenspacePCA() or EigenspaceLDA()."
         )
-    tree = _Tree(lambda X, y: clone(estimator, safe=False).fit(X, y), _merged, load)
-    whole: Estimator = tree.compute(X, y, split_every, progress)
+
+    def learn(X: Any, y: Any) -> Any:
+        return clone(estimator, safe=False).fit(X, y)
+
+    def merge(one: Any, other: Any) -> Any:
+        whole = one.merge(other)
+        if not isinstance(whole, type(one)):
+            name = type(one).__name__
+            raise InvalidType(f"{name}.merge returned {whole!r}. It must return the merged {name}.")
+        return whole
+
+    whole: T = _merged(learn, merge, _shards(X, y), load, split_every, progress)
     return whole
 
 
-def _merged(one: Any, other: Any) -> Any:
-    whole = one.merge(other)
-    if not isinstance(whole, type(one)):
-        raise InvalidType(
-            f"{type(one).__name__}.merge returned a {type(whole).__name__}, but the merged "
-            f"{type(one).__name__} is needed."
-        )
-    return whole
+# -- the tree ------------------------------------------------------------------------------------
 
 
-# -- the tree ----------------------------------------------------------------------------------
+def _merged(
+    learn: Callable[[Any, Any], T],
+    merge: Callable[[T, T], T],
+    shards: list[tuple[str, Any, Any]],
+    load: Load,
+    split_every: int,
+    progress: bool,
+) -> T:
+    """The model of all shards: a leaf for each, merged `split_every` at a time, in order.
 
+    A part is the name of the first of some shards, and the model of all of them; None if they have
+    no rows.
+    """
 
-# The name of the first of some shards, and the model of all of them.
-_Part = tuple[str, Any]
-
-
-class _Tree(NamedTuple):
-    """How to learn a shard (X, y), merge two models, and read a file."""
-
-    learn: Callable[[Any, Any], Any]
-    merge: Callable[[Any, Any], Any]
-    load: Load
-
-    def compute(self, X: Any, y: Any, split_every: int, progress: bool) -> Any:
-        """The model of all shards: a leaf for each, merged `split_every` at a time, in order."""
-        whole_number("split_every", split_every, 2)
-        leaf, node = delayed(self.leaf), delayed(self.node)
-        shards = _shards(X, y)
-        level = [leaf(*shard) for shard in shards]
-        while len(level) > 1:
-            level = [node(level[k : k + split_every]) for k in range(0, len(level), split_every)]
-        whole = _computed(level[0], progress)
-        if whole is None:
-            raise NoExamples(
-                f"None of the {len(shards)} shards has a row. A model needs at least one."
-            )
-        return whole[1]
-
-    def leaf(self, name: str, X: Any, y: Any) -> _Part | None:
-        """The model of one shard; None if it has no rows."""
+    def leaf(name: str, X: Any, y: Any) -> tuple[str, T] | None:
         with _located(name):
-            X, y = (self.load(data) if _is_file(data) else data for data in (X, y))
+            X, y = (load(data) if _is_file(data) else data for data in (X, y))
             if y is not None and np.shape(X)[:1] != np.shape(y)[:1]:
                 raise InvalidInput(f"X has shape {np.shape(X)}, but y has {np.shape(y)}. {_ALIKE}")
-            return None if np.shape(X)[:1] == (0,) else (name, self.learn(X, y))
+            return None if np.shape(X)[:1] == (0,) else (name, learn(X, y))
 
-    def node(self, parts: list[_Part | None]) -> _Part | None:
-        """The model of all parts, which stay unchanged: Dask may ask for them again."""
+    def node(parts: list[tuple[str, T] | None]) -> tuple[str, T] | None:
         held = [part for part in parts if part is not None]
         if not held:
             return None
         (first, whole), *others = held
+        # Dask may ask for a part again: a merge must not change it.
         whole = deepcopy(whole) if others else whole
         for name, model in others:
             with _located(f"{first} and {name} do not go together"):
-                whole = self.merge(whole, model)
+                whole = merge(whole, model)
         return first, whole
+
+    whole_number("split_every", split_every, 2)
+    level = [delayed(leaf)(*shard) for shard in shards]
+    while len(level) > 1:
+        starts = range(0, len(level), split_every)
+        level = [delayed(node)(level[k : k + split_every]) for k in starts]
+    root: tuple[str, T] | None = _computed(level[0], progress)
+    if root is None:
+        raise NoExamples(f"None of the {len(shards)} shards has a row. A model needs at least one.")
+    return root[1]
 
 
 @contextmanager
@@ -254,25 +236,20 @@ def _shards(X: Any, y: Any) -> list[tuple[str, Any, Any]]:
 
 
 def _parts(name: str, data: Any) -> list[Any]:
-    if isinstance(data, da.Array):
-        if data.ndim == 0:
-            raise InvalidInput(
-                f"{name} is a Dask array of one number, but rows are needed, (n, D)."
-            )
+    if isinstance(data, da.Array) and data.ndim:
         data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)).to_delayed()
     elif _is_frame(data):
         data = data.to_delayed()
     elif _is_single(data):
         raise InvalidType(
-            f"{name} is a single {type(data).__name__}, but shards are needed: a Dask array "
-            f"or data frame, or a list of arrays, delayed values or files. What is in one place "
-            f"needs no merging."
+            f"{name} is a single {type(data).__name__}, but shards are needed: a Dask array or "
+            f"data frame with rows, or a list of arrays, delayed values or files."
         )
     if isinstance(data, np.ndarray):
         if data.ndim > 1 and data.shape[1] > 1:
             raise InvalidInput(
-                f"{name} has shards in {data.shape[1]} columns, but each must hold whole rows. For "
-                f"a Dask array: rechunk it, or give the array itself."
+                f"{name} has shards in {data.shape[1]} columns, but each must hold whole rows. "
+                f"Rechunk it, or give the Dask array itself."
             )
         data = data.ravel()
     return list(data)
@@ -296,8 +273,5 @@ def _is_frame(data: Any) -> bool:
 
     Importing its module takes seconds. A delayed value claims to have any method.
     """
-    return (
-        is_dask_collection(data)
-        and not isinstance(data, Delayed)
-        and all(hasattr(data, verb) for verb in ("to_delayed", "partitions", "map_partitions"))
-    )
+    is_other = not is_dask_collection(data) or isinstance(data, (Delayed, da.Array))
+    return not is_other and hasattr(data, "partitions")

@@ -12,10 +12,10 @@ import io
 import os
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
@@ -34,10 +34,8 @@ DEBIAN = Path("/usr/share/wordnet")
 _FILES = ("data.noun", "index.noun", "noun.exc")
 # Princeton's archives have the database in "dict"; counts come in a folder of their own.
 _FOLDERS = ("", "dict", "ic")
-# Ten times the size of WordNet's largest file; nothing larger is read into memory.
-_MOST_BYTES = 2**28
 # Change it when the same files are parsed or stored in another way.
-_FORMAT = 3
+_FORMAT = 4
 # A hypernym is what a noun is a kind of, an instance hypernym what it is an instance of.
 _HYPERNYMS = ("@", "@i")
 # Counts are written with fifteen digits.
@@ -47,47 +45,37 @@ _ROUNDING = 1e-14
 def read(path: str | os.PathLike[str] | None) -> Nouns:
     """The nouns in a folder or tar archive; None looks for it in the usual places."""
     source = _locate() if path is None else Path(path)
-    with _readable(source):
-        contents = _contents(source)
-    # There is no cache folder, no such file in it, or it is damaged.
-    with suppress(MissingData, InvalidInput):
-        return load(_cache_file(contents), "WordNet", _from_arrays)
-    with _readable(source):
-        nouns = parse(_texts(source, contents))
-    # There is no cache folder, or no room or permission to write.
-    with suppress(OSError):
-        cache = _cache_file(contents)
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        save(cache, "WordNet", {}, _to_arrays(nouns))
-    return nouns
+    try:
+        return _cached(_contents(source))
+    except FileNotFoundError as error:
+        # A MissingData says which file is missing.
+        why = str(error) if isinstance(error, MissingData) else "There is no such file or folder."
+        raise MissingData(f"WordNet was not found in {str(source)!r}. {why}") from error
+    # Damage makes tarfile and the decompressors raise more than their own errors.
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidInput(
+            f"{str(source)!r} cannot be read as WordNet. It may be cut off or damaged: {why}"
+        ) from error
 
 
-# -- the cache -----------------------------------------------------------------------------------
-
-
-def _cache_file(contents: Mapping[str, bytes]) -> Path:
+def _cached(contents: Mapping[str, bytes]) -> Nouns:
+    """The nouns in the files, from the cache if they were parsed before."""
     digest = hashlib.sha256(f"{_FORMAT}\n".encode())
     for name, content in sorted(contents.items()):
         digest.update(f"{name} {len(content)}\n".encode())
         digest.update(content)
-    return user_folder() / f"wordnet-{digest.hexdigest()[:32]}.npz"
-
-
-def _to_arrays(nouns: Nouns) -> dict[str, Array]:
-    """The fields; text as bytes, since NumPy would take four bytes for a letter."""
-    values = {field.name: getattr(nouns, field.name) for field in fields(nouns)}
-    return {
-        name: np.frombuffer(value.encode(), dtype=np.uint8) if isinstance(value, str) else value
-        for name, value in values.items()
-    }
-
-
-def _from_arrays(_: dict[str, Any], arrays: dict[str, Array]) -> Nouns:
-    values: dict[str, Any] = {
-        name: array.tobytes().decode() if array.dtype == np.uint8 else array
-        for name, array in arrays.items()
-    }
-    return Nouns(**values)
+    file = f"wordnet-{digest.hexdigest()[:32]}.npz"
+    # There is no cache folder, no such file in it, or it is damaged.
+    with suppress(MissingData, InvalidInput):
+        return load(user_folder() / file, "WordNet", lambda _, arrays: Nouns(**arrays))
+    nouns = parse(_texts(contents))
+    # There is no cache folder, or no room or permission to write.
+    with suppress(OSError):
+        user_folder().mkdir(parents=True, exist_ok=True)
+        arrays = {field.name: getattr(nouns, field.name) for field in fields(nouns)}
+        save(user_folder() / file, "WordNet", {}, arrays)
+    return nouns
 
 
 # -- files and archives --------------------------------------------------------------------------
@@ -100,49 +88,30 @@ def _locate() -> Path:
         return archive
     if DEBIAN.is_dir():
         return DEBIAN
-    why = f"{VARIABLE} is {named!r}, which has no {ARCHIVE}" if named else f"{VARIABLE} is not set"
     raise MissingData(
-        f"WordNet was not found: {why}, and there is no folder {str(DEBIAN)!r}, where Debian's "
-        f"package wordnet-base puts it. knowmore does not include it. Set {VARIABLE} to the folder "
-        f"that holds {ARCHIVE}, or name a folder or an archive: WordNet.load(path)."
+        f"WordNet, which knowmore does not include, was not found: {ARCHIVE} is not in the folder "
+        f"{VARIABLE} ({named!r} now), and there is no {str(DEBIAN)!r} of Debian's wordnet-base. "
+        f"Set {VARIABLE}, or name a folder or an archive: WordNet.load(path)."
     )
-
-
-@contextmanager
-def _readable(source: Path) -> Iterator[None]:
-    try:
-        yield
-    except MissingData:
-        raise
-    except FileNotFoundError as error:
-        raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.") from error
-    # Damage makes tarfile and the decompressors raise more than their own errors.
-    except Exception as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise InvalidInput(
-            f"{str(source)!r} cannot be read as WordNet. It may be cut off or damaged: {why}"
-        ) from error
 
 
 def _contents(source: Path) -> dict[str, bytes]:
     """The wanted files of a folder by their names, or an archive under the name ""."""
     if not source.is_dir():
-        return {"": _read(source)}
+        return {"": source.read_bytes()}
     # Reversed, so that the first folder that has a file wins.
     folders = [source / name for name in reversed(_FOLDERS) if (source / name).is_dir()]
     files = {file.name: file for folder in folders for file in folder.iterdir()}
-    return {
-        name: _read(file) for name, file in files.items() if _is_wanted(name) and file.is_file()
-    }
+    return {name: file.read_bytes() for name, file in files.items() if _is_wanted(name)}
 
 
-def _texts(source: Path, contents: Mapping[str, bytes]) -> dict[str, str]:
+def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
     """The text of each wanted file by its name."""
     files = _unpacked(contents[""]) if "" in contents else contents
     if missing := [name for name in _FILES if name not in files]:
         raise MissingData(
-            f"{str(source)!r} has no {' and no '.join(missing)}. The nouns of WordNet are "
-            f"the files {', '.join(_FILES)}: name the folder or the archive that has them."
+            f"It has no {' and no '.join(missing)}. Name the folder or archive with the files "
+            f"{', '.join(_FILES)}."
         )
     return {name: content.decode() for name, content in files.items()}
 
@@ -152,20 +121,13 @@ def _unpacked(content: bytes) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         for member in archive:
             name = PurePosixPath(member.name).name
-            file = archive.extractfile(member) if member.isreg() and _is_wanted(name) else None
-            if file is not None:
+            if _is_wanted(name) and (file := archive.extractfile(member)):
                 found[name] = file.read()
     return found
 
 
 def _is_wanted(name: str) -> bool:
     return name in _FILES or (name.startswith("ic-") and name.endswith(".dat"))
-
-
-def _read(path: Path) -> bytes:
-    if (size := path.stat().st_size) > _MOST_BYTES:
-        raise InvalidInput(f"{path.name} has {size:,} bytes; at most {_MOST_BYTES:,} are read.")
-    return path.read_bytes()
 
 
 # -- parsing -------------------------------------------------------------------------------------
@@ -184,11 +146,11 @@ def parse(texts: Mapping[str, str]) -> Nouns:
     >>> nouns.look_up("dogs"), nouns.hypernyms(1), nouns.hyponyms
     ((1,), (0,), array([1, 0]))
     """
-    synsets = [synset for _, synset in _records("data.noun", texts["data.noun"], _synset)]
+    synsets = list(_records("data.noun", texts["data.noun"], _synset))
     if not synsets:
         raise InvalidInput("data.noun has no synset. Is it a file of the database?")
     offsets, words, glosses, hypernyms = zip(*synsets, strict=True)
-    index = dict(lemma for _, lemma in _records("index.noun", texts["index.noun"], _lemma))
+    index = dict(_records("index.noun", texts["index.noun"], _lemma))
     rows = {offset: row for row, offset in enumerate(offsets)}
     above, above_from = _pointers("data.noun", hypernyms, rows)
     senses, senses_from = _pointers("index.noun", index.values(), rows)
@@ -196,26 +158,23 @@ def parse(texts: Mapping[str, str]) -> Nouns:
         for noun in some.lower().split(" "):
             if offset not in index.get(noun, ""):
                 raise InvalidInput(
-                    f"index.noun does not list the synset {offset!r} of data.noun under its noun "
-                    f"{noun!r}. It is cut off, or the files are of different versions."
+                    f"index.noun does not list the synset {offset!r} under its noun {noun!r}. It "
+                    f"is cut off, or data.noun is of another version."
                 )
     *lines, last = texts["noun.exc"].split("\n")
     if last or any(line and len(line.split()) < 2 for line in lines):
-        raise InvalidInput(
-            "noun.exc is not as WordNet writes it: lines of a plural and its singulars. The file "
-            "is cut off or damaged."
-        )
+        raise InvalidInput("noun.exc is not as WordNet writes it: a plural, its singulars.")
     nouns = Nouns(
-        synsets="\n".join(map(" | ".join, zip(words, glosses, strict=True))),
-        lemmas="\n".join(index),
-        exceptions=texts["noun.exc"],
+        synsets=_encoded(map(" | ".join, zip(words, glosses, strict=True))),
+        lemmas=_encoded(index),
+        exceptions=_encoded(lines),
         above=above,
         above_from=above_from,
         senses=senses,
         senses_from=senses_from,
         hyponyms=_hyponyms(above, above_from),
         offsets=np.array(offsets, dtype=np.int64),
-        texts="",
+        texts=np.empty(0, dtype=str),
         frequencies=np.empty((0, len(rows))),
     )
     counts = {
@@ -224,7 +183,12 @@ def parse(texts: Mapping[str, str]) -> Nouns:
         if name.endswith(".dat")
     }
     table = np.array(list(counts.values())).reshape(-1, len(nouns))
-    return replace(nouns, texts="\n".join(counts), frequencies=table)
+    return replace(nouns, texts=np.array(list(counts), dtype=str), frequencies=table)
+
+
+def _encoded(lines: Iterable[str]) -> Array:
+    """Lines as bytes: in an array of text, NumPy takes four bytes for a letter."""
+    return np.frombuffer("\n".join(lines).encode(), dtype=np.uint8)
 
 
 def frequencies(nouns: Nouns, name: str, text: str) -> Array:
@@ -238,36 +202,34 @@ def frequencies(nouns: Nouns, name: str, text: str) -> Array:
         raise InvalidInput(f"{name} breaks off within its last line. Fetch it again.")
     rows = {f"{offset}n": row for row, offset in enumerate(nouns.offsets.tolist())}
     counts, total = np.zeros(len(rows)), 0.0
-    for number, (synset, count, is_root) in _records(name, text, _count):
+    for synset, count, is_root in _records(name, text, _count):
         if synset.endswith("v"):
             continue
         row = rows.pop(synset, None)
         if row is None:
             raise InvalidInput(
-                f"Line {number} of {name} counts {synset!r}, but the database has no such synset, "
-                f"or it was counted before. The file is of another version of WordNet, or damaged."
+                f"{name} counts {synset!r}, but the database has no such synset, or it was counted "
+                f"before. The file is of another version of WordNet, or damaged."
             )
         counts[row] = count
         total += count * is_root
     if rows:
         raise InvalidInput(
             f"{name} has no count for {len(rows)} of {len(counts)} synsets. It is cut off, or of "
-            f"another version of WordNet: each synset has a line, even if its count is zero. Fetch "
-            f"the file again."
+            f"another version of WordNet: each synset has a line. Fetch the file again."
         )
     below = np.repeat(np.arange(len(counts)), np.diff(nouns.above_from))
     is_ordered = (counts[below] * (1 - _ROUNDING) <= counts[nouns.above]).all()
     if not (is_ordered and 0 < total < np.inf and counts.min() >= 0 and counts.max() <= total):
         raise InvalidInput(
-            f"{name} has impossible counts: they must be finite and not negative, and no larger "
-            f"than those of the hypernyms and than the sum of the roots, which are marked as ROOT. "
-            f"The file is damaged: fetch it again."
+            f"{name} has impossible counts: they must be finite, not negative, and no larger than "
+            f"those of the hypernyms and the sum of those marked as ROOT. Fetch the file again."
         )
     return counts / total
 
 
-def _records(name: str, text: str, parse: Callable[[str], _T]) -> Iterator[tuple[int, _T]]:
-    """The number of each line and what `parse` makes of it, without the header.
+def _records(name: str, text: str, parse: Callable[[str], _T]) -> Iterator[_T]:
+    """What `parse` makes of each line, without the header.
 
     The licence at the top is indented; counts begin with the version of WordNet. Let `parse` return
     strings and numbers: many small lists would keep the garbage collector busy.
@@ -275,11 +237,10 @@ def _records(name: str, text: str, parse: Callable[[str], _T]) -> Iterator[tuple
     for number, line in enumerate(text.split("\n"), start=1):
         if line[:1].strip() and not line.startswith("wnver::"):
             try:
-                yield number, parse(line)
+                yield parse(line)
             except (IndexError, ValueError) as error:
                 raise InvalidInput(
-                    f"Line {number} of {name} is not as WordNet writes it. The file is damaged, or "
-                    f"it is another file."
+                    f"Line {number} of {name} is not as WordNet writes it."
                 ) from error
 
 
@@ -324,8 +285,8 @@ def _pointers(name: str, lists: Iterable[str], rows: Mapping[str, int]) -> tuple
             ends.append(len(found))
     except KeyError as error:
         raise InvalidInput(
-            f"{name} refers to the synset {error.args[0]!r}, which is not in data.noun. The files "
-            f"are of different versions, or damaged."
+            f"{name} refers to the synset {error.args[0]!r}, which data.noun does not have. The "
+            f"files are of different versions, or damaged."
         ) from error
     return np.array(found, dtype=np.int64), np.array(ends)
 

@@ -26,27 +26,27 @@ _JOINTS = str.maketrans("", "", "-_.")
 class Nouns(Frozen):
     """n synsets, and m lemmas that mean them.
 
-    synsets : a line for each synset: its nouns, then " | " and the gloss
+    synsets : a line for each synset: its nouns, then " | " and the gloss; all lines as bytes
     lemmas : a line for each lemma
     exceptions : noun.exc, lines of a plural and its singulars
     above, above_from : the hypernyms of synset i are above[above_from[i]:above_from[i + 1]]
     senses, senses_from : the synsets that lemma i means, most frequent first, in the same way
     hyponyms : (n,), how many synsets are below each
     offsets : (n,), the positions in data.noun, by which other files refer to a synset
-    texts, frequencies : a line for each text that was counted, and (texts, n), the part of it that
-        speaks of a synset or of one below
+    texts, frequencies : the names of the texts that were counted, and (texts, n), the part of each
+        that speaks of a synset or of one below
     """
 
-    synsets: str
-    lemmas: str
-    exceptions: str
+    synsets: Array
+    lemmas: Array
+    exceptions: Array
     above: Array
     above_from: Array
     senses: Array
     senses_from: Array
     hyponyms: Array
     offsets: Array
-    texts: str
+    texts: Array
     frequencies: Array
 
     def __len__(self) -> int:
@@ -97,16 +97,16 @@ class Nouns(Frozen):
     @cached_property
     def lines(self) -> dict[str, int]:
         """The line of each lemma."""
-        return {lemma: line for line, lemma in enumerate(self.lemmas.split("\n"))}
+        return {lemma: line for line, lemma in enumerate(_lines(self.lemmas))}
 
     @cached_property
     def counts(self) -> dict[str, Array]:
         """The frequencies (n,) by the name of the text."""
-        return dict(zip(self.texts.splitlines(), self.frequencies, strict=True))
+        return dict(zip(self.texts.tolist(), self.frequencies, strict=True))
 
     @cached_property
     def _synset_lines(self) -> list[str]:
-        return self.synsets.split("\n")
+        return _lines(self.synsets)
 
     @cached_property
     def _hierarchy(self) -> tuple[list[int], list[int]]:
@@ -119,8 +119,12 @@ class Nouns(Frozen):
 
     @cached_property
     def _exceptions(self) -> dict[str, list[str]]:
-        lines = [line.split() for line in self.exceptions.splitlines() if line.strip()]
+        lines = [line.split() for line in _lines(self.exceptions) if line]
         return _grouped((plural.replace("-", "_"), singulars) for plural, *singulars in lines)
+
+
+def _lines(text: Array) -> list[str]:
+    return text.tobytes().decode().split("\n")
 
 
 def _grouped(pairs: Iterable[tuple[str, list[str]]]) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,7 +14,7 @@ from typing import Any, Literal, final, get_args
 
 import numpy as np
 
-from knowmore.arguments import choice, whole_number
+from knowmore.arguments import choice, some, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, MissingData
 from knowmore.semantics.database import frequencies, read
@@ -91,24 +92,20 @@ class WordNet:
         """
         for name, value in {"path": path, "information": information}.items():
             if not isinstance(value, str | os.PathLike | None):
-                raise InvalidType(
-                    f"{name}={value!r} is of type {type(value).__name__}. Give a string or a path."
-                )
+                raise InvalidType(f"{name}={value!r}. Give a string or a path.")
         if not isinstance(meanings, Mapping | None):
-            raise InvalidType(
-                f"meanings is a {type(meanings).__name__}. Give a dict of names and synsets."
-            )
+            raise InvalidType(f"meanings={meanings!r}. Give a dict of names and synsets.")
         nouns = read(path)
-        if information is None:
-            information = DEFAULT if DEFAULT in nouns.counts else INTRINSIC
+        default = DEFAULT if DEFAULT in nouns.counts else INTRINSIC
+        information = default if information is None else os.fspath(information)
         content = _information_content(nouns, information)
-        found = cls(nouns, os.fspath(information), content, meanings or {})
+        found = cls(nouns, information, content, meanings or {})
         for name, synset in found.meanings.items():
             _check_name(name)
             if not isinstance(synset, str) or not found._synset(synset):
                 raise InvalidInput(
-                    f"meanings says that {name!r} is {synset!r}, but WordNet has no such synset. "
-                    f"Synsets are named as in 'dog.n.01'; synsets(noun) lists those of a noun."
+                    f"meanings={{{name!r}: {synset!r}}}, but WordNet has no such synset. "
+                    f"synsets(noun) lists those of a noun, such as 'dog.n.01'."
                 )
         return found
 
@@ -210,8 +207,7 @@ class WordNet:
 
     def _rows(self, name: str) -> tuple[int, ...]:
         """The synsets that a name stands for."""
-        _check_name(name)
-        name = self.meanings.get(name, name)
+        name = self.meanings.get(_check_name(name), name)
         return self._synset(name) or self.nouns.look_up(name)
 
     def _synset(self, name: str) -> tuple[int, ...]:
@@ -227,22 +223,21 @@ class WordNet:
         rows = self._rows(name)
         if len(rows) > 1:
             senses = "; ".join(f"{one.name}: {one.gloss}" for one in self._described(rows[:5]))
-            more = f"; and {len(rows) - 5} more" if len(rows) > 5 else ""
-            raise InvalidInput(f"{name!r} means {len(rows)} things. Name one of {senses}{more}.")
+            more = "; ..." if len(rows) > 5 else "."
+            raise InvalidInput(f"{name!r} means {len(rows)} things. Name one of {senses}{more}")
         return rows[0]
 
     def _check_known(self, names: Sequence[str], instead: str = "") -> None:
-        strangers = [name for name in dict.fromkeys(names) if name not in self]
-        if not strangers:
+        missing = [name for name in dict.fromkeys(names) if name not in self]
+        if not missing:
             return
-        shown = ", ".join(map(repr, strangers[:5])) + (", ..." if len(strangers) > 5 else "")
-        first = strangers[0]
+        share, first = f"{len(missing)} of {len(set(names))}", missing[0]
         # Only lemmas that begin alike: to compare with all of them would take seconds.
         plain = first.lower().replace(" ", "_")
         lemmas = [lemma for lemma in self.nouns.lines if lemma.startswith(plain[:2])]
         close = get_close_matches(plain, lemmas, n=1, cutoff=0.8)
         raise InvalidInput(
-            f"WordNet does not know {shown} ({len(strangers)} of {len(set(names))} names)."
+            f"WordNet does not know {some(missing)} ({share} names)."
             + (f" Did you mean {close[0]!r} by {first!r}?" if close else "")
             + f" Name its synset: WordNet.load(meanings={{{first!r}: ...}}){instead}."
         )
@@ -290,11 +285,10 @@ class WordNet:
         return resnik, lin, path
 
 
-def _information_content(nouns: Nouns, information: str | os.PathLike[str]) -> Array:
+def _information_content(nouns: Nouns, name: str) -> Array:
     """(n,), from counts that come with the nouns, from a file of counts, or from the hierarchy."""
-    if information == INTRINSIC:
+    if name == INTRINSIC:
         return intrinsic(nouns.hyponyms)
-    name = os.fspath(information)
     if name in nouns.counts:
         return from_frequencies(nouns.counts[name])
     try:
@@ -302,9 +296,8 @@ def _information_content(nouns: Nouns, information: str | os.PathLike[str]) -> A
     except FileNotFoundError as error:
         available = ", ".join(sorted(nouns.counts)) or "none"
         raise MissingData(
-            f"information={name!r} is neither among the counts that come with this WordNet "
-            f"({available}) nor a file of counts. Name one, or choose {INTRINSIC!r}, which needs "
-            f"only the hierarchy."
+            f"information={name!r} is neither among the counts of this WordNet ({available}) nor a "
+            f"file. Name one, or choose {INTRINSIC!r}, which needs only the hierarchy."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The file of counts {name!r} cannot be read: {error}.") from error
@@ -338,18 +331,17 @@ def intrinsic(hyponyms: Array) -> Array:
     return np.asarray(1 - np.log(hyponyms + 1) / np.log(n))
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: str) -> str:
     if not isinstance(name, str):
         raise InvalidType(f"The name {name!r} is of type {type(name).__name__}. Names are strings.")
+    return name
 
 
 def _listed(names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise InvalidType(f"names={names!r} must be a list of names: [{names!r}].")
-    listed, seen = list(names), set()
-    for name in listed:
-        _check_name(name)
-        if name in seen:
-            raise InvalidInput(f"names has {name!r} more than once. Give each name once.")
-        seen.add(name)
+    listed = [_check_name(name) for name in names]
+    repeated = [name for name, count in Counter(listed).items() if count > 1]
+    if repeated:
+        raise InvalidInput(f"names has {some(repeated)} more than once. Give each name once.")
     return listed

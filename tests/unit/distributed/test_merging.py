@@ -166,7 +166,9 @@ def test_models_that_a_merge_changes_are_not_those_that_dask_holds():
 
 
 def test_a_merge_that_returns_nothing_raises():
-    with pytest.raises(TypeError, match=r"Forgetful.merge returned a NoneType, but the merged"):
+    with pytest.raises(
+        TypeError, match=r"Forgetful\.merge returned None\. It must return the merged"
+    ):
         fit(Forgetful(), [X, X], [Y, Y])
 
 

@@ -62,7 +62,7 @@ def test_any_damage_of_a_file_raises(end, tmp_path):
         else:
             assert end == "npy" or found.tobytes() == want.tobytes()
     path.write_bytes(fewer_rows(whole))
-    with pytest.raises(KnowmoreError, match="holds no plain array: "):
+    with pytest.raises(KnowmoreError, match="cannot be read as an array: "):
         read(path)
 
 
@@ -221,43 +221,45 @@ MISTAKES = {
     "a missing file": (
         lambda: eigenspace(["no/such.npy"]),
         ValueError,
-        "Shard 0 ('no/such.npy'): The file 'no/such.npy' cannot be read: No such file or "
-        "directory. On a cluster every worker must find it under this name.",
+        "Shard 0 ('no/such.npy'): The file 'no/such.npy' cannot be read as an array: No such file "
+        "or directory. Write it with numpy.save or numpy.savez where every worker finds it, or "
+        "give a function to read it: load=...",
     ),
     "one array": (
         lambda: eigenspace(X),
         TypeError,
-        "X is a single ndarray, but shards are needed: a Dask array or data frame, or a list of "
-        "arrays, delayed values or files. What is in one place needs no merging.",
+        "X is a single ndarray, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "labels in one place": (
         lambda: fit(EigenspaceLDA(), SPREAD, Y),
         TypeError,
-        "y is a single ndarray, but shards are needed: a Dask array or data frame, or a list of "
-        "arrays, delayed values or files. What is in one place needs no merging.",
+        "y is a single ndarray, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "one file": (
         lambda: eigenspace("all.npy"),
         TypeError,
-        "X is a single str, but shards are needed: a Dask array or data frame, or a list of "
-        "arrays, delayed values or files. What is in one place needs no merging.",
+        "X is a single str, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "one promise": (
         lambda: eigenspace(delayed(X)),
         TypeError,
-        "X is a single DelayedLeaf, but shards are needed: a Dask array or data frame, or a list "
-        "of arrays, delayed values or files. What is in one place needs no merging.",
+        "X is a single DelayedLeaf, but shards are needed: a Dask array or data frame with rows, "
+        "or a list of arrays, delayed values or files.",
     ),
     "no collection": (
         lambda: eigenspace(3),
         TypeError,
-        "X is a single int, but shards are needed: a Dask array or data frame, or a list of "
-        "arrays, delayed values or files. What is in one place needs no merging.",
+        "X is a single int, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "a Dask array of one number": (
         lambda: eigenspace(SPREAD.sum()),
-        ValueError,
-        "X is a Dask array of one number, but rows are needed, (n, D).",
+        TypeError,
+        "X is a single Array, but shards are needed: a Dask array or data frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "a Dask array of one column": (
         lambda: eigenspace(da.from_array(Y, chunks=-1)),
@@ -328,7 +330,9 @@ def write_half_of_an_archive(path):
 def test_files_that_hold_no_array(write, tmp_path):
     path = tmp_path / "0.npy"
     write(path)
-    with pytest.raises(KnowmoreError, match=r"^Shard 0 .* holds no plain array: .*load=\.\.\.$"):
+    with pytest.raises(
+        KnowmoreError, match=r"^Shard 0 .* cannot be read as an array: .*load=\.\.\.$"
+    ):
         eigenspace([path])
 
 

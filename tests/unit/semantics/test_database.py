@@ -52,10 +52,10 @@ def test_data_sets_come_first_then_debian(tmp_path, monkeypatch):
     monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
     monkeypatch.setattr(database, "DEBIAN", tmp_path / "debian")
     words = (
-        f"WordNet was not found: KNOWMORE_DATA is '{tmp_path}', which has no {database.ARCHIVE}, "
-        f"and there is no folder '{tmp_path / 'debian'}', where Debian's package wordnet-base puts "
-        f"it. knowmore does not include it. Set KNOWMORE_DATA to the folder that holds "
-        f"{database.ARCHIVE}, or name a folder or an archive: WordNet.load(path)."
+        f"WordNet, which knowmore does not include, was not found: {database.ARCHIVE} is not in "
+        f"the folder KNOWMORE_DATA ('{tmp_path}' now), and there is no '{tmp_path / 'debian'}' of "
+        f"Debian's wordnet-base. Set KNOWMORE_DATA, or name a folder or an archive: "
+        f"WordNet.load(path)."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
         gloss(None)
@@ -67,7 +67,7 @@ def test_data_sets_come_first_then_debian(tmp_path, monkeypatch):
 
 def test_a_path_must_lead_there(tmp_path):
     path = str(tmp_path / "nowhere")
-    words = f"There is no file or folder {path!r}. Check the path."
+    words = f"WordNet was not found in {path!r}. There is no such file or folder."
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
         gloss(path)
 
@@ -75,8 +75,8 @@ def test_a_path_must_lead_there(tmp_path):
 def test_a_folder_must_have_the_files(tmp_path):
     (SMALL.write(tmp_path) / "noun.exc").unlink()
     words = (
-        f"{str(tmp_path)!r} has no noun.exc. The nouns of WordNet are the files data.noun, "
-        f"index.noun, noun.exc: name the folder or the archive that has them."
+        f"WordNet was not found in {str(tmp_path)!r}. It has no noun.exc. Name the folder or "
+        f"archive with the files data.noun, index.noun, noun.exc."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
         gloss(tmp_path)

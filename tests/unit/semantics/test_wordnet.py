@@ -328,8 +328,8 @@ def test_it_can_be_pickled(tmp_path):
 
 def test_meanings_must_exist(tmp_path):
     words = (
-        "meanings says that 'Rex' is 'dog.n.02', but WordNet has no such synset. Synsets are named "
-        "as in 'dog.n.01'; synsets(noun) lists those of a noun."
+        "meanings={'Rex': 'dog.n.02'}, but WordNet has no such synset. synsets(noun) lists those "
+        "of a noun, such as 'dog.n.01'."
     )
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}$"):
         loaded(tmp_path, meanings={"Rex": "dog.n.02"})
@@ -338,15 +338,19 @@ def test_meanings_must_exist(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"meanings": {"a": 3}}, InvalidInput, "meanings says that 'a' is 3, but WordNet has no"),
+        (
+            {"meanings": {"a": 3}},
+            InvalidInput,
+            "meanings={'a': 3}, but WordNet has no such synset.",
+        ),
         (
             {"meanings": {3: "dog.n.01"}},
             InvalidType,
             "The name 3 is of type int. Names are strings.",
         ),
-        ({"meanings": ["a"]}, InvalidType, "meanings is a list. Give a dict of names and synsets."),
-        ({"information": 3}, InvalidType, "information=3 is of type int. Give a string or a path."),
-        ({"path": 3}, InvalidType, "path=3 is of type int. Give a string or a path."),
+        ({"meanings": ["a"]}, InvalidType, "meanings=['a']. Give a dict of names and synsets."),
+        ({"information": 3}, InvalidType, "information=3. Give a string or a path."),
+        ({"path": 3}, InvalidType, "path=3. Give a string or a path."),
     ],
 )
 def test_wrong_arguments_of_load_are_refused(tmp_path, options, error, words):
@@ -367,9 +371,8 @@ def test_without_browns_counts_the_hierarchy_decides(tmp_path):
 
 def test_missing_counts_are_named(tmp_path):
     words = (
-        "information='ic-brown-resnik-add1' is neither among the counts that come with this "
-        "WordNet (ic-small) nor a file of counts. Name one, or choose 'intrinsic', which needs "
-        "only the hierarchy."
+        "information='ic-brown-resnik-add1' is neither among the counts of this WordNet "
+        "(ic-small) nor a file. Name one, or choose 'intrinsic', which needs only the hierarchy."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
         loaded(tmp_path, information="ic-brown-resnik-add1")
@@ -391,7 +394,7 @@ def test_missing_counts_are_named(tmp_path):
         ),
         ("index.noun", "dog n 1", "dog n 2", "Line 8 of index.noun is not as WordNet writes it."),
         ("index.noun", "00001740", "00000001", "index.noun refers to the synset '00000001', which"),
-        ("ic-small.dat", "1740n", "1741n", "Line 2 of ic-small.dat counts '1741n', but"),
+        ("ic-small.dat", "1740n", "1741n", "ic-small.dat counts '1741n', but the database"),
         ("ic-small.dat", " ROOT", "", "ic-small.dat has impossible counts: they must be finite"),
         (
             "ic-small.dat",
