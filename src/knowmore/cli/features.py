@@ -49,7 +49,7 @@ def run(request: Request) -> bool:
     listed = listing(request.source)
     pictures = listed.pictures
     codebook: Codebook | None = None
-    storage: Any = (
+    opened: Any = (
         nullcontext() if request.no_cache else storage.Cache(request.cache or user_folder())
     )
     with progress_bar() as bar, storage as cache:
