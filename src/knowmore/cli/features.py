@@ -52,7 +52,7 @@ def run(request: Request) -> bool:
     opened: Any = (
         nullcontext() if request.no_cache else storage.Cache(request.cache or user_folder())
     )
-    with progress_bar() as bar, storage as cache:
+    with progress_bar() as bar, opened as cache:
         common: dict[str, Any] = {"longest": longest, "cache": cache, "n_jobs": request.jobs}
         if path is not None:
             codebook = _load(path)
