@@ -245,7 +245,7 @@ class Eigenspace(Frozen):
         self._check_contains(left, N3 * both.blurred)
         squares, discarded, blurred = left.squares, 0.0, 0.0
         if not exact:
-            change = left.beyond - left.deficit
+            change = left.cut - left.deficit
             squares, discarded = balanced(squares, N3 * both.discarded + change)
             mixed = two.n_samples * two.discarded + left.deficit + left.mixed
             blurred = both.blurred + mixed / N3
@@ -281,11 +281,14 @@ class Eigenspace(Frozen):
         d = weight * (self.mean - two.mean)
         rows = [two.B, d[None]]
         sums = EPS * (N1 * abs(self.mean) + N2 * abs(two.mean))
-        # The difference of the means is as exact as they are.
+        # The difference of the means is as exact as they are. It is exact in a feature that has the
+        # same value in all rows.
         shift = weight * (self.rounding.sums / N1 + two.rounding.sums / N2)
+        same = self.mean == two.mean
+        shift = np.where(same & ~self.components.any(axis=0) & ~two.B.any(axis=0), 0.0, shift)
         return Moments(
             N3,
-            (N1 * self.mean + sign * N2 * two.mean) / N3,
+            np.where(same, self.mean, (N1 * self.mean + sign * N2 * two.mean) / N3),
             np.concatenate([self.B, *rows] if sign > 0 else rows),
             (N1 * self.discarded + sign * N2 * two.discarded) / N3,
             self.rounding.merge(two.rounding, sums, shift, d),

@@ -98,11 +98,10 @@ def moments(X: Any) -> Iterator[Moments]:
         with np.errstate(over="ignore", invalid="ignore"):
             mean = block.mean(axis=0)
             B = block - mean
-            # A long sum has many rounding errors; a constant feature would seem to vary.
-            shift = B.mean(axis=0)
-            if (abs(shift) > EPS * abs(mean)).any():
-                mean += shift
-                B -= shift
+            # A long sum has many rounding errors. The mean of equal numbers needs none.
+            shift = np.where((B[0] == B).all(axis=0), B[0], B.mean(axis=0))
+            mean += shift
+            B -= shift
         rounding = Rounding(EPS * len(block) * abs(mean))
         yield Moments(len(block), mean, B, rounding=rounding, names=names)
 
@@ -149,7 +148,7 @@ class Difference(NamedTuple):
     squares (d,), largest first; R (d, r) orthonormal rows
     missing : how many directions that the remaining rows may have are below rounding error
     lost : an upper bound of what remains along these
-    beyond : squares of directions that so few rows cannot have
+    cut : squares above zero that are not kept: below rounding error, or more than so few rows have
     deficit : how much more was subtracted than was there: squares below zero, and all outside
     excess : the part of it that rounding does not explain
     mixed : a bound on what the subtracted rows shared between inside and outside, which is lost
@@ -160,7 +159,7 @@ class Difference(NamedTuple):
     R: Array
     missing: int
     lost: float
-    beyond: float
+    cut: float
     deficit: float
     excess: float
     mixed: float
@@ -215,7 +214,7 @@ def subtract(
         Y / np.sqrt(squares)[:, None],
         int(faint.sum()),
         float(sizes[faint].sum()) * square,
-        float((theta * sizes)[most:].clip(0).sum()) * square,
+        float((theta * sizes)[kept:].clip(0).sum()) * square,
         (outside - float((theta * sizes)[theta < 0].sum())) * square,
         (too_much + float(((-theta - ROUNDINGS).clip(0) * sizes).sum())) * square,
         sqrt(float((G * G).sum()) * outside) * square,

@@ -322,3 +322,14 @@ def test_it_says_what_it_is():
     assert repr(MODEL) == "Eigenspace(30 rows of 5, 5 directions, discarded 0)"
     few = MODEL.truncate(2)
     assert repr(few) == f"Eigenspace(30 rows of 5, 2 directions, discarded {few.discarded:.3g})"
+
+
+def test_splitting_an_inexact_model_keeps_the_trace_whatever_is_cut():
+    rng = np.random.default_rng(0)
+    P = np.linalg.qr(rng.normal(size=(5, 3)))[0].T
+    squares, B = np.array([9.0, 1.0, 0.1]), rng.normal(size=(2, 5)) * 0.1
+    for known, kept in (1e-20, 2), (2.0, 1), (20.0, 0):
+        left = scatter.subtract(P, squares, B, np.full(5, known), most=2, exact=False)
+        assert len(left.squares) == kept
+        total = left.squares.sum() + left.cut - left.deficit
+        assert_rounded(total, squares.sum() - (B * B).sum())
