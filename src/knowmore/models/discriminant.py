@@ -7,7 +7,7 @@ Sufficient Spanning Sets and Its Applications, IJCV 2011: (1) the total scatter 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -23,7 +23,7 @@ from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.scatter import ROUNDINGS
 from knowmore.linalg.spectrum import EPS, Rank, spectrum, unequal
 from knowmore.linalg.threads import threads_for
-from knowmore.models.class_means import ClassMeans, Spread
+from knowmore.models.class_means import ClassMeans
 
 LEDOIT_WOLF = "ledoit-wolf"
 # Directions without spread within the classes get this fraction of the variance between them. Half
@@ -127,28 +127,24 @@ class Discriminant(Frozen):
         """The number of rows."""
         return self.total.n_samples
 
-    @derived
+    @property
     def alpha(self) -> float:
-        """The shrinkage as a number.
+        """The shrinkage as a number."""
+        return self._estimate[0]
+
+    @derived
+    def _estimate(self) -> tuple[float, float]:
+        """`alpha` and its estimated rounding error.
 
         Each class has a coefficient of Ledoit and Wolf. Their mean, weighted by the scatters of
         the classes, adds as much of I as shrinking each class by its own would.
         """
         if not isinstance(self.shrinkage, str):
-            return float(self.shrinkage)
-        return self._mean_over_classes(lambda spread: spread.coefficient)
-
-    @derived
-    def alpha_error(self) -> float:
-        """The estimated rounding error of `alpha`; zero where nothing is shrunk."""
-        if not isinstance(self.shrinkage, str) or self._mean_variance == 0:
-            return 0.0
-        return self._mean_over_classes(lambda spread: spread.coefficient_error)
-
-    def _mean_over_classes(self, value: Callable[[Spread], float]) -> float:
+            return float(self.shrinkage), 0.0
         spreads = self.between.spreads or ()
-        total = sum(spread.trace for spread in spreads)
-        return sum(spread.trace * value(spread) for spread in spreads) / (total or 1.0)
+        traces = np.array([spread.trace for spread in spreads])
+        alpha, error = traces @ [spread.shrinkage for spread in spreads] / (traces.sum() or 1.0)
+        return float(alpha), float(error)
 
     @derived
     def _ridge(self) -> tuple[float, float]:
@@ -297,17 +293,16 @@ class Discriminant(Frozen):
 
     def doubts(self) -> Iterator[KnowmoreWarning]:
         """Warnings about digits that removed outliers have cost the other rows."""
-        if self.alpha_error > _SHRINKAGE_ERROR:
+        alpha, error = self._estimate
+        if error > _SHRINKAGE_ERROR and self._mean_variance > 0:
             yield KnowmoreWarning(
-                f"The shrinkage of {self.alpha:.2g} may be off by {self.alpha_error:.1g}: "
-                f"forgotten rows lay so far out that little is left of the fourth powers of the "
-                f"others. Fit again, or give the shrinkage as a number."
+                f"The shrinkage of {alpha:.2g} may be off by {error:.1g}: rounding errors of "
+                f"forgotten outliers remain. Fit again, or give the shrinkage as a number."
             )
         if self.undecided:
             yield LostVariance(
-                f"Along {self.undecided} of {len(self.strengths)} discriminants the classes may "
-                f"have a little spread or none: forgotten rows lay so far out that their rounding "
-                f"error hides it. Predictions depend on it. Fit again."
+                f"Along {self.undecided} of {len(self.strengths)} discriminants forgotten outliers "
+                f"have left rounding errors that hide whether the classes have any spread. Fit again."
             )
 
     @derived

@@ -218,8 +218,7 @@ MISTAKES = {
     "coordinates of another space": (
         lambda pca: pca.inverse_transform(X),
         ValueError,
-        "X has shape (80, 6), but coordinates along 3 components are needed, "
-        "as transform returns them.",
+        "X has shape (80, 6), but (m, 3) is needed, as transform returns it.",
     ),
     "coordinates that are no numbers": (
         lambda pca: pca.inverse_transform([["a"] * 3]),
