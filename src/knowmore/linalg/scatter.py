@@ -12,7 +12,7 @@ from scipy import linalg, sparse
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, names_of
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.linalg.spectrum import EPS, UNEQUAL, orthogonal_rows, scale_of, squared, unequal
+from knowmore.linalg.spectrum import EPS, orthogonal_rows, scale_of, squared, unequal
 from knowmore.linalg.threads import threads_for
 
 # Whatever is off by more than this many times the estimated rounding error is wrong.
@@ -109,15 +109,11 @@ def moments(X: Any) -> Iterator[Moments]:
 def blocks(X: Any) -> Iterator[Array]:
     """X (N, D) as finite float64, a sparse one in dense blocks of rows."""
     is_sparse = sparse.issparse(X)
-    X = X if is_sparse else numbers(X)
+    X = X.tocsr() if is_sparse else numbers(X)
     if X.ndim != 2:
-        raise InvalidInput(
-            f"X has shape {X.shape}, but rows of numbers (N, D) are needed. "
-            f"A single row x is x[None]."
-        )
+        raise InvalidInput(f"X has shape {X.shape}, not (N, D). A single row x is x[None].")
     if 0 in X.shape:
         raise NoExamples(f"X has shape {X.shape}: it holds no numbers.")
-    X = X.tocsr() if is_sparse else X
     size = max(1, _BLOCK // X.shape[1]) if is_sparse else len(X)
     for begin in range(0, X.shape[0], size):
         block = X[begin : begin + size]
@@ -253,14 +249,11 @@ def _errors(P: Array, scatter: Array, known: Array, relative: float) -> tuple[Ar
     A decomposition perturbs a scatter by `relative` of itself. Where these errors are alike, the
     largest stands for all: then one decomposition does for all directions.
     """
-    largest = relative * float(scatter.max(initial=0.0))
-    low, high = float(known.min()), float(known.max())
     squares = np.square(P)
-    if high + largest <= UNEQUAL**2 * low:
-        return np.full(len(P), high + largest), largest * squares.sum(axis=0)
     noise = squares @ known + relative * scatter
     if unequal(np.sqrt(noise)):
         return noise, relative * (scatter @ squares)
+    largest = relative * scatter.max(initial=0.0)
     # A feature is perturbed as far as the directions have a part in it.
     return np.full(len(P), noise.max(initial=0.0)), largest * squares.sum(axis=0)
 

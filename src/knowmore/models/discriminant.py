@@ -279,30 +279,25 @@ class Discriminant(Frozen):
         """Along how many directions no rows of one class can differ: there are too few rows."""
         return len(self.total.variances) - (self.n_samples - len(self.between.names))
 
-    @derived
-    def undecided(self) -> int:
-        """Along how many discriminants rounding hides whether the classes have any spread.
-
-        This happens when an outlier was learnt and forgotten: then rounding errors may exceed the
-        spread of classes that lie far apart, and a fresh fit would be far more exact.
-        """
-        fresh = np.sqrt(self.n_samples) * EPS * self._cancelled
-        hidden = self._within <= self._within_error
-        hidden &= self._total_error > np.maximum(_FAINT, ROUNDINGS * fresh)
-        return int(hidden[max(self._surplus, 0) :].sum())
-
     def doubts(self) -> Iterator[KnowmoreWarning]:
-        """Warnings about digits that removed outliers have cost the other rows."""
+        """Warnings about digits that removed outliers have cost the other rows.
+
+        Their rounding errors may exceed the spread of classes that lie far apart. Then a fresh fit
+        would be far more exact.
+        """
         alpha, error = self._estimate
         if error > _SHRINKAGE_ERROR and self._mean_variance > 0:
             yield KnowmoreWarning(
                 f"The shrinkage of {alpha:.2g} may be off by {error:.1g}: rounding errors of "
                 f"forgotten outliers remain. Fit again, or give the shrinkage as a number."
             )
-        if self.undecided:
+        fresh = np.sqrt(self.n_samples) * EPS * self._cancelled
+        hidden = self._within <= self._within_error
+        hidden &= self._total_error > np.maximum(_FAINT, ROUNDINGS * fresh)
+        if undecided := int(hidden[max(self._surplus, 0) :].sum()):
             yield LostVariance(
-                f"Along {self.undecided} of {len(self.strengths)} discriminants forgotten outliers "
-                f"have left rounding errors that hide whether the classes have any spread. Fit again."
+                f"Along {undecided} of {len(hidden)} discriminants forgotten outliers left "
+                f"rounding errors that hide whether the classes have any spread. Fit again."
             )
 
     @derived
@@ -357,19 +352,6 @@ class Discriminant(Frozen):
             )
         return np.asarray(Z)
 
-    def log_likelihood(self, X: Array) -> Array:
-        """log p(x | class), (m, C), up to a constant of each row: minus half the squared distance
-        to the class means along the discriminants.
-
-        Along those without spread the nearest classes get zero, so that the small differences along
-        the others are not lost beside large numbers.
-        """
-        Z, M, k = self.coordinates(X), self._centres, int(self._empty.sum())
-        places, place = self._places
-        first = _nearness(Z[:, :k], places)[:, place]
-        first -= first.max(axis=1, keepdims=True)
-        return np.asarray(first + _nearness(Z[:, k:], M[:, k:]))
-
     def log_priors(self, priors: str) -> Array:
         """The log prior probability of each class, (C,): "frequency" counts rows, or "equal"."""
         counts = self.between.counts
@@ -377,8 +359,17 @@ class Discriminant(Frozen):
         return np.asarray(np.log(weights / weights.sum()))
 
     def log_posterior(self, X: Array, priors: str) -> Array:
-        """log p(class | x), (m, C), up to a constant of each row."""
-        return bounded(lambda: self.log_likelihood(X) + self.log_priors(priors))
+        """log p(class | x), (m, C), up to a constant of each row.
+
+        log p(x | class) is minus half the squared distance to the class mean along the
+        discriminants. Along those without spread the nearest classes get zero, so that the small
+        differences along the others are not lost beside large numbers.
+        """
+        Z, M, k = self.coordinates(X), self._centres, int(self._empty.sum())
+        places, place = self._places
+        first = _nearness(Z[:, :k], places)[:, place]
+        first -= first.max(axis=1, keepdims=True)
+        return bounded(lambda: first + _nearness(Z[:, k:], M[:, k:]) + self.log_priors(priors))
 
     def probabilities(self, X: Array, priors: str) -> Array:
         """p(class | x), (m, C)."""

@@ -262,8 +262,7 @@ MISTAKES = {
     "a Dask array of one column": (
         lambda: eigenspace(da.from_array(Y, chunks=-1)),
         ValueError,
-        "Shard 0: X has shape (40,), but rows of numbers (N, D) are needed. A single row x is "
-        "x[None].",
+        "Shard 0: X has shape (40,), not (N, D). A single row x is x[None].",
     ),
     "a merge of one": (
         lambda: eigenspace([X], split_every=1),

@@ -249,7 +249,7 @@ def test_a_spread_that_a_forgotten_row_hides_gives_a_warning(far):
     with pytest.raises(LostVariance):
         lda.forget(row, [0])
     assert lda.model_ is before
-    words = r"Along [12] of 2 discriminants forgotten outliers have left rounding errors"
+    words = r"Along [12] of 2 discriminants forgotten outliers left rounding errors"
     with pytest.warns(LostVariance, match=words) as told:
         lda.forget(row, [0])
     assert told[0].filename == __file__
