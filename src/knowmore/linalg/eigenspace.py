@@ -261,18 +261,16 @@ class Eigenspace(Frozen):
         if N3 < 1:
             raise NoExamples(f"{N2} rows are to be removed from {N1}. At least one must remain.")
         weight = sqrt(N1 * N2 / N3)
-        d = weight * (self.mean - two.mean)
-        rows = [two.B, d[None]]
+        B, d = two.B, weight * (self.mean - two.mean)
         sums = EPS * (N1 * abs(self.mean) + N2 * abs(two.mean))
-        # The difference of the means is as exact as they are. It is exact in a feature that has the
-        # same value in all rows.
-        shift = weight * (self.rounding.sums / N1 + two.rounding.sums / N2)
+        # The difference of the means is as exact as they are, and exact where all rows are equal.
         same = self.mean == two.mean
-        shift = np.where(same & ~self.components.any(axis=0) & ~two.B.any(axis=0), 0.0, shift)
+        shift = weight * (self.rounding.sums / N1 + two.rounding.sums / N2)
+        shift = np.where(same & ~self.components.any(axis=0) & ~B.any(axis=0), 0.0, shift)
         return Moments(
             N3,
             np.where(same, self.mean, (N1 * self.mean + sign * N2 * two.mean) / N3),
-            np.concatenate([self.B, *rows] if sign > 0 else rows),
+            np.concatenate([self.B, B, d[None]] if sign > 0 else [B, d[None]]),
             (N1 * self.discarded + sign * N2 * two.discarded) / N3,
             self.rounding.merge(two.rounding, sums, shift, d),
             (N1 * self.blurred + N2 * two.blurred) / N3,
@@ -286,12 +284,11 @@ class Eigenspace(Frozen):
         Rows that were in took part in what was kept, in what was dropped, or in what earlier splits
         blurred, so the variance that is missing from the first is at most the others.
         """
-        total, dropped = (self.n_samples * v for v in (self.total_variance, self.discarded))
+        total, dropped = self.n_samples * self.total_variance, self.n_samples * self.discarded
         if left.excess > min(dropped + blurred, total):
             raise InvalidInput(
                 f"These rows are not all in the model: removing them would leave a variance below "
-                f"zero by {left.deficit:.2g}, where it holds {total:.2g} in all and has dropped "
-                f"{dropped:.2g}. Remove only rows that were added, unchanged."
+                f"zero by {left.deficit:.2g} of {total:.2g}. Remove only rows that were added."
             )
 
     def _checked(self, other: object) -> Eigenspace | Moments:

@@ -35,7 +35,7 @@ _LIMIT = EPS ** (1 / 2)
 _SEEN, _LAST = 1 / 2, 32
 # In practice no classes have a spread that is a smaller fraction of the whole than this.
 _FAINT = EPS ** (3 / 4)
-# A shrinkage with a smaller error is the same in every digit that anybody prints.
+# Smaller errors of the shrinkage don't matter in practice.
 _SHRINKAGE_ERROR = 1e-3
 
 

@@ -250,9 +250,9 @@ def test_a_spread_that_a_forgotten_row_hides_gives_a_warning(far):
         lda.forget(row, [0])
     assert lda.model_ is before
     words = r"Along [12] of 2 discriminants forgotten outliers left rounding errors"
-    with pytest.warns(LostVariance, match=words) as told:
+    with pytest.warns(LostVariance, match=words) as warned:
         lda.forget(row, [0])
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     assert np.isfinite(lda.predict_proba(queries)).all()
 
 
@@ -311,7 +311,7 @@ KINDS = {
 }
 
 
-# Rows that are alike may be told of as rows whose differences were lost: rightly, there are none.
+# Equal rows may give a warning that their differences were lost. There are none.
 ALIKE = pytest.mark.filterwarnings("ignore:The .* remain may still vary")
 
 
