@@ -15,7 +15,6 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import Tags
 
 from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array, bounded
@@ -85,17 +84,16 @@ class EigenspaceLDA(
         return self
 
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
-        rank, shrinkage = self._rank(), self._shrinkage()
-        X, Y, names = self._labelled(X, y, classes, reset=True)
-        self.model_ = Discriminant.of(X, Y, names, rank, shrinkage)
+        rows = self._labelled(X, y, classes, reset=True)
+        self.model_ = Discriminant.of(*rows, self._shrinkage())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class."""
         while not hasattr(self, "model_"):
             if learnt(self, lambda double: double.fit(X, y, classes), unless="model_"):
                 return self
-        rows, rank = self._labelled(X, y, classes), self._rank()
-        self._exchange(lambda model: model.add_rows(*rows, rank))
+        rows = self._labelled(X, y, classes)
+        self._exchange(lambda model: model.add_rows(*rows))
         return self
 
     def forget(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -105,10 +103,10 @@ class EigenspaceLDA(
         digits of the shrinkage with them; without shrinkage, those of the spread of classes far
         apart. A warning says if that matters.
         """
-        rows, rank = self._labelled(X, y, classes), self._rank()
+        rows = self._labelled(X, y, classes)
 
         def without(model: Discriminant) -> Discriminant:
-            left = model.remove_rows(*rows, rank)
+            left = model.remove_rows(*rows)
             # Before the exchange: where warnings are errors, the estimator stays unchanged.
             for doubt in left.doubts():
                 warnings.warn(doubt, stacklevel=6)
@@ -118,7 +116,7 @@ class EigenspaceLDA(
         return self
 
     def merge(self, other: EigenspaceLDA) -> Self:
-        """Learn all that another one has learnt."""
+        """Learn all rows that another model has learnt."""
         same_kind(self, other)
         classes, joining, rank = self.classes_, held(other, "model_"), self._rank()
         same_features(self, other)
@@ -168,8 +166,7 @@ class EigenspaceLDA(
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, all with the same covariance, (m, C)."""
-        model = self._held
-        return model.probabilities(inputs(self, X, reset=False), self._priors())
+        return np.exp(self.predict_log_proba(X))
 
     @property
     def classes_(self) -> Array:
@@ -221,7 +218,7 @@ class EigenspaceLDA(
         model = self._held
         return model.between.eigenspace(model.total)
 
-    # -- inside ------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------
 
     @property
     def _n_features_out(self) -> int:
@@ -238,13 +235,13 @@ class EigenspaceLDA(
 
     def _labelled(
         self, X: Any, y: Any, classes: Any, reset: bool = False
-    ) -> tuple[Array, Array, Array]:
-        """X (n, D), the memberships of its rows (n, C), and the names of these classes, (C,)."""
+    ) -> tuple[Array, Array, Array, Truncation]:
+        """X (n, D), the memberships of its rows (n, C), the names of these classes, the rank."""
         known = None if reset else self.classes_
         in_step(X=X, y=y)
         X = inputs(self, X, reset=reset)
         names, Y = memberships(y, len(X), classes, known)
-        return X, Y, names
+        return X, Y, names, self._rank()
 
     def _scores(self, X: Any) -> tuple[Discriminant, Array]:
         """The model, and its log posterior of the rows of X, (m, C)."""
@@ -268,8 +265,3 @@ class EigenspaceLDA(
     def _most(self) -> int | None:
         wanted = self.n_components
         return None if wanted is None else whole_number("n_components", wanted, 1)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags

@@ -77,22 +77,17 @@ class SubspaceMonitor(BaseEstimator):
         window = whole_number("window", self.window, 2)
         components = whole_number("n_components", self.n_components, 1)
         false_alarms = number("false_alarms", self.false_alarms, "(0, 1)")
-        if components >= window:
-            raise InvalidInput(
-                f"n_components={components}, but a window of {window} rows has at most "
-                f"{window - 1} directions. Make the window longer or keep fewer components."
-            )
         X = inputs(self, X, reset=True)
         n, D = X.shape
         if n < 2 * window:
             raise InvalidInput(
-                f"X has {n} samples, but two windows of {window} rows are needed, to compare one "
+                f"X has {n} samples, but two windows of {window} rows are needed to compare one "
                 f"with the other. Give more reference rows or make the window shorter."
             )
-        if components >= D:
+        if components >= min(window, D):
             raise InvalidInput(
-                f"n_components={components}, but X has n_features={D}: a subspace of all "
-                f"directions leaves nothing outside. Keep fewer components, or lag the series."
+                f"n_components={components} must be less than n_features={D} and window={window}. "
+                f"Keep fewer components, make the window longer, or lag the series."
             )
         reference = Reference.of(X, components, window, false_alarms)
         self.model_: _Model = reference, Window.of(X, window)

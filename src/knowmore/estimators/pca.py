@@ -74,7 +74,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def merge(self, other: EigenspacePCA) -> Self:
-        """Learn all that another one has learnt."""
+        """Learn all rows that another model has learnt."""
         same_kind(self, other)
         held(self, "eigenspace_")
         joining, rank = held(other, "eigenspace_"), self._rank()
@@ -94,10 +94,8 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The points (m, D) with the coordinates X (m, d)."""
         space, Z = self._held, points(X)
         if Z.shape[1] != len(space.variances):
-            raise InvalidInput(
-                f"X has shape {Z.shape}, but coordinates along {len(space.variances)} components "
-                f"are needed, as transform returns them."
-            )
+            need = f"(m, {len(space.variances)}) is needed, as transform returns it"
+            raise InvalidInput(f"X has shape {Z.shape}, but {need}.")
         return bounded(lambda: space.reconstruct(Z * self._unit(space)))
 
     def score_samples(self, X: Any) -> Array:
@@ -107,8 +105,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         not span all features, there is no density: -inf, as in scikit-learn.
         """
         space, X = self._held, dense(self, X, reset=False)
-        D, d, scale = len(space.mean), len(space.variances), _unbiased(space)
-        noise, variances = scale * space.noise, scale * space.variances
+        D, d, (variances, noise) = len(space.mean), len(space.variances), _unbiased(space)
         if d < D and noise == 0:
             return np.full(len(X), -np.inf)
         # (x - mu)' C^-1 (x - mu) and log |C|, C = P' (variances - noise) P + noise I.
@@ -129,13 +126,13 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def get_covariance(self) -> Array:
         """The covariance of probabilistic PCA, (D, D), with 1/(n - 1)."""
         space = self._held
-        return _unbiased(space) * _matrix(space, space.variances, space.noise)
+        return _matrix(space, *_unbiased(space))
 
     def get_precision(self) -> Array:
         """Its inverse, (D, D); the pseudo-inverse where it has none."""
         space = self._held
-        rest = 1 / space.noise if space.noise else 0.0
-        return _matrix(space, 1 / space.variances, rest) / _unbiased(space)
+        variances, noise = _unbiased(space)
+        return _matrix(space, 1 / variances, 1 / noise if noise else 0.0)
 
     # -- scikit-learn's names for what the eigenspace holds ------------------------------------
 
@@ -152,8 +149,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @property
     def explained_variance_(self) -> Array:
         """The variance along each component with 1/(n - 1), (d,)."""
-        space = self._held
-        return _unbiased(space) * space.variances
+        return _unbiased(self._held)[0]
 
     @property
     def explained_variance_ratio_(self) -> Array:
@@ -169,9 +165,8 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def noise_variance_(self) -> float:
-        """The mean variance along the directions that were dropped."""
-        space = self._held
-        return _unbiased(space) * space.noise
+        """The mean variance along the directions that were dropped, with 1/(n - 1)."""
+        return _unbiased(self._held)[1]
 
     @property
     def n_components_(self) -> int:
@@ -183,7 +178,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The number of rows held now."""
         return self._held.n_samples
 
-    # -- inside ------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------
 
     @property
     def _n_features_out(self) -> int:
@@ -196,7 +191,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _unit(self, space: Eigenspace) -> Any:
         """The standard deviations along the components, (d,), if whitening; else 1."""
-        return np.sqrt(_unbiased(space) * space.variances) if flag("whiten", self.whiten) else 1.0
+        return np.sqrt(_unbiased(space)[0]) if flag("whiten", self.whiten) else 1.0
 
     def _rank(self) -> Truncation:
         flag("whiten", self.whiten)
@@ -209,13 +204,13 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
 
-def _unbiased(space: Eigenspace) -> float:
-    """From 1/N to 1/(N - 1)."""
-    return space.n_samples / max(space.n_samples - 1, 1)
+def _unbiased(space: Eigenspace) -> tuple[Array, float]:
+    """The variances (d,) and the noise, with 1/(N - 1) instead of 1/N."""
+    scale = space.n_samples / max(space.n_samples - 1, 1)
+    return scale * space.variances, scale * space.noise
 
 
 def _matrix(space: Eigenspace, values: Array, rest: float) -> Array:

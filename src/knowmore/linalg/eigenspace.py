@@ -22,21 +22,12 @@ from warnings import warn
 import numpy as np
 from scipy import linalg
 
-from knowmore.arguments import is_whole
+from knowmore.arguments import is_whole, some
 from knowmore.arrays import Array, Frozen, bounded
 from knowmore.columns import Names, first_difference, joint_names
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
-from knowmore.linalg.scatter import (
-    EXACT,
-    ROUNDINGS,
-    Difference,
-    Moments,
-    Rounding,
-    balanced,
-    moments,
-    subtract,
-    without_noise,
-)
+from knowmore.linalg import scatter
+from knowmore.linalg.scatter import EXACT, Difference, Moments, Rounding, moments
 from knowmore.linalg.spectrum import EPS, Rank, Truncation, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
@@ -89,15 +80,10 @@ class Eigenspace(Frozen):
             raise NoExamples(f"An eigenspace needs at least 1 row, but n_samples={self.n_samples}.")
         shape = (len(self.variances), len(self.mean))
         if self.components.shape != shape:
-            raise InvalidInput(
-                f"The components have shape {self.components.shape}, but the variances and the "
-                f"mean ask for {shape}."
-            )
+            raise InvalidInput(f"The components have shape {self.components.shape}, not {shape}.")
         if self.names is not None and len(self.names) != len(self.mean):
-            raise InvalidInput(
-                f"{len(self.names)} names were given, but there are {len(self.mean)} features. "
-                f"Give one for each, or None."
-            )
+            D = len(self.mean)
+            raise InvalidInput(f"{len(self.names)} names for {D} features: give {D}, or None.")
         super().__post_init__()
 
     @classmethod
@@ -239,14 +225,14 @@ class Eigenspace(Frozen):
         """Split: N_3 S_3 = N_1 S_1 - N_2 S_2 - (N_1 N_2 / N_3) d d', within the span of P_1."""
         two = self._checked(other)
         both = self._combined(two, -1)
-        P, scatter, N3 = self.components, self.n_samples * self.variances, both.n_samples
+        P, squares, N3 = self.components, self.n_samples * self.variances, both.n_samples
         exact = not (self.discarded or self.blurred or two.discarded or two.blurred)
-        left = subtract(P, scatter, both.B, both.rounding.scatters, N3 - 1, exact)
+        left = scatter.subtract(P, squares, both.B, both.rounding.scatters, N3 - 1, exact)
         self._check_contains(left, N3 * both.blurred)
         squares, discarded, blurred = left.squares, 0.0, 0.0
         if not exact:
-            change = left.beyond - left.deficit
-            squares, discarded = balanced(squares, N3 * both.discarded + change)
+            change = left.cut - left.deficit
+            squares, discarded = scatter.balanced(squares, N3 * both.discarded + change)
             mixed = two.n_samples * two.discarded + left.deficit + left.mixed
             blurred = both.blurred + mixed / N3
         keep = Truncation.by(rank).count(squares, discarded)
@@ -254,7 +240,7 @@ class Eigenspace(Frozen):
         P, squares = left.R[:keep] @ P, squares[:keep]
         lost, rounding = both.lost + left.lost / N3, both.rounding.plus(left.rounding)
         if exact:
-            P, squares, removed = without_noise(P, squares, rounding.scatters)
+            P, squares, removed = scatter.without_noise(P, squares, rounding.scatters)
             rounding = rounding.plus(removed)
         if N3 == 1:
             # One row has no scatter: that is exact.
@@ -273,20 +259,18 @@ class Eigenspace(Frozen):
         N1, N2 = self.n_samples, two.n_samples
         N3 = N1 + sign * N2
         if N3 < 1:
-            raise NoExamples(
-                f"{N2} rows are to be removed from {N1}. A model of no rows has no mean: "
-                f"at least one must remain."
-            )
+            raise NoExamples(f"{N2} rows are to be removed from {N1}. At least one must remain.")
         weight = sqrt(N1 * N2 / N3)
-        d = weight * (self.mean - two.mean)
-        rows = [two.B, d[None]]
+        B, d = two.B, weight * (self.mean - two.mean)
         sums = EPS * (N1 * abs(self.mean) + N2 * abs(two.mean))
-        # The difference of the means is as exact as they are.
+        # The difference of the means is as exact as they are, and exact where all rows are equal.
+        same = self.mean == two.mean
         shift = weight * (self.rounding.sums / N1 + two.rounding.sums / N2)
+        shift = np.where(same & ~self.components.any(axis=0) & ~B.any(axis=0), 0.0, shift)
         return Moments(
             N3,
-            (N1 * self.mean + sign * N2 * two.mean) / N3,
-            np.concatenate([self.B, *rows] if sign > 0 else rows),
+            np.where(same, self.mean, (N1 * self.mean + sign * N2 * two.mean) / N3),
+            np.concatenate([self.B, B, d[None]] if sign > 0 else [B, d[None]]),
             (N1 * self.discarded + sign * N2 * two.discarded) / N3,
             self.rounding.merge(two.rounding, sums, shift, d),
             (N1 * self.blurred + N2 * two.blurred) / N3,
@@ -300,24 +284,21 @@ class Eigenspace(Frozen):
         Rows that were in took part in what was kept, in what was dropped, or in what earlier splits
         blurred, so the variance that is missing from the first is at most the others.
         """
-        total, dropped = (self.n_samples * v for v in (self.total_variance, self.discarded))
+        total, dropped = self.n_samples * self.total_variance, self.n_samples * self.discarded
         if left.excess > min(dropped + blurred, total):
             raise InvalidInput(
                 f"These rows are not all in the model: removing them would leave a variance below "
-                f"zero by {left.deficit:.2g}, where it holds {total:.2g} in all and has dropped "
-                f"{dropped:.2g}. Remove only rows that were added, unchanged."
+                f"zero by {left.deficit:.2g} of {total:.2g}. Remove only rows that were added."
             )
 
     def _checked(self, other: object) -> Eigenspace | Moments:
         if not isinstance(other, (Eigenspace, Moments)):
-            raise InvalidType(
-                f"An Eigenspace meets another one, not a {type(other).__name__}. "
-                f"Make one of rows by Eigenspace.of(X)."
-            )
+            got = type(other).__name__
+            raise InvalidType(f"Expected an Eigenspace, got {got}. For rows use Eigenspace.of(X).")
         if len(other.mean) != len(self.mean):
             raise InvalidInput(
-                f"The model is of rows with {len(self.mean)} columns, the other of rows with "
-                f"{len(other.mean)}. Both need the same columns in the same order."
+                f"The model has {len(self.mean)} columns and the other {len(other.mean)}. "
+                f"Both need the same columns in the same order."
             )
         here, there = self.names, other.names
         if here and there and (at := first_difference(here, there)) is not None:
@@ -337,19 +318,15 @@ def _warn_of_loss(before: Eigenspace, left: Difference, after: Eigenspace) -> No
     P, known = before.components, after.rounding.scatters
     was = before.n_samples * before.variances @ np.square(P)
     gone = (was > known) & (left.squares @ np.square(left.R @ P) <= known)
-    zero = after.n_samples * abs(after.mean) <= ROUNDINGS * after.rounding.sums
+    zero = after.n_samples * abs(after.mean) <= scatter.ROUNDINGS * after.rounding.sums
     if left.missing <= int((gone & zero).sum()):
         return
-    names, sizes = after.names or range(len(P.T)), np.sqrt(known / after.n_samples)
-    features = [f"{names[j]!r} (up to {sizes[j]:.2g})" for j in np.flatnonzero(gone & ~zero)]
-    what = f"{left.missing} direction{'s' * (left.missing > 1)}"
-    if features:
-        more = f" and {len(features) - 5} more" if len(features) > 5 else ""
-        what = f"feature{'s' * (len(features) > 1)} {', '.join(features[:5])}{more}"
+    names = after.names or tuple(range(len(after.mean)))
+    features = [names[j] for j in np.flatnonzero(gone & ~zero)]
+    where = f"feature(s) {some(features)}" if features else f"{left.missing} direction(s)"
     warn(
-        f"The {after.n_samples} rows that remain may still vary in {what}, but so little beside "
-        f"those removed that it is below rounding error. `lost` bounds how much. If these rows are "
-        f"not all alike there, fit them again.",
+        f"The {after.n_samples} rows that remain may still vary in {where}, by a variance of up to "
+        f"{after.lost:.2g} (`lost`) that is below rounding error. Fit them again if so.",
         LostVariance,
         stacklevel=4,
     )

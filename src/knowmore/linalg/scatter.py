@@ -12,7 +12,7 @@ from scipy import linalg, sparse
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, names_of
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.linalg.spectrum import EPS, UNEQUAL, orthogonal_rows, scale_of, squared, unequal
+from knowmore.linalg.spectrum import EPS, orthogonal_rows, scale_of, squared, unequal
 from knowmore.linalg.threads import threads_for
 
 # Whatever is off by more than this many times the estimated rounding error is wrong.
@@ -98,11 +98,10 @@ def moments(X: Any) -> Iterator[Moments]:
         with np.errstate(over="ignore", invalid="ignore"):
             mean = block.mean(axis=0)
             B = block - mean
-            # A long sum has many rounding errors; a constant feature would seem to vary.
-            shift = B.mean(axis=0)
-            if (abs(shift) > EPS * abs(mean)).any():
-                mean += shift
-                B -= shift
+            # A long sum has many rounding errors. The mean of equal numbers needs none.
+            shift = np.where((B[0] == B).all(axis=0), B[0], B.mean(axis=0))
+            mean += shift
+            B -= shift
         rounding = Rounding(EPS * len(block) * abs(mean))
         yield Moments(len(block), mean, B, rounding=rounding, names=names)
 
@@ -110,15 +109,11 @@ def moments(X: Any) -> Iterator[Moments]:
 def blocks(X: Any) -> Iterator[Array]:
     """X (N, D) as finite float64, a sparse one in dense blocks of rows."""
     is_sparse = sparse.issparse(X)
-    X = X if is_sparse else numbers(X)
+    X = X.tocsr() if is_sparse else numbers(X)
     if X.ndim != 2:
-        raise InvalidInput(
-            f"X has shape {X.shape}, but rows of numbers (N, D) are needed. "
-            f"A single row x is x[None]."
-        )
+        raise InvalidInput(f"X has shape {X.shape}, not (N, D). A single row x is x[None].")
     if 0 in X.shape:
         raise NoExamples(f"X has shape {X.shape}: it holds no numbers.")
-    X = X.tocsr() if is_sparse else X
     size = max(1, _BLOCK // X.shape[1]) if is_sparse else len(X)
     for begin in range(0, X.shape[0], size):
         block = X[begin : begin + size]
@@ -149,7 +144,7 @@ class Difference(NamedTuple):
     squares (d,), largest first; R (d, r) orthonormal rows
     missing : how many directions that the remaining rows may have are below rounding error
     lost : an upper bound of what remains along these
-    beyond : squares of directions that so few rows cannot have
+    cut : squares above zero that are not kept: below rounding error, or more than so few rows have
     deficit : how much more was subtracted than was there: squares below zero, and all outside
     excess : the part of it that rounding does not explain
     mixed : a bound on what the subtracted rows shared between inside and outside, which is lost
@@ -160,7 +155,7 @@ class Difference(NamedTuple):
     R: Array
     missing: int
     lost: float
-    beyond: float
+    cut: float
     deficit: float
     excess: float
     mixed: float
@@ -215,7 +210,7 @@ def subtract(
         Y / np.sqrt(squares)[:, None],
         int(faint.sum()),
         float(sizes[faint].sum()) * square,
-        float((theta * sizes)[most:].clip(0).sum()) * square,
+        float((theta * sizes)[kept:].clip(0).sum()) * square,
         (outside - float((theta * sizes)[theta < 0].sum())) * square,
         (too_much + float(((-theta - ROUNDINGS).clip(0) * sizes).sum())) * square,
         sqrt(float((G * G).sum()) * outside) * square,
@@ -254,14 +249,11 @@ def _errors(P: Array, scatter: Array, known: Array, relative: float) -> tuple[Ar
     A decomposition perturbs a scatter by `relative` of itself. Where these errors are alike, the
     largest stands for all: then one decomposition does for all directions.
     """
-    largest = relative * float(scatter.max(initial=0.0))
-    low, high = float(known.min()), float(known.max())
     squares = np.square(P)
-    if high + largest <= UNEQUAL**2 * low:
-        return np.full(len(P), high + largest), largest * squares.sum(axis=0)
     noise = squares @ known + relative * scatter
     if unequal(np.sqrt(noise)):
         return noise, relative * (scatter @ squares)
+    largest = relative * scatter.max(initial=0.0)
     # A feature is perturbed as far as the directions have a part in it.
     return np.full(len(P), noise.max(initial=0.0)), largest * squares.sum(axis=0)
 

@@ -287,7 +287,6 @@ def squared(values: Array) -> Array:
         squares = np.square(values)
     if len(values) and not np.finfo(float).tiny <= squares[0] < np.inf:
         raise InvalidInput(
-            f"The data vary by {values[0]:.1e}, and the square of that is beyond double "
-            f"precision. Scale the data first."
+            f"The data vary by {values[0]:.1e}: squares are beyond double precision. Scale them."
         )
     return np.asarray(squares)

@@ -78,14 +78,12 @@ class ClassMeans(Frozen):
         """The spreads of the classes `names` after a merge, if both sides have them."""
         if self.spreads is None or other.spreads is None:
             return None
-        here = dict(zip(self.names.tolist(), self.spreads, strict=True))
-        there = dict(zip(other.names.tolist(), other.spreads, strict=True))
-        return tuple(
-            here[name].merge(there[name], sign)
-            if name in here and name in there
-            else here.get(name) or there[name]
-            for name in names.tolist()
-        )
+        left = names.tolist()
+        spreads = dict(zip(self.names.tolist(), self.spreads, strict=True))
+        for name, spread in zip(other.names.tolist(), other.spreads, strict=True):
+            if name in left:
+                spreads[name] = spreads[name].merge(spread, sign) if name in spreads else spread
+        return tuple(spreads[name] for name in left)
 
     def eigenspace(self, total: Eigenspace) -> Eigenspace:
         """The model {N, mu, Q, Delta} of the scatter between classes, S_B = N Q' Delta Q."""
@@ -115,7 +113,7 @@ class Spread(Frozen):
     --------
     >>> X = np.random.default_rng(0).normal(size=(9, 3))
     >>> a, b = Spread.of(X[:5], np.ones(5)), Spread.of(X[5:], np.ones(4))
-    >>> bool(np.isclose(a.merge(b).coefficient, Spread.of(X, np.ones(9)).coefficient))
+    >>> bool(np.allclose(a.merge(b).shrinkage, Spread.of(X, np.ones(9)).shrinkage))
     True
     """
 
@@ -157,32 +155,23 @@ class Spread(Frozen):
         return float(self.lengths.sum())
 
     @property
-    def coefficient(self) -> float:
-        """How much of the covariance Ledoit and Wolf replace by a multiple of I, zero to one.
+    def shrinkage(self) -> tuple[float, float]:
+        """How much of the covariance Ledoit and Wolf replace by a multiple of I, and its error.
 
-        beta / delta, where beta = (mean |e|^4 - |S|^2) / n estimates the error of the covariance
-        S = (1/n) sum p e e', and delta = |S - (tr S / D) I|^2 is its distance from the target.
-        One feature is its own target: there is nothing to replace.
+        The first is beta / delta, zero to one, where beta = (mean |e|^4 - |S|^2) / n estimates the
+        error of the covariance S = (1/n) sum p e e', and delta = |S - (tr S / D) I|^2 is its
+        distance from the target. One feature is its own target: there is nothing to replace. The
+        second is the estimated rounding error of the first, at most one.
         """
-        beta, delta = self._error_and_distance
-        return beta / max(beta, delta) if beta > 0 else 0.0
-
-    @property
-    def coefficient_error(self) -> float:
-        """The estimated rounding error of the coefficient, at most one."""
-        error = self.rounding / self.count**2 if len(self.mean) > 1 else 0.0
-        return error / max(error, *self._error_and_distance) if error > 0 else 0.0
-
-    @property
-    def _error_and_distance(self) -> tuple[float, float]:
-        """beta and delta."""
-        n, D = self.count, len(self.mean)
+        n, D, values = self.count, len(self.mean), self.lengths / self.count
         if D == 1:
             return 0.0, 0.0
-        values = self.lengths / n
         mean = values.sum() / D
         beta = max(float(self.fourth / n - values @ values) / n, 0.0)
-        return beta, float(((values - mean) ** 2).sum() + (D - len(values)) * mean**2)
+        delta = float(((values - mean) ** 2).sum() + (D - len(values)) * mean**2)
+        coefficient = beta / max(beta, delta) if beta > 0 else 0.0
+        error = self.rounding / n**2
+        return coefficient, error / max(error, beta, delta) if error > 0 else 0.0
 
     def _around(self, centre: Array) -> tuple[Array, float, float]:
         """The third and fourth moments around another centre; the size of its terms."""
@@ -218,8 +207,7 @@ def _representable(fourth: float, values: Array) -> float:
     """
     if not np.isfinite(fourth) or (len(values) and values[0] ** 4 < np.finfo(float).tiny):
         raise InvalidInput(
-            f"The rows of a class vary by {values[:1].sum():.1e}, and the fourth power of that, "
-            f"which shrinkage='ledoit-wolf' needs, is beyond double precision. Scale the data "
-            f"first, or give a number."
+            f"A class varies by {values[:1].sum():.1e}: the fourth power of that, which "
+            f"shrinkage='ledoit-wolf' needs, is beyond double precision. Scale the data first."
         )
     return max(fourth, 0.0)

@@ -7,7 +7,7 @@ Sufficient Spanning Sets and Its Applications, IJCV 2011: (1) the total scatter 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -23,7 +23,7 @@ from knowmore.linalg import Eigenspace, Truncation
 from knowmore.linalg.products import product
 from knowmore.linalg.scatter import ROUNDINGS
 from knowmore.linalg.spectrum import EPS, Rank, spectrum, unequal
-from knowmore.models.class_means import ClassMeans, Spread
+from knowmore.models.class_means import ClassMeans
 
 LEDOIT_WOLF = "ledoit-wolf"
 # Directions without spread within the classes get this fraction of the variance between them. Half
@@ -35,7 +35,7 @@ _LIMIT = EPS ** (1 / 2)
 _SEEN, _LAST = 1 / 2, 32
 # In practice no classes have a spread that is a smaller fraction of the whole than this.
 _FAINT = EPS ** (3 / 4)
-# A shrinkage with a smaller error is the same in every digit that anybody prints.
+# Smaller errors of the shrinkage don't matter in practice.
 _SHRINKAGE_ERROR = 1e-3
 
 
@@ -127,28 +127,24 @@ class Discriminant(Frozen):
         """The number of rows."""
         return self.total.n_samples
 
-    @derived
+    @property
     def alpha(self) -> float:
-        """The shrinkage as a number.
+        """The shrinkage as a number."""
+        return self._estimate[0]
+
+    @derived
+    def _estimate(self) -> tuple[float, float]:
+        """`alpha` and its estimated rounding error.
 
         Each class has a coefficient of Ledoit and Wolf. Their mean, weighted by the scatters of
         the classes, adds as much of I as shrinking each class by its own would.
         """
         if not isinstance(self.shrinkage, str):
-            return float(self.shrinkage)
-        return self._mean_over_classes(lambda spread: spread.coefficient)
-
-    @derived
-    def alpha_error(self) -> float:
-        """The estimated rounding error of `alpha`; zero where nothing is shrunk."""
-        if not isinstance(self.shrinkage, str) or self._mean_variance == 0:
-            return 0.0
-        return self._mean_over_classes(lambda spread: spread.coefficient_error)
-
-    def _mean_over_classes(self, value: Callable[[Spread], float]) -> float:
+            return float(self.shrinkage), 0.0
         spreads = self.between.spreads or ()
-        total = sum(spread.trace for spread in spreads)
-        return sum(spread.trace * value(spread) for spread in spreads) / (total or 1.0)
+        traces = np.array([spread.trace for spread in spreads])
+        alpha, error = traces @ [spread.shrinkage for spread in spreads] / (traces.sum() or 1.0)
+        return float(alpha), float(error)
 
     @derived
     def _ridge(self) -> tuple[float, float]:
@@ -281,31 +277,25 @@ class Discriminant(Frozen):
         """Along how many directions no rows of one class can differ: there are too few rows."""
         return len(self.total.variances) - (self.n_samples - len(self.between.names))
 
-    @derived
-    def undecided(self) -> int:
-        """Along how many discriminants rounding hides whether the classes have any spread.
+    def doubts(self) -> Iterator[KnowmoreWarning]:
+        """Warnings about digits that removed outliers have cost the other rows.
 
-        This happens when an outlier was learnt and forgotten: then rounding errors may exceed the
-        spread of classes that lie far apart, and a fresh fit would be far more exact.
+        Their rounding errors may exceed the spread of classes that lie far apart. Then a fresh fit
+        would be far more exact.
         """
+        alpha, error = self._estimate
+        if error > _SHRINKAGE_ERROR and self._mean_variance > 0:
+            yield KnowmoreWarning(
+                f"The shrinkage of {alpha:.2g} may be off by {error:.1g}: rounding errors of "
+                f"forgotten outliers remain. Fit again, or give the shrinkage as a number."
+            )
         fresh = np.sqrt(self.n_samples) * EPS * self._cancelled
         hidden = self._within <= self._within_error
         hidden &= self._total_error > np.maximum(_FAINT, ROUNDINGS * fresh)
-        return int(hidden[max(self._surplus, 0) :].sum())
-
-    def doubts(self) -> Iterator[KnowmoreWarning]:
-        """Warnings about digits that removed outliers have cost the other rows."""
-        if self.alpha_error > _SHRINKAGE_ERROR:
-            yield KnowmoreWarning(
-                f"The shrinkage of {self.alpha:.2g} may be off by {self.alpha_error:.1g}: "
-                f"forgotten rows lay so far out that little is left of the fourth powers of the "
-                f"others. Fit again, or give the shrinkage as a number."
-            )
-        if self.undecided:
+        if undecided := int(hidden[max(self._surplus, 0) :].sum()):
             yield LostVariance(
-                f"Along {self.undecided} of {len(self.strengths)} discriminants the classes may "
-                f"have a little spread or none: forgotten rows lay so far out that their rounding "
-                f"error hides it. Predictions depend on it. Fit again."
+                f"Along {undecided} of {len(hidden)} discriminants forgotten outliers left "
+                f"rounding errors that hide whether the classes have any spread. Fit again."
             )
 
     @derived
@@ -360,19 +350,6 @@ class Discriminant(Frozen):
             )
         return np.asarray(Z)
 
-    def log_likelihood(self, X: Array) -> Array:
-        """log p(x | class), (m, C), up to a constant of each row: minus half the squared distance
-        to the class means along the discriminants.
-
-        Along those without spread the nearest classes get zero, so that the small differences along
-        the others are not lost beside large numbers.
-        """
-        Z, M, k = self.coordinates(X), self._centres, int(self._empty.sum())
-        places, place = self._places
-        first = _nearness(Z[:, :k], places)[:, place]
-        first -= first.max(axis=1, keepdims=True)
-        return np.asarray(first + _nearness(Z[:, k:], M[:, k:]))
-
     def log_priors(self, priors: str) -> Array:
         """The log prior probability of each class, (C,): "frequency" counts rows, or "equal"."""
         counts = self.between.counts
@@ -380,8 +357,17 @@ class Discriminant(Frozen):
         return np.asarray(np.log(weights / weights.sum()))
 
     def log_posterior(self, X: Array, priors: str) -> Array:
-        """log p(class | x), (m, C), up to a constant of each row."""
-        return bounded(lambda: self.log_likelihood(X) + self.log_priors(priors))
+        """log p(class | x), (m, C), up to a constant of each row.
+
+        log p(x | class) is minus half the squared distance to the class mean along the
+        discriminants. Along those without spread the nearest classes get zero, so that the small
+        differences along the others are not lost beside large numbers.
+        """
+        Z, M, k = self.coordinates(X), self._centres, int(self._empty.sum())
+        places, place = self._places
+        first = _nearness(Z[:, :k], places)[:, place]
+        first -= first.max(axis=1, keepdims=True)
+        return bounded(lambda: first + _nearness(Z[:, k:], M[:, k:]) + self.log_priors(priors))
 
     def probabilities(self, X: Array, priors: str) -> Array:
         """p(class | x), (m, C)."""

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from knowmore.arguments import whole_number
 from knowmore.arrays import Array, Frozen
-from knowmore.columns import Names, names_of
+from knowmore.columns import names_of
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace
 from knowmore.linalg.scatter import ROUNDINGS, blocks, numbers
@@ -50,11 +50,8 @@ class Window(Frozen):
     def of(cls, X: Any, size: int) -> Window:
         """The window that holds the last rows of X (m, D)."""
         size = whole_number("size", size, 2)
-        return cls._built(np.concatenate([*blocks(X)])[-size:].copy(), size, names_of(X))
-
-    @classmethod
-    def _built(cls, rows: Array, size: int, names: Names) -> Window:
-        return cls(size, rows, Eigenspace.of(rows).with_names(names))
+        rows = np.concatenate([*blocks(X)])[-size:].copy()
+        return cls(size, rows, Eigenspace.of(rows).with_names(names_of(X)))
 
     def push(self, X: Any) -> Window:
         """The window after the rows of X (m, D) came in and the oldest fell out."""
@@ -63,9 +60,9 @@ class Window(Frozen):
         dropped, rows = rows[: -self.size], rows[-self.size :]
         if 0 < len(dropped) < len(self.rows) and _is_accurate(grown):
             model = grown.remove_rows(dropped, warn=False)
-        if model.n_samples == len(rows) and _is_accurate(model):
-            return Window(self.size, rows, model)
-        return Window._built(rows, self.size, grown.names)
+        if model.n_samples != len(rows) or not _is_accurate(model):
+            model = Eigenspace.of(rows).with_names(grown.names)
+        return Window(self.size, rows, model)
 
     def __repr__(self) -> str:
         n, D = self.rows.shape
@@ -95,10 +92,7 @@ def lagged(series: Any, length: int) -> Array:
     """
     values = numbers(series)
     if values.ndim not in (1, 2):
-        raise InvalidInput(
-            f"The series has shape {values.shape}, but one value or one row of values for each "
-            f"time is needed: (T,) or (T, q)."
-        )
+        raise InvalidInput(f"The series has shape {values.shape}, not (T,) or (T, q).")
     length = whole_number("length", length, 1, len(values))
     rows = np.lib.stride_tricks.sliding_window_view(values, length, axis=0)
     return np.ascontiguousarray(np.moveaxis(rows, -1, 1)).reshape(len(rows), -1)
@@ -225,9 +219,8 @@ def rank_bound(values: Array, exceeded: float) -> float:
     k = int(np.ceil((len(values) + 1) * (1 - exceeded) * (1 - EPS)))
     if k > len(values):
         raise InvalidInput(
-            f"false_alarms={exceeded:g} cannot be learnt from {len(values)} rows in whole windows: "
-            f"that is less than one of them. Give at least {1 / exceeded - 1:.0f} rows, or allow "
-            f"more false alarms."
+            f"false_alarms={exceeded:g} cannot be learnt from {len(values)} rows in whole windows. "
+            f"Give at least {1 / exceeded - 1:.0f} rows, or allow more false alarms."
         )
     return float(np.sort(values)[k - 1])
 

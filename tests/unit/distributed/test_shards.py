@@ -161,8 +161,8 @@ MISTAKES = {
     "different columns": (
         lambda: eigenspace([X, X, X, X[:, :3]]),
         ValueError,
-        "Shard 2 and Shard 3 do not go together: The model is of rows with 4 columns, the other "
-        "of rows with 3. Both need the same columns in the same order.",
+        "Shard 2 and Shard 3 do not go together: The model has 4 columns and the other 3. "
+        "Both need the same columns in the same order.",
     ),
     "different columns of estimators": (
         lambda: fit(EigenspacePCA(), [X, X[:0], X[:, :3]]),
@@ -264,8 +264,7 @@ MISTAKES = {
     "a Dask array of one column": (
         lambda: eigenspace(da.from_array(Y, chunks=-1)),
         ValueError,
-        "Shard 0: X has shape (40,), but rows of numbers (N, D) are needed. A single row x is "
-        "x[None].",
+        "Shard 0: X has shape (40,), not (N, D). A single row x is x[None].",
     ),
     "a merge of one": (
         lambda: eigenspace([X], split_every=1),

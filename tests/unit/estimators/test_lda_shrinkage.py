@@ -182,9 +182,9 @@ def test_an_outlier_that_costs_digits_gives_a_warning():
         lda.forget(far, [2])
     assert lda.model_ is before
     words = r"The shrinkage of .* may be off by .*\. Fit again"
-    with pytest.warns(KnowmoreWarning, match=words) as told:
+    with pytest.warns(KnowmoreWarning, match=words) as warned:
         lda.forget(far, [2])
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     assert lda.total_.n_samples == N
     assert 0 <= lda.shrinkage_ <= 1
 

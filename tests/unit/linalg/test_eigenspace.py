@@ -26,7 +26,7 @@ MISTAKES = {
     "one row without its brackets": (
         lambda: Eigenspace.of(X[0]),
         ValueError,
-        "X has shape (5,), but rows of numbers (N, D) are needed. A single row x is x[None].",
+        "X has shape (5,), not (N, D). A single row x is x[None].",
     ),
     "words": (
         lambda: Eigenspace.of([["a"]]),
@@ -63,19 +63,17 @@ MISTAKES = {
     "a sparse row without its brackets": (
         lambda: Eigenspace.of(sparse.coo_array(np.arange(4.0))),
         ValueError,
-        "X has shape (4,), but rows of numbers (N, D) are needed. A single row x is x[None].",
+        "X has shape (4,), not (N, D). A single row x is x[None].",
     ),
     "other columns": (
         lambda: MODEL + WIDE,
         ValueError,
-        "The model is of rows with 5 columns, the other of rows with 30. "
-        "Both need the same columns in the same order.",
+        "The model has 5 columns and the other 30. Both need the same columns in the same order.",
     ),
     "rows of other columns": (
         lambda: MODEL.remove_rows(X[:, :3]),
         ValueError,
-        "The model is of rows with 5 columns, the other of rows with 3. "
-        "Both need the same columns in the same order.",
+        "The model has 5 columns and the other 3. Both need the same columns in the same order.",
     ),
     "columns in another order": (
         lambda: Eigenspace.of(FRAME) + Eigenspace.of(FRAME[[*"abdce"]]),
@@ -92,7 +90,7 @@ MISTAKES = {
     "fewer names than features": (
         lambda: MODEL.with_names(["a"]),
         ValueError,
-        "1 names were given, but there are 5 features. Give one for each, or None.",
+        "1 names for 5 features: give 5, or None.",
     ),
     "masked values": (
         lambda: Eigenspace.of(np.ma.array(X)),
@@ -102,19 +100,17 @@ MISTAKES = {
     "rows where a model is due": (
         lambda: MODEL.merge(X),
         TypeError,
-        "An Eigenspace meets another one, not a ndarray. Make one of rows by Eigenspace.of(X).",
+        "Expected an Eigenspace, got ndarray. For rows use Eigenspace.of(X).",
     ),
     "all rows taken out": (
         lambda: MODEL - MODEL,
         ValueError,
-        "30 rows are to be removed from 30. A model of no rows has no mean: "
-        "at least one must remain.",
+        "30 rows are to be removed from 30. At least one must remain.",
     ),
     "more rows taken out than there are": (
         lambda: Eigenspace.of(X[:3]) - MODEL,
         ValueError,
-        "30 rows are to be removed from 3. A model of no rows has no mean: "
-        "at least one must remain.",
+        "30 rows are to be removed from 3. At least one must remain.",
     ),
     "a rank below zero": (
         lambda: MODEL.truncate(-1),
@@ -134,7 +130,7 @@ MISTAKES = {
     "parts that do not fit": (
         lambda: Eigenspace(3, np.zeros(4), np.zeros((2, 3)), np.ones(2)),
         ValueError,
-        "The components have shape (2, 3), but the variances and the mean ask for (2, 4).",
+        "The components have shape (2, 3), not (2, 4).",
     ),
     "a model of nothing": (
         lambda: Eigenspace(0, np.zeros(4), np.zeros((0, 4)), np.zeros(0)),
@@ -322,3 +318,14 @@ def test_it_says_what_it_is():
     assert repr(MODEL) == "Eigenspace(30 rows of 5, 5 directions, discarded 0)"
     few = MODEL.truncate(2)
     assert repr(few) == f"Eigenspace(30 rows of 5, 2 directions, discarded {few.discarded:.3g})"
+
+
+def test_splitting_an_inexact_model_keeps_the_trace_whatever_is_cut():
+    rng = np.random.default_rng(0)
+    P = np.linalg.qr(rng.normal(size=(5, 3)))[0].T
+    squares, B = np.array([9.0, 1.0, 0.1]), rng.normal(size=(2, 5)) * 0.1
+    for known, kept in (1e-20, 2), (2.0, 1), (20.0, 0):
+        left = scatter.subtract(P, squares, B, np.full(5, known), most=2, exact=False)
+        assert len(left.squares) == kept
+        total = left.squares.sum() + left.cut - left.deficit
+        assert_rounded(total, squares.sum() - (B * B).sum())

@@ -37,7 +37,7 @@ def assert_is_spread_of(spread, X, p, roundings=1000):
 @pytest.mark.parametrize("D", [1, 2, 10, 25])
 def test_the_coefficient_is_scikit_learn_s(D):
     for n in 2, 3, 11, 40:
-        found = Spread.of(X[:n, :D], ONES[:n]).coefficient
+        found = Spread.of(X[:n, :D], ONES[:n]).shrinkage[0]
         assert_rounded(found, ledoit_wolf_shrinkage(X[:n, :D]), 1000, 1.0)
 
 
@@ -49,7 +49,7 @@ def test_rows_join_and_leave_in_any_pieces():
     for some in np.array_split(np.arange(12, 40), 5):
         whole = whole.merge(Spread.of(X[some], ONES[some]), sign=-1)
     assert_is_spread_of(whole, X[:12], ONES[:12], 10**4)
-    assert_rounded(whole.coefficient, ledoit_wolf_shrinkage(X[:12]), 10**4, 1.0)
+    assert_rounded(whole.shrinkage[0], ledoit_wolf_shrinkage(X[:12]), 10**4, 1.0)
 
 
 def test_parts_of_rows_count_as_parts():
@@ -67,17 +67,17 @@ def test_rows_far_from_zero_keep_their_digits(far):
     rows = X + far
     found = Spread.of(rows[:20], ONES[:20]).merge(Spread.of(rows[20:], ONES[20:]))
     # What the rows themselves lost when they were moved, and as much again.
-    assert_rounded(found.coefficient, ledoit_wolf_shrinkage(X), 100 * far, 1.0)
+    assert_rounded(found.shrinkage[0], ledoit_wolf_shrinkage(X), 100 * far, 1.0)
 
 
 def test_what_an_outlier_took_is_known():
     for far in 1e2, 1e3, 1e4, 1e5, 1e6, 1e10:
         outlier = Spread.of(np.eye(25)[:1] * far, np.ones(1))
         left = Spread.of(X, ONES).merge(outlier).merge(outlier, sign=-1)
-        error = abs(left.coefficient - ledoit_wolf_shrinkage(X))
-        assert error <= 64 * left.coefficient_error
-    assert left.coefficient_error == pytest.approx(1)
-    assert 0 <= left.coefficient <= 1
+        coefficient, estimate = left.shrinkage
+        assert abs(coefficient - ledoit_wolf_shrinkage(X)) <= 64 * estimate
+    assert estimate == pytest.approx(1)
+    assert 0 <= coefficient <= 1
 
 
 @pytest.mark.parametrize("scale", [1e100, 1e-100])

@@ -99,7 +99,7 @@ def test_a_window_of_less_than_two_rows(size):
 
 def test_bad_rows():
     window = Window.of(stream(5, 3), 4)
-    with pytest.raises(InvalidInput, match="rows with 3 columns, the other of rows with 2"):
+    with pytest.raises(InvalidInput, match="The model has 3 columns and the other 2"):
         window.push(stream(1, 2))
     with pytest.raises(InvalidInput, match="NaN or infinity, first at row 1, column 0"):
         window.push([[1.0, 2.0, 3.0], [np.nan, 1.0, 1.0]])
@@ -147,5 +147,5 @@ def test_lagged_by_too_much():
         lagged([1, 2, 3, 4], 5)
     with pytest.raises(InvalidInput, match="length=0"):
         lagged([1, 2, 3, 4], 0)
-    with pytest.raises(InvalidInput, match=r"shape \(2, 2, 2\), but one value or one row"):
+    with pytest.raises(InvalidInput, match=r"shape \(2, 2, 2\), not \(T,\) or \(T, q\)"):
         lagged(np.zeros((2, 2, 2)), 1)
