@@ -158,8 +158,8 @@ def test_a_support_that_is_too_large_for_the_kernel():
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (["okapi"] * 31, "There would be examples of one class only, 'okapi', but it takes a"),
-        (np.arange(31) % 3, "Only binary classification is supported. There would be 3 classes,"),
+        (["okapi"] * 31, "The classes of the examples would be ['okapi'], but a positive"),
+        (np.arange(31) % 3, "Only binary classification is supported, but there would be 3"),
     ],
 )
 def test_labels_of_other_than_two_classes(labels, words):
@@ -173,19 +173,22 @@ def test_labels_of_other_than_two_classes(labels, words):
 LATER = {
     "the only positive removed": (
         lambda clf: clf.remove([0]),
-        "There would be examples of one class only, 'background', but it takes a positive and a "
-        "negative one. Nothing was changed.",
+        "The classes of the examples would be ['background'], but a positive and a negative one "
+        "are needed. Nothing was changed.",
     ),
-    "all background removed": (lambda clf: clf.remove(range(1, 31)), "of one class only, 'okapi'"),
-    "everything removed": (lambda clf: clf.remove(clf.ids_), "There would be no examples, but it"),
+    "all background removed": (lambda clf: clf.remove(range(1, 31)), "would be ['okapi'], but"),
+    "everything removed": (
+        lambda clf: clf.remove(clf.ids_),
+        "The classes of the examples would be []",
+    ),
     "the only positive relabelled": (
         lambda clf: clf.relabel([0], ["background"]),
-        "There would be examples of one class only, 'background'",
+        "The classes of the examples would be ['background']",
     ),
     "a third class": (
         lambda clf: clf.add(X[:1], ["wrench"]),
-        "Only binary classification is supported. There would be 3 classes, 'background', 'okapi', "
-        "'wrench', ... Call all but the one to be learnt background. Nothing was changed.",
+        "Only binary classification is supported, but there would be 3 classes, 'background', "
+        "'okapi', 'wrench'. Label all but one as background. Nothing was changed.",
     ),
     "a support twice": (
         lambda clf: clf.add_support("wrench", X),

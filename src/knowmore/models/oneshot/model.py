@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
+from knowmore.arguments import some
 from knowmore.arrays import Array, Frozen, derived
+from knowmore.edits import Id
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, On, Task, cross, diagonal, is_positive
+from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
+from knowmore.kernels.rules import RULES
+from knowmore.kernels.rules import Rule as KernelRule
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance
 from knowmore.models.kernel_model import KernelModel
@@ -133,9 +136,9 @@ class OneShot(Frozen):
             except NotPositiveDefinite as error:
                 row, cause = error.row, error
         raise NotPositiveDefinite(
-            f"The covariance matrix is not positive definite at row {row}, even with a noise as "
-            f"large as the examples' mean variance, {variance:g}. The kernel gives them no "
-            f"variance, or is not positive definite: use another one. Nothing was changed.",
+            f"The covariance matrix is not positive definite at row {row}, even if the noise is "
+            f"the examples' mean variance, {variance:g}. The kernel gives no variance, or is not "
+            f"positive definite: use another one. Nothing was changed.",
             row,
         ) from cause
 
@@ -149,25 +152,22 @@ class OneShot(Frozen):
 
         With the tiny noise that is enough here, the model would trust both. Background that is also
         positive makes no sense. A positive example that is left out would be predicted by its own
-        duplicate, and rho chosen accordingly. Examples and supports that were together before are
-        not compared again.
+        duplicate, and rho chosen accordingly. Rows that were compared with all these supports
+        before are not compared again.
         """
         if self.rule.noise is not None:
             return
-        n, known = len(examples), self._known.keys()
-        old = n - examples.since(self.examples)[1]
-        first = old if known >= set(supports) else 0
-        rows = row_digests(examples.X[first:])
+        known = self._known.keys() >= set(supports)
+        first = len(examples) - examples.since(self.examples)[1] if known else 0
+        digests = row_digests(examples.X[first:])
         for one in supports:
-            for row in range(old if one in known else 0, n):
-                if (twin := one.digests.get(rows[row - first])) is not None:
+            for row, digest in enumerate(digests, first):
+                if (twin := one.digests.get(digest)) is not None:
                     raise InvalidInput(
                         f"Example {examples.names[row]!r}, labelled "
-                        f"{examples.labels[row].item()!r}, is example {twin} of the support "
-                        f"{one.name!r} too: their features are the same. A support's examples "
-                        f"count as positive and are never left out, so it must hold neither "
-                        f"background nor examples. Leave them out of the support; or give noise a "
-                        f"number if different things may well look the same. Nothing was changed."
+                        f"{examples.labels[row].item()!r}, has the same features as example {twin} "
+                        f"of the support {one.name!r}. Remove it from the support, or set noise to "
+                        f"a number if different things may look the same. Nothing was changed."
                     )
 
     def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
@@ -196,10 +196,11 @@ class OneShot(Frozen):
             else KernelModel.of(self.covariance.kernel, noise, examples, one_vs_all, Cholesky())
         )
         own, known, made = target.covariance, self._known, {}
-        certain = self.rule.noise is not None and is_positive(own.kernel)
-        certain = certain and self.is_certain(examples, own.max_variance(own.X))
+        certain = False
         if self.rule.noise is None:
             _check_pivots(own.diagonal * own.factor.inverse_diagonal())
+        elif is_positive(own.kernel):
+            certain = self.is_certain(examples, own.max_variance(own.X))
         # The support nearest to the target comes first: if one fails, it is likely to be that.
         for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
             made[one] = self._candidate(target, one, blocks[one], certain=certain)
@@ -229,7 +230,11 @@ class OneShot(Frozen):
                 model = support.model(noise)
             pair = Pair.of(target, model, C, positive, rho)
         except NotPositiveDefinite as error:
-            raise _explained(error.row, covariance, support, C, rho) from error
+            label = target.targets.names[positive]
+            own = [f"{row} of the support {support.name!r}" for row in range(len(support.X))]
+            both = _both_tasks(target.examples, support, label, (*target.examples.names, *own))
+            joint = replace(covariance, kernel=_AcrossTasks(covariance.kernel, rho))
+            raise joint.explained(error.row, both) from error
         if self.rule.noise is None:
             _check_pivots(pair.diagonal * pair.inverse_diagonal(rho))
         return Candidate(support, C, pair, self.rule)
@@ -246,15 +251,13 @@ class OneShot(Frozen):
         classes = np.unique(examples.labels).tolist()
         if len(classes) > 2:
             raise InvalidInput(
-                f"Only binary classification is supported. There would be {len(classes)} classes, "
-                f"{classes[0]!r}, {classes[1]!r}, {classes[2]!r}, ... Call all but the one to be "
-                f"learnt background. Nothing was changed."
+                f"Only binary classification is supported, but there would be {len(classes)} "
+                f"classes, {some(classes)}. Label all but one as background. Nothing was changed."
             )
         if len(classes) < 2:
-            only = f"examples of one class only, {classes[0]!r}" if classes else "no examples"
             raise InvalidInput(
-                f"There would be {only}, but it takes a positive and a negative one. "
-                f"Nothing was changed."
+                f"The classes of the examples would be {classes}, but a positive and a negative "
+                f"one are needed. Nothing was changed."
             )
         self._check_duplicates(examples, tuple(self._known))
 
@@ -300,15 +303,10 @@ class OneShot(Frozen):
         if self.chosen is None:
             return self.target
         covariance, rho, names = self.covariance, self.chosen.best.rho, self.targets.names
-        support, positive = self.chosen.support, names[self.rule.positive(names)]
-        n = len(support.X)
-        examples = Examples.of(
-            np.vstack([_in_task(0, self.examples.X), _in_task(1, support.X)]),
-            np.concatenate([self.examples.labels, np.full(n, positive, names.dtype)]),
-            weights=np.concatenate([self.examples.weights, np.ones(n)]),
-        )
+        support = self.chosen.support
+        examples = _both_tasks(self.examples, support, names[self.rule.positive(names)])
         factor = covariance.factor.append(rho * self.chosen.C, support.noisy(covariance.noise))
-        kernel = _across_tasks(covariance.kernel, rho)
+        kernel = _AcrossTasks(covariance.kernel, rho)
         return KernelModel.on(Covariance(kernel, covariance.noise, examples, factor), one_vs_all)
 
     def _as_target(self, X: Array) -> Array:
@@ -351,29 +349,66 @@ class OneShot(Frozen):
 # -- two tasks in one model ----------------------------------------------------------------------
 
 
-def _in_task(task: int, X: Array) -> Array:
-    """X (n, d) with a last column that names the task."""
-    return np.insert(X, X.shape[1], task, axis=1)
-
-
-def _across_tasks(kernel: AnyKernel, rho: float) -> AnyKernel:
-    """The kernel of eq. (3), Rodner and Denzler, for inputs whose last column names the task."""
-    if isinstance(kernel, Kernel):
-        return On(slice(0, -1), kernel) * Task(rho)
-    return _FunctionAcrossTasks(kernel, rho)
-
-
 @final
-@dataclass(frozen=True)
-class _FunctionAcrossTasks:
-    """The same for a kernel that is a plain function."""
+@dataclass(frozen=True, repr=False)
+class _AcrossTasks:
+    """The kernel within a task, and rho times that between two. Eq. (3), Rodner and Denzler.
 
-    kernel: Callable[[Array, Array], Array]
+    The last column of the inputs names the task, 0 for the target, whose rows come first, and 1 for
+    the support. The values are those of `On(slice(0, -1), kernel) * Task(rho)`, but the kernel may
+    be any function, and blocks are scaled in place.
+    """
+
+    kernel: AnyKernel
     rho: float
 
+    def __repr__(self) -> str:
+        return f"{self.kernel!r} * Task(rho={self.rho:.3g})"
+
     def __call__(self, X: Array, Y: Array) -> Array:
-        features = (np.ascontiguousarray(each[:, :-1]) for each in (X, Y))
-        return np.asarray(cross(self.kernel, *features) * Task(self.rho)(X, Y))
+        return self._scaled(cross(self.kernel, _features(X), _features(Y)), X, Y)
+
+    def corner(self, X: Array) -> Array:
+        return self._scaled(corner(self.kernel, _features(X)), X, X)
+
+    def diagonal(self, X: Array) -> Array:
+        return diagonal(self.kernel, _features(X))
+
+    def _scaled(self, K: Array, X: Array, Y: Array) -> Array:
+        # A kernel that is not known here may keep the array that it returns.
+        K = K if is_positive(self.kernel) else K.copy()
+        n, m = (np.searchsorted(rows[:, -1], 1) for rows in (X, Y))
+        K[n:, :m] *= self.rho
+        K[:n, m:] *= self.rho
+        return K
+
+
+RULES[_AcrossTasks] = KernelRule(
+    cross=_AcrossTasks.__call__, corner=_AcrossTasks.corner, diagonal=_AcrossTasks.diagonal
+)
+
+
+def _features(X: Array) -> Array:
+    """The inputs without the column that names the task."""
+    return np.ascontiguousarray(X[:, :-1])
+
+
+def _both_tasks(
+    target: Examples, support: Support, positive: Any, ids: tuple[Id, ...] | None = None
+) -> Examples:
+    """The examples of the target, then those of the support, all of the class `positive`."""
+    n = len(support.X)
+    return Examples.of(
+        np.vstack([_in_task(0, target.X), _in_task(1, support.X)]),
+        np.concatenate([target.labels, np.full(n, positive, target.labels.dtype)]),
+        ids,
+        np.concatenate([target.weights, np.ones(n)]),
+    )
+
+
+def _in_task(task: int, X: Array) -> Array:
+    """X (n, d) with a last column that names the task."""
+    return np.column_stack([X, np.full(len(X), float(task))])
 
 
 # -- singular matrices ---------------------------------------------------------------------------
@@ -390,26 +425,3 @@ def _check_pivots(inverses: Array) -> None:
     row = int(pivots.argmin())
     if not pivots[row] > _PIVOT:
         raise NotPositiveDefinite(f"The pivot of row {row} nearly vanishes.", row)
-
-
-def _explained(
-    row: int, covariance: Covariance, support: Support, C: Array, rho: float
-) -> NotPositiveDefinite:
-    """The error for a row whose pivot vanishes in the covariance matrix of both tasks."""
-    n, K, own = len(C), support.K, row - len(C)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        prior = np.append(diagonal(covariance.kernel, covariance.X), np.diagonal(K)[:own])
-        values = np.append(rho * C[:, own], K[own, :own])
-        similar = np.nan_to_num(values / np.sqrt(prior * K[own, own]), nan=-1.0, posinf=-1.0)
-    twin = int(similar.argmax())
-    ids = covariance.examples.names
-    whose, nearest = ("the target's", ids[twin]) if twin < n else ("its own", twin - n)
-    return NotPositiveDefinite(
-        f"With the support {support.name!r} the covariance matrix is not positive definite at "
-        f"rho = {rho:g}: its example {own} adds nothing. Of {whose}, example {nearest!r} is "
-        f"nearest to it (correlation {similar[twin]:.12g}). Either (a) one picture is there "
-        f"twice: leave it out once; or (b) noise={covariance.noise:g} is too small for so smooth a "
-        f"kernel: raise it, or leave it to noise='adaptive'; or (c) the kernel "
-        f"{covariance.kernel!r} is not positive definite. Nothing was changed.",
-        row,
-    )
