@@ -253,8 +253,8 @@ def _most_similar(
         return names
     if not is_whole(preselect) or not 1 <= preselect <= len(names):
         raise InvalidInput(
-            f"preselect={preselect!r} of {len(names)} supports: give a whole number from 1 to that, "
-            f"or None for all."
+            f"preselect={preselect!r} of {len(names)} supports: give a whole number from 1 to "
+            f"that, or None for all."
         )
     if name is None or semantics is None or not hasattr(semantics, "most_similar"):
         raise InvalidInput(

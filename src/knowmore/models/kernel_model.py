@@ -24,16 +24,7 @@ from knowmore.linalg import Border, Factor
 from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
-from knowmore.models.loo import (
-    Left,
-    Scale,
-    Verdicts,
-    inverse_block,
-    leave_out,
-    rounding,
-    silenced,
-    tied,
-)
+from knowmore.models.loo import Left, Scale, Verdicts, inverse_block, leave_out, silenced, tied
 from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
@@ -334,54 +325,43 @@ class KernelModel(Frozen):
 
     def verdicts(self, groups: Array | None = None) -> Verdicts:
         """The same, and the examples that the others say nothing about."""
-        return self._verdicts(self.targets, groups)
+        return self.verdicts_of(self.targets, groups)
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the targets T, as they are normalised with all."""
-        return self._verdicts(replace(self.targets, units=None, shift=None), groups)[:2]
+        return self.verdicts_of(replace(self.targets, units=None, shift=None), groups)[:2]
 
-    def untransferred(self) -> Verdicts:
-        """The same for the targets before any transfer of beta."""
-        return self._verdicts(self.coded, None)
-
-    def _verdicts(self, targets: Targets, groups: Array | None) -> Verdicts:
+    def verdicts_of(self, targets: Targets, groups: Array | None = None) -> Verdicts:
+        """The same for other targets on the same basis, as those before any transfer of beta."""
         rest, T = targets.rest(groups), targets.T
         A, offsets = self.eliminated(T, self.solved @ targets.mix)
         if rest is not None:
             A, T = (targets.mixed(B, rest) for B in (self.solved, targets.basis))
-        left, error, prior = self._left_out(A, T, offsets, groups)
-        (scores, silent), variance = silenced(left, error, prior), left.variance
+        left = self.left_out(A, T, offsets, groups)
+        (scores, silent), variance = silenced(left), left.variance
         if rest is not None:
             scores, variance = rest.mean + rest.scale * scores, in_squares(variance, rest)
         if targets.transfer is not None:
             # Whatever the examples say, the source always says something.
             scores, silent = scores + self.examples.side @ targets.transfer, np.zeros_like(silent)
-        return Verdicts(tied(scores, error) if targets.classes else scores, variance, silent)
+        return Verdicts(tied(scores, left.error) if targets.classes else scores, variance, silent)
 
-    def left_out(self, groups: Array | None = None) -> tuple[Left, Array, Array]:
-        """The closed form for T itself, a bound of its rounding, and the others' offsets, (n, M).
+    def left_out(self, A: Array, T: Array, offsets: Array, groups: Array | None = None) -> Left:
+        """The closed form for T (n, M) with coefficients A (n, M) and offsets (M,).
 
-        Units are not those of the others here. Y_i - A_i / M_ii is the last equation of the
-        supplement's section 1.
+        Y_i - A_i / M_ii is the last equation of the supplement's section 1.
         """
-        return self._left_out(self.coefficients, self.targets.T, self.offsets, groups)
-
-    def _left_out(
-        self, A: Array, T: Array, offsets: Array, groups: Array | None
-    ) -> tuple[Left, Array, Array]:
-        n, border = len(T), self.border
-        codes = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
-        if border is not None and len(np.unique(codes)) < 2:
+        codes = np.arange(len(T)) if groups is None else np.unique(groups, return_inverse=True)[1]
+        if self.border is not None and len(np.unique(codes)) < 2:
             raise InvalidInput(
-                f"To leave out {'the only example' if n == 1 else 'all examples'} leaves none, and "
-                f"no bias follows from none. Add examples, or use smaller groups or bias=False."
+                "Leaving all examples out at once leaves none to compute a bias from. Add "
+                "examples, or use smaller groups or bias=False."
             )
         P = self.inverse_diagonal() if groups is None else self.inverse_block
-        left = leave_out(P, A, T, codes)
-        prior = np.zeros_like(T)
-        if border is not None:
-            prior = border.without(offsets, T - left.mean, codes)
-        return left, rounding(left, A, T, Scale.of(self.covariance)), prior
+        covariance = self.covariance
+        eps = float(np.finfo(covariance.factor.dtype).eps)
+        scale = Scale(covariance.diagonal, covariance.noise / covariance.weights, eps)
+        return leave_out(P, A, T, codes, scale, self.border, offsets)
 
     def inverse_diagonal(self) -> Array:
         """The diagonal (n,) of the inverse of the (bordered) matrix; the paper's M_ii."""

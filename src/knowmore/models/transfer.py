@@ -258,7 +258,7 @@ class Transfer:
         class's score; one of the new class, that it be one above all others.
         """
         examples, names, N = model.examples, model.coded.names, len(self.known)
-        scores, variance, _ = model.untransferred()
+        scores, variance, _ = model.verdicts_of(model.coded)
         A, _ = model.eliminated(examples.side, model.solved[:, -N:])
         new = ~np.isin(names, self.known)
         own = np.searchsorted(names, examples.labels)
@@ -281,17 +281,13 @@ class Transfer:
         if len(missing) == 0 and len(new) == 1:
             return
         if len(new) == 0:
-            problem = "There would be no example of a new class"
-            remedy = "Without one, source_ is the classifier to use."
-        elif len(new) > 1:
-            problem = f"There would be {len(new)} new classes, {some(new)}"
-            remedy = "Learn one after the other: this classifier can be the source of the next."
+            remedy = "Without a new class, use source_."
+        elif len(missing):
+            remedy = "Add examples of the known ones, or use a source that does not know them."
         else:
-            problem = f"There would be no example of the known class(es) {some(missing)}"
-            remedy = "Add one of each, or use a source that does not know them."
-        if len(missing) and len(new) > 1:
-            remedy = f"Of the known, {some(missing)} would have no example: is this the source?"
+            remedy = "Learn one after the other: this classifier can be the source of the next."
         raise InvalidInput(
-            f"{problem}, but this classifier learns the {len(known)} classes of its source and "
-            f"exactly one more. {remedy} Nothing was changed."
+            f"It takes all {len(known)} classes of the source and exactly one more. New would be "
+            f"{some(new) or 'none'}; known but without examples {some(missing) or 'none'}. "
+            f"{remedy} Nothing was changed."
         )
