@@ -235,10 +235,9 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             checker = type(self)(None, {})
             checker.n_features_in_ = self.n_features_in_
         try:
-            X, _ = checker.model_inputs(X)
+            return Support.of(kernel, name, checker.model_inputs(X)[0])
         except (InvalidInput, InvalidType) as error:
             raise type(error)(f"The support {name!r} cannot be used: {error}") from error
-        return Support.of(kernel, name, X)
 
 
 def _most_similar(

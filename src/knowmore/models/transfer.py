@@ -152,13 +152,6 @@ def _end_of(path: Array, hinges: Hinges, beta: Array, positive: bool) -> tuple[A
     return beta, bound
 
 
-def _multipliers(u: Array) -> tuple[Array, Array]:
-    """l(u) and dl/du of the smoothed hinge, u = t z. r - u is computed without cancellation."""
-    r = np.hypot(u, 2)
-    rest = np.where(u > 0, 4 / (r + abs(u)), r - u)
-    return 2 / (2 + rest), 2 * rest / (r * (2 + rest) ** 2)
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class _Barrier:
@@ -188,8 +181,12 @@ class _Barrier:
         return np.asarray(hessian)
 
     def multipliers(self, beta: Array) -> tuple[Array, Array]:
-        """l and its derivatives by t z, (m,) each."""
-        return _multipliers(self.t * (self.hinges.offsets + self.hinges.slopes @ beta))
+        """l of the smoothed hinges and its derivatives by u = t z, (m,) each."""
+        u = self.t * (self.hinges.offsets + self.hinges.slopes @ beta)
+        r = np.hypot(u, 2)
+        # r - u, without cancellation.
+        rest = np.where(u > 0, 4 / (r + abs(u)), r - u)
+        return 2 / (2 + rest), 2 * rest / (r * (2 + rest) ** 2)
 
 
 def _centred(barrier: _Barrier, beta: Array) -> Array:

@@ -19,13 +19,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from scipy.special import expit
 
-from knowmore.arrays import Array, Frozen, derived, first_not_finite
-from knowmore.errors import InvalidInput
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Cholesky
-from knowmore.models.covariance import Covariance
+from knowmore.models.covariance import Covariance, finite
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.likelihood import log_density
 from knowmore.models.oneshot.pairs import Pair
@@ -218,7 +217,7 @@ class Support(Frozen):
     def of(cls, kernel: AnyKernel, name: str, X: Array) -> Support:
         """The task of a copy of X (n_S, d)."""
         examples = Examples.of(X, np.ones(len(X), dtype=int))
-        return cls(kernel, name, examples, finite(kernel, name, corner(kernel, X)))
+        return cls(kernel, name, examples, finite(kernel, corner(kernel, X)))
 
     @property
     def X(self) -> Array:
@@ -246,17 +245,6 @@ def row_digests(X: Array) -> list[bytes]:
     # Adding zero turns a negative zero into the other.
     rows = np.ascontiguousarray(X + 0.0, dtype=float)
     return [blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
-
-
-def finite(kernel: AnyKernel, name: str, K: Array) -> Array:
-    """The kernel values K of the support task `name`; raises InvalidInput unless all are finite."""
-    if first_not_finite(K) is not None:
-        raise InvalidInput(
-            f"The kernel {kernel!r} gave a value that is not finite for the support {name!r}. "
-            f"Its features may be too large: scale them as those of the examples. "
-            f"Nothing was changed."
-        )
-    return K
 
 
 @final

@@ -17,10 +17,10 @@ from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.kernels.rules import RULES
 from knowmore.kernels.rules import Rule as KernelRule
 from knowmore.linalg import Cholesky
-from knowmore.models.covariance import Covariance
+from knowmore.models.covariance import Covariance, finite
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.loo import Verdicts
-from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, finite, row_digests
+from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, row_digests
 from knowmore.models.oneshot.pairs import Pair
 from knowmore.models.targets import Targets, one_vs_all
 
@@ -179,7 +179,7 @@ class OneShot(Frozen):
             old = np.delete(known[one].C, deleted, axis=0) if one in known else one.K[:0]
             new = examples.X[len(old) :]
             if len(new):
-                old = np.vstack([old, finite(kernel, one.name, cross(kernel, new, one.X))])
+                old = np.vstack([old, finite(kernel, cross(kernel, new, one.X).T).T])
             blocks[one] = old
         return blocks
 
@@ -249,15 +249,11 @@ class OneShot(Frozen):
         With adaptive noise none may be in a support.
         """
         classes = np.unique(examples.labels).tolist()
-        if len(classes) > 2:
+        if len(classes) != 2:
             raise InvalidInput(
-                f"Only binary classification is supported, but there would be {len(classes)} "
-                f"classes, {some(classes)}. Label all but one as background. Nothing was changed."
-            )
-        if len(classes) < 2:
-            raise InvalidInput(
-                f"The classes of the examples would be {classes}, but a positive and a negative "
-                f"one are needed. Nothing was changed."
+                f"Only binary classification is supported, but the classes would be "
+                f"{some(classes) or 'none'}. Give positive examples, and label all others as "
+                f"background. Nothing was changed."
             )
         self._check_duplicates(examples, tuple(self._known))
 
