@@ -218,7 +218,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             "kernel": model.covariance.kernel,
             "rule": model.rule,
             "supports": {name: _fingerprint(X) for name, X in _inputs(model).items()},
-            "preselected supports": [one.support.name for one in model.candidates],
+            "preselected supports": [one.name for one in model.candidates],
         }
 
     def _support(self, kernel: AnyKernel, rule: Rule, name: Any, X: Any) -> Support:

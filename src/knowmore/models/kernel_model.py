@@ -69,7 +69,7 @@ class Model(Protocol):
         ...
 
     def verdicts(self, groups: Array | None = None) -> Verdicts:
-        """What is predicted for the examples by those of other groups; groups (n,)."""
+        """Predictions for the examples from those of other groups; groups (n,)."""
         ...
 
     def verdicts_on(
@@ -87,9 +87,9 @@ class Model(Protocol):
 
 
 def left_out(model: Model, examples: Examples, groups: Array | None) -> Verdicts:
-    """What is predicted for all `examples` by those of them that count, and so are in the model.
+    """Predictions for all `examples` from the others of positive weight, which are the model's.
 
-    groups : (n,), those that are left out together; None: each by itself
+    groups : (n,), examples of a group are left out together; None: each by itself
     """
     if model.examples is examples:
         return model.verdicts(groups)
@@ -97,10 +97,8 @@ def left_out(model: Model, examples: Examples, groups: Array | None) -> Verdicts
     both = None if groups is None else (groups[~counts], groups[counts])
     known = model.verdicts(None if both is None else both[1])
     new = model.verdicts_on(examples.X[~counts], examples.side[~counts], both)
-    whole = Verdicts(*(np.empty((len(counts), *part.shape[1:]), part.dtype) for part in known))
-    for values, of_known, of_new in zip(whole, known, new, strict=True):
-        values[counts], values[~counts] = of_known, of_new
-    return whole
+    rows = np.append(np.flatnonzero(counts), np.flatnonzero(~counts)).argsort()
+    return Verdicts(*(np.concatenate(parts)[rows] for parts in zip(known, new, strict=True)))
 
 
 @final
@@ -324,7 +322,7 @@ class KernelModel(Frozen):
         return self.verdicts(groups)[:2]
 
     def verdicts(self, groups: Array | None = None) -> Verdicts:
-        """The same, and the examples that the others say nothing about."""
+        """The same, and for which examples the others carry no information."""
         return self.verdicts_of(self.targets, groups)
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
@@ -342,7 +340,7 @@ class KernelModel(Frozen):
         if rest is not None:
             scores, variance = rest.mean + rest.scale * scores, in_squares(variance, rest)
         if targets.transfer is not None:
-            # Whatever the examples say, the source always says something.
+            # The source's scores always carry information.
             scores, silent = scores + self.examples.side @ targets.transfer, np.zeros_like(silent)
         return Verdicts(tied(scores, left.error) if targets.classes else scores, variance, silent)
 
@@ -376,7 +374,7 @@ class KernelModel(Frozen):
     def verdicts_on(
         self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
     ) -> Verdicts:
-        """What the examples say about new rows X (m, d), each without the examples of its group.
+        """Predictions for new rows X (m, d), each from the examples of other groups.
 
         With P = K~^-1, A = PT and q = (P k_x)_g, leaving out g by block inversion gives
 
@@ -413,9 +411,8 @@ class KernelModel(Frozen):
     def _units_on(self, m: int, units: Units, groups: tuple[Array, Array] | None) -> Units:
         """The units for m new rows, (m, M) each: those of the examples of other groups."""
         means, scales = (np.tile(each, (m, 1)) for each in (units.mean, units.scale))
-        rest = None if groups is None else self.targets.rest(groups[1])
-        for g, rows in _shared(groups):
-            if rest is not None:
+        if groups is not None and (rest := self.targets.rest(groups[1])) is not None:
+            for g, rows in _shared(groups):
                 means[rows], scales[rows] = rest.mean[g[0]], rest.scale[g[0]]
         return Units(means, scales)
 

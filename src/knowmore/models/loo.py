@@ -1,7 +1,7 @@
 """Leaving examples out, in closed form.
 
-P = K~^-1, A = PT (n, M). What a model without the examples of g says of them (Rasmussen and
-Williams, section 5.4.2, for one; block inversion gives the same for many):
+P = K~^-1, A = PT (n, M). The prediction for the examples of a group g by a model without them
+(Rasmussen and Williams, section 5.4.2, for one; block inversion gives the same for many):
 
     mean      T_g - P_gg^-1 A_g
     variance  diag(P_gg^-1), the noise included
@@ -9,9 +9,9 @@ Williams, section 5.4.2, for one; block inversion gives the same for many):
 For g = {i} that is t_i - A_i / P_ii and 1 / P_ii. With a bias P is the leading block of the inverse
 of the bordered matrix, and the same holds (Cawley 2006).
 
-The mean is a difference. Where the others say nothing of an example, what is left is rounding,
-likely with the sign of the example's own target. So this is the one place that decides what is
-rounding (`bound`), and treats it as such: no opinion (`silenced`), or a tie of classes (`tied`).
+The mean is a difference. If the others carry no information on an example, only rounding is left,
+likely with the sign of the example's own target. This module alone decides what is rounding
+(`bound`), and treats it as such: the prior is predicted (`silenced`), or classes tie (`tied`).
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _EPS = float(np.finfo(float).eps)
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LeftOut(Answer):
-    """What the model says of each example when that example, or its group, is left out.
+    """Predictions for each example by the model without that example, or without its group.
 
     scores (n, M), variance (n,) with the noise included, in the order of ids and labels; a
     regressor with several targets has a variance for each, (n, M). silent (n,): whether the others
-    say nothing of the example, as when none is near: its scores are then those of a row infinitely
-    far from all (zero, or the offsets that a bias makes of the others' labels), and `predicted` is
-    what is predicted there. That is no opinion of its label, for or against. Classes whose scores
-    differ by no more than rounding have the same; of these the first is predicted. `names` (M,) are
-    the columns of scores: the classes, or the numbers of a regressor's targets.
+    carry no information on the example, as when none is near: its scores and `predicted` are then
+    those of a row infinitely far from all (zero, or the offsets of a bias), which is evidence
+    neither for its label nor against it. Classes whose scores differ by no more than rounding have
+    the same; of these the first is predicted. `names` (M,) are the columns of scores: the classes,
+    or the numbers of a regressor's targets.
     """
 
     ids: Array
@@ -91,7 +91,7 @@ def _by_column(name: str, values: Array) -> dict[str, Array]:
 
 
 class Verdicts(NamedTuple):
-    """The scores (n, M), variances (n,) and silences (n,) of `LeftOut`."""
+    """The scores (n, M), variance (n,) and silent (n,) of `LeftOut`."""
 
     scores: Array
     variance: Array
@@ -214,9 +214,9 @@ def silenced(left: Left) -> tuple[Array, Array]:
 
 
 def tied(scores: Array, error: Array) -> Array:
-    """Scores (n, M) of which those that are as good as the best of their row are the best.
+    """Scores (n, M), where those within rounding of the best of their row are set to the best.
 
-    Whatever rounding makes of a tie may follow the example's own label.
+    Otherwise rounding would break the tie, perhaps in favour of the example's own label.
     """
     best = scores.argmax(axis=1)[:, None]
     top, slack = (np.take_along_axis(values, best, axis=1) for values in (scores, error))
@@ -251,7 +251,7 @@ def noise_by_loo(
             f"none of these {n} says anything of another. Either it is too narrow: widen it, or "
             f"scale the features; or all examples are the same to it. Or give a number."
         )
-    # Of a single class, or of two examples, nothing need be said: any noise will do.
+    # With a single class, or two examples, any noise is as good as another.
     return float(np.diagonal(K).mean()) if noise is None else noise
 
 

@@ -116,7 +116,7 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
     t on x, x can be eliminated; what is left is smooth in z, its slope t l with 0 < l < 1 the
     multiplier of the bound. At the minimum for t the gap is (2 m + N + 2) / t or less. Several beta
     may be best, as when no hinge need be open: a little of |beta|^2 picks a short one, that of
-    little transfer. The barrier of beta >= 0 leaves 0.03 / (2 m + N + 2)^1/2 where none is of use.
+    little transfer. The barrier of beta >= 0 leaves 0.03 / (2 m + N + 2)^1/2 where zero is best.
     """
     m, N = hinges.slopes.shape
     start = hinges.value(np.zeros(N))
@@ -126,7 +126,7 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
             "The leave-one-out scores are not finite. The scores of the source, or weights, are "
             "too large: scale them."
         )
-    # Nothing to gain, nothing that moves, or slopes so steep that they cannot be reckoned with.
+    # Nothing to gain, flat, or slopes so steep that the steps would underflow.
     if start <= 1e-60 * reach or reach <= m * np.finfo(float).eps * start:
         bound = hinges.bound((hinges.offsets > 0).astype(float), positive=positive)
         return Minimum(np.zeros(N), start, start - bound)

@@ -171,7 +171,8 @@ def test_every_criterion_and_search_can_be_asked_for(criterion, search):
     clf = fitted(4, criterion=criterion, search=search)
     values = [one.value for one in clf.ranking_]
     assert values == sorted(values, reverse=True)
-    best = next(one for one in clf.model_.candidates if one.support.name == clf.ranking_[0].support)
+    by_name = {support.name: one for support, one in clf.model_.candidates.items()}
+    best = by_name[clf.ranking_[0].support]
     grid = CRITERIA[criterion](best.pair, np.array([0.0, clf.ranking_[0].rho]))
     assert values[0] == grid[1] >= grid[0]
 
@@ -420,11 +421,11 @@ def test_one_more_support_costs_that_task_alone(monkeypatch):
     clf.add_support("crab", SUPPORTS["wrench"][:4] + 2)
     assert len(clf.ranking_) == 4
     assert done.sizes == [4]
-    assert clf.model_.candidates[:3] == before.candidates
+    assert [*clf.model_.candidates.values()][:3] == [*before.candidates.values()]
     assert all(one in tuple(clf.ranking_) for one in ranking)
     assert len(clf.remove_support("gerenuk").ranking_) == 3
     assert done.sizes == [4]
-    assert clf.model_.candidates[:2] == before.candidates[1:]
+    assert [*clf.model_.candidates.values()][:2] == [*before.candidates.values()][1:]
     clf.predict(X)
     # The model that answers appends the chosen support to the target.
     assert done.sizes == [4, chosen_size(clf)]
@@ -437,18 +438,18 @@ def chosen_size(clf):
 @pytest.mark.parametrize("noise", ["adaptive", 0.1])
 def test_the_factors_of_supports_outlive_edits(monkeypatch, noise):
     clf = fitted(noise=noise)
-    held = [one.pair.support for one in clf.model_.candidates]
+    held = [one.pair.support for one in clf.model_.candidates.values()]
     done = Factorisations(monkeypatch)
     clf.add(X[:2] + 0.1, ["okapi", "background"])
     clf.relabel([4], ["okapi"]).remove([5]).predict(X)
-    assert [one.pair.support for one in clf.model_.candidates] == held
+    assert [one.pair.support for one in clf.model_.candidates.values()] == held
     if noise == 0.1:
         # Two rows, and those of the chosen support: the rest is an update.
         assert done.sizes == [2, chosen_size(clf)]
-    pairs = [one.pair.T for one in clf.model_.candidates]
+    pairs = [one.pair.T for one in clf.model_.candidates.values()]
     done.sizes.clear()
     clf.relabel([4], ["background"]).predict(X)
-    assert [one.pair.T for one in clf.model_.candidates] == pairs
+    assert [one.pair.T for one in clf.model_.candidates.values()] == pairs
     assert done.sizes == [chosen_size(clf)] or noise == "adaptive"
 
 

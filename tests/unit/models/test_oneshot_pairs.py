@@ -359,7 +359,7 @@ def test_the_first_level_is_enough_for_twins(scale):
     case.X_S[4:6] = case.X_T[3:5] + 1e-9
     model = case.one_shot()
     assert_rounded(model.covariance.noise, 1e-8 * scale)
-    (one,) = model.candidates
+    (one,) = model.candidates.values()
     assert (one.pair.leave_one_out(RHOS)[1] > 0).all()
 
 

@@ -1,12 +1,12 @@
 """The choice of a support task and its rho.
 
-A criterion tells how good a rho is, the larger the better, mostly from leave-one-out estimates for
-the target's examples: labels y (n,) of -1 and 1, mean and variance (..., n), with a result of shape
-(...). With one positive example, leaving it out leaves none: its estimate then comes from the
-support task and the background alone.
+A criterion scores a rho, the larger the better, mostly from leave-one-out predictions for the
+target's examples: labels y (n,) of -1 and 1, mean and variance (..., n), with a result of shape
+(...). If there is only one positive example, its prediction comes from the support task and the
+background alone.
 
-No transfer, rho = 0, is always a candidate. Of equal values the one with the larger leave-one-out
-log predictive probability wins, then the one with the smaller rho: the less transfer the better.
+No transfer, rho = 0, is always a candidate. Ties go to the larger leave-one-out log predictive
+probability, then to the smaller rho.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Rule:
 
     criterion : one of `CRITERIA`
     search : one of `SEARCHES`, or the only rho to consider
-    noise : sigma^2; None for the smallest that will do
+    noise : sigma^2; None for the smallest that is large enough
     name : the name of the positive class
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -41,7 +41,7 @@ class OneShot(Frozen):
 
     target : the model of the target's n_T examples alone, with the noise in use
     supports : all support tasks
-    candidates : those that may be chosen; none if the only rho is zero
+    candidates : the supports that may be chosen, with the target; none if the only rho is zero
     preselect : names the candidates among the supports
 
     Edits share what they do not change: the factor of a support as long as the noise is the same,
@@ -60,7 +60,7 @@ class OneShot(Frozen):
 
     target: KernelModel
     supports: tuple[Support, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: Mapping[Support, Candidate]
     rule: Rule
     preselect: Preselection
 
@@ -76,7 +76,7 @@ class OneShot(Frozen):
         """The batch fit."""
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
         target = KernelModel.of(kernel, 0.0, nothing, one_vs_all, Cholesky())
-        empty = cls(target, supports, (), rule or Rule(), preselect)
+        empty = cls(target, supports, {}, rule or Rule(), preselect)
         empty.admit(examples)
         return empty._fit(examples, empty._preselected())
 
@@ -100,12 +100,12 @@ class OneShot(Frozen):
 
     def follow(self, examples: Examples) -> OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen again."""
-        return self._fit(examples, tuple(self._known))
+        return self._fit(examples, tuple(self.candidates))
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> OneShot:
         """The batch fit of `examples` with another kernel, for the supports too."""
         supports = tuple(Support.of(kernel, one.name, one.X) for one in self.supports)
-        names = [one.name for one in self._known]
+        names = [one.name for one in self.candidates]
         model = OneShot.of(kernel, examples, supports, lambda _: names, self.rule)
         return replace(model, preselect=self.preselect)
 
@@ -157,7 +157,7 @@ class OneShot(Frozen):
         """
         if self.rule.noise is not None:
             return
-        known = self._known.keys() >= set(supports)
+        known = self.candidates.keys() >= set(supports)
         first = len(examples) - examples.since(self.examples)[1] if known else 0
         digests = row_digests(examples.X[first:])
         for one in supports:
@@ -172,7 +172,7 @@ class OneShot(Frozen):
 
     def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
         """Kernel values C (n_T, n_S) of each support; known ones are not evaluated again."""
-        kernel, known = self.covariance.kernel, self._known
+        kernel, known = self.covariance.kernel, self.candidates
         deleted, _ = examples.since(self.examples)
         blocks = {}
         for one in supports:
@@ -195,7 +195,7 @@ class OneShot(Frozen):
             if noise == self.covariance.noise
             else KernelModel.of(self.covariance.kernel, noise, examples, one_vs_all, Cholesky())
         )
-        own, known, made = target.covariance, self._known, {}
+        own, known, made = target.covariance, self.candidates, {}
         certain = False
         if self.rule.noise is None:
             _check_pivots(own.diagonal * own.factor.inverse_diagonal())
@@ -204,7 +204,7 @@ class OneShot(Frozen):
         # The support nearest to the target comes first: if one fails, it is likely to be that.
         for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
             made[one] = self._candidate(target, one, blocks[one], certain=certain)
-        candidates = tuple(made[one] for one in blocks)
+        candidates = {one: made[one] for one in blocks}
         return replace(self, target=target, candidates=candidates)
 
     def _candidate(
@@ -214,7 +214,7 @@ class OneShot(Frozen):
 
         certain : whether the noise outweighs all rounding
         """
-        known, rho, covariance = self._known.get(support), self.rule.largest, target.covariance
+        known, rho, covariance = self.candidates.get(support), self.rule.largest, target.covariance
         positive, noise = self.rule.positive(target.targets.names), covariance.noise
         if known is not None and known.pair.target.covariance.factor is covariance.factor:
             if np.array_equal(known.pair.target.examples.labels, target.examples.labels):
@@ -239,10 +239,6 @@ class OneShot(Frozen):
             _check_pivots(pair.diagonal * pair.inverse_diagonal(rho))
         return Candidate(support, C, pair, self.rule)
 
-    @derived
-    def _known(self) -> dict[Support, Candidate]:
-        return {one.support: one for one in self.candidates}
-
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput unless there are positive and negative examples, and no others.
 
@@ -255,7 +251,7 @@ class OneShot(Frozen):
                 f"{some(classes) or 'none'}. Give positive examples, and label all others as "
                 f"background. Nothing was changed."
             )
-        self._check_duplicates(examples, tuple(self._known))
+        self._check_duplicates(examples, tuple(self.candidates))
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`.
@@ -267,7 +263,7 @@ class OneShot(Frozen):
         """
         if not is_positive(self.covariance.kernel):
             return False
-        given, weights = self.rule.noise, self.covariance.weighting(examples)
+        given, weights = self.rule.noise, examples.weights
         noise = LEVELS[-1] * self._variance(examples) if given is None else given
         n = len(examples) + max((len(one.X) for one in self.supports), default=0)
         peak = max([peak, *(float(np.diagonal(one.K).max()) for one in self.supports)])
@@ -279,13 +275,13 @@ class OneShot(Frozen):
     @derived
     def ranking(self) -> Ranking:
         """All candidates, the best first."""
-        found = {one.support.name: one.best for one in self.candidates}
+        found = {support.name: one.best for support, one in self.candidates.items()}
         return Ranking.of(self.rule.criterion, found)
 
     @derived
     def chosen(self) -> Candidate | None:
         """The best candidate; None if none is better than no transfer."""
-        by_name = {one.support.name: one for one in self.candidates}
+        by_name = {support.name: one for support, one in self.candidates.items()}
         best = by_name[self.ranking[0].support] if by_name else None
         return best if best is not None and best.best.rho else None
 
