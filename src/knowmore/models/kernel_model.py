@@ -24,7 +24,7 @@ from knowmore.linalg import Border, Factor
 from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
-from knowmore.models.loo import Left, Scale, Verdicts, inverse_block, leave_out, silenced, tied
+from knowmore.models.loo import Left, Scale, Verdicts, leave_out, silenced, tied
 from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
@@ -368,7 +368,10 @@ class KernelModel(Frozen):
 
     def inverse_block(self, rows: Array) -> Array:
         """Rows and columns `rows` (k,) of the inverse of the (bordered) matrix, (k, k)."""
-        block = inverse_block(self.covariance.factor, rows)
+        E = np.zeros((len(self.examples), len(rows)))
+        E[rows, np.arange(len(rows))] = 1
+        H = self.covariance.factor.half_solve(E).astype(float)
+        block = H.T @ H
         return block if self.border is None else self.border.inverse_block(rows, block)
 
     def verdicts_on(

@@ -27,7 +27,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
-from knowmore.linalg import Border, Factor
+from knowmore.linalg import Border
 from knowmore.linalg.products import eigh, product
 from knowmore.models.targets import one_vs_all
 from knowmore.models.weights import Weighting
@@ -157,14 +157,6 @@ def leave_out(
     error = bound(T, mean, variance[:, None], condition, size, len(T), scale.eps)
     prior = np.zeros_like(T) if border is None else border.without(offsets, T - mean, codes)
     return Left(mean, variance, error, prior)
-
-
-def inverse_block(factor: Factor, rows: Array) -> Array:
-    """Rows and columns `rows` (k,) of P, (k, k)."""
-    E = np.zeros((factor.size, len(rows)))
-    E[rows, np.arange(len(rows))] = 1
-    H = factor.half_solve(E).astype(float)
-    return np.asarray(H.T @ H)
 
 
 # -- what is rounding ----------------------------------------------------------------------------
