@@ -158,10 +158,10 @@ def test_a_support_that_is_too_large_for_the_kernel():
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (["okapi"] * 31, "is supported, but the classes would be 'okapi'."),
+        (["okapi"] * 31, "is supported, but there would be 1 class(es): 'okapi'."),
         (
             np.arange(31) % 3,
-            "Only binary classification is supported, but the classes would be 0, 1, 2",
+            "Only binary classification is supported, but there would be 3 class(es): 0,",
         ),
     ],
 )
@@ -176,24 +176,24 @@ def test_labels_of_other_than_two_classes(labels, words):
 LATER = {
     "the only positive removed": (
         lambda clf: clf.remove([0]),
-        "Only binary classification is supported, but the classes would be 'background'. "
+        "Only binary classification is supported, but there would be 1 class(es): 'background'. "
         "Give positive examples, and label all others as background. Nothing was changed.",
     ),
     "all background removed": (
         lambda clf: clf.remove(range(1, 31)),
-        "would be 'okapi'.",
+        "there would be 1 class(es): 'okapi'.",
     ),
     "everything removed": (
         lambda clf: clf.remove(clf.ids_),
-        "would be none.",
+        "there would be 0 class(es): none.",
     ),
     "the only positive relabelled": (
         lambda clf: clf.relabel([0], ["background"]),
-        "would be 'background'.",
+        "there would be 1 class(es): 'background'.",
     ),
     "a third class": (
         lambda clf: clf.add(X[:1], ["wrench"]),
-        "Only binary classification is supported, but the classes would be "
+        "Only binary classification is supported, but there would be 3 class(es): "
         "'background', 'okapi', 'wrench'. Give positive examples, and label all others as "
         "background. Nothing was changed.",
     ),

@@ -247,9 +247,9 @@ class OneShot(Frozen):
         classes = np.unique(examples.labels).tolist()
         if len(classes) != 2:
             raise InvalidInput(
-                f"Only binary classification is supported, but the classes would be "
-                f"{some(classes) or 'none'}. Give positive examples, and label all others as "
-                f"background. Nothing was changed."
+                f"Only binary classification is supported, but there would be {len(classes)} "
+                f"class(es): {some(classes) or 'none'}. Give positive examples, and label all "
+                f"others as background. Nothing was changed."
             )
         self._check_duplicates(examples, tuple(self.candidates))
 
