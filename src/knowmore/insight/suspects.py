@@ -142,7 +142,7 @@ def suspects(model: Any) -> Suspects:
             f"All labels are {names[0].item()!r}: there is no other class that leave-one-out "
             f"could prefer. Add examples of another class first."
         )
-    (scores, variance), silent = unseen(frozen), frozen.verdicts().silent
+    (scores, variance), silent = unseen(frozen), frozen.loo().silent
     own = scores[np.arange(len(labels)), np.searchsorted(names, labels)]
     # A bias prefers the more frequent class even where nothing is said of the example itself.
     margin = np.where(silent, 0, scores.max(axis=1) - own)

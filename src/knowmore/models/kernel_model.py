@@ -24,7 +24,7 @@ from knowmore.linalg import Border, Factor
 from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
-from knowmore.models.loo import Left, Scale, Verdicts, leave_out, silenced, tied
+from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
 from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
@@ -68,13 +68,11 @@ class Model(Protocol):
         """The scores (m, M) of X (m, d), with what else is known of the rows, side (m, q)."""
         ...
 
-    def verdicts(self, groups: Array | None = None) -> Verdicts:
+    def loo(self, groups: Array | None = None) -> LooScores:
         """Predictions for the examples from those of other groups; groups (n,)."""
         ...
 
-    def verdicts_on(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> Verdicts:
+    def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
         """The same for new rows X (m, d).
 
         groups : those of the rows, (m,), and of the examples, (n,), which leave their own rows out
@@ -86,19 +84,19 @@ class Model(Protocol):
         ...
 
 
-def left_out(model: Model, examples: Examples, groups: Array | None) -> Verdicts:
+def loo_scores(model: Model, examples: Examples, groups: Array | None) -> LooScores:
     """Predictions for all `examples` from the others of positive weight, which are the model's.
 
     groups : (n,), examples of a group are left out together; None: each by itself
     """
     if model.examples is examples:
-        return model.verdicts(groups)
+        return model.loo(groups)
     counts = examples.weights > 0
     both = None if groups is None else (groups[~counts], groups[counts])
-    known = model.verdicts(None if both is None else both[1])
-    new = model.verdicts_on(examples.X[~counts], examples.side[~counts], both)
+    known = model.loo(None if both is None else both[1])
+    new = model.loo_on(examples.X[~counts], examples.side[~counts], both)
     rows = np.append(np.flatnonzero(counts), np.flatnonzero(~counts)).argsort()
-    return Verdicts(*(np.concatenate(parts)[rows] for parts in zip(known, new, strict=True)))
+    return LooScores(*(np.concatenate(parts)[rows] for parts in zip(known, new, strict=True)))
 
 
 @final
@@ -319,32 +317,34 @@ class KernelModel(Frozen):
         The variances are (n, M) if the columns have units, which are then those of the others. The
         beta of a transfer stays: it was chosen on these very scores.
         """
-        return self.verdicts(groups)[:2]
+        return self.loo(groups)[:2]
 
-    def verdicts(self, groups: Array | None = None) -> Verdicts:
+    def loo(self, groups: Array | None = None) -> LooScores:
         """The same, and for which examples the others carry no information."""
-        return self.verdicts_of(self.targets, groups)
+        return self.loo_of(self.targets, groups)
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the targets T, as they are normalised with all."""
-        return self.verdicts_of(replace(self.targets, units=None, shift=None), groups)[:2]
+        return self.loo_of(replace(self.targets, units=None, shift=None), groups)[:2]
 
-    def verdicts_of(self, targets: Targets, groups: Array | None = None) -> Verdicts:
+    def loo_of(self, targets: Targets, groups: Array | None = None) -> LooScores:
         """The same for other targets on the same basis, as those before any transfer of beta."""
         rest, T = targets.rest(groups), targets.T
         A, offsets = self.eliminated(T, self.solved @ targets.mix)
         if rest is not None:
             A, T = (targets.mixed(B, rest) for B in (self.solved, targets.basis))
-        left = self.left_out(A, T, offsets, groups)
+        left = self.loo_moments(A, T, offsets, groups)
         (scores, silent), variance = silenced(left), left.variance
         if rest is not None:
             scores, variance = rest.mean + rest.scale * scores, in_squares(variance, rest)
         if targets.transfer is not None:
             # The source's scores always carry information.
             scores, silent = scores + self.examples.side @ targets.transfer, np.zeros_like(silent)
-        return Verdicts(tied(scores, left.error) if targets.classes else scores, variance, silent)
+        return LooScores(tied(scores, left.error) if targets.classes else scores, variance, silent)
 
-    def left_out(self, A: Array, T: Array, offsets: Array, groups: Array | None = None) -> Left:
+    def loo_moments(
+        self, A: Array, T: Array, offsets: Array, groups: Array | None = None
+    ) -> LooMoments:
         """The closed form for T (n, M) with coefficients A (n, M) and offsets (M,).
 
         Y_i - A_i / M_ii is the last equation of the supplement's section 1.
@@ -374,9 +374,7 @@ class KernelModel(Frozen):
         block = H.T @ H
         return block if self.border is None else self.border.inverse_block(rows, block)
 
-    def verdicts_on(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> Verdicts:
+    def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
         """Predictions for new rows X (m, d), each from the examples of other groups.
 
         With P = K~^-1, A = PT and q = (P k_x)_g, leaving out g by block inversion gives
@@ -406,10 +404,10 @@ class KernelModel(Frozen):
             near[np.ix_(g, rows)] = False
         silent = ~near.any(axis=0)
         if units is None:
-            return Verdicts(self._values(mean, side), variance, silent)
+            return LooScores(self._values(mean, side), variance, silent)
         rest = self._units_on(len(X), units, groups)
         mean = rest.mean + rest.scale * self.targets.mixed(mean, rest)
-        return Verdicts(mean, in_squares(variance, rest), silent)
+        return LooScores(mean, in_squares(variance, rest), silent)
 
     def _units_on(self, m: int, units: Units, groups: tuple[Array, Array] | None) -> Units:
         """The units for m new rows, (m, M) each: those of the examples of other groups."""

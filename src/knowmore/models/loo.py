@@ -90,7 +90,7 @@ def _by_column(name: str, values: Array) -> dict[str, Array]:
     return {f"{name} {i}": column for i, column in enumerate(values.T)}
 
 
-class Verdicts(NamedTuple):
+class LooScores(NamedTuple):
     """The scores (n, M), variance (n,) and silent (n,) of `LeftOut`."""
 
     scores: Array
@@ -98,7 +98,7 @@ class Verdicts(NamedTuple):
     silent: Array
 
 
-class Left(NamedTuple):
+class LooMoments(NamedTuple):
     """The closed form, all (n, M) but the variance (n,).
 
     error : a bound of the rounding of the mean
@@ -131,7 +131,7 @@ def leave_out(
     scale: Scale,
     border: Border | None,
     offsets: Array,
-) -> Left:
+) -> LooMoments:
     """Each example by all that are not of its group, `codes` (n,).
 
     P : the diagonal of the inverse, (n,), if each example is its own group; else a function that
@@ -156,7 +156,7 @@ def leave_out(
     size = np.linalg.norm(np.sqrt(scale.diagonal)[:, None] * A, axis=0)
     error = bound(T, mean, variance[:, None], condition, size, len(T), scale.eps)
     prior = np.zeros_like(T) if border is None else border.without(offsets, T - mean, codes)
-    return Left(mean, variance, error, prior)
+    return LooMoments(mean, variance, error, prior)
 
 
 # -- what is rounding ----------------------------------------------------------------------------
@@ -193,11 +193,11 @@ def bound(
     return np.asarray(2 * np.sqrt(n) * eps * (abs(t) + abs(t - mean) + moved))
 
 
-def silenced(left: Left) -> tuple[Array, Array]:
+def silenced(left: LooMoments) -> tuple[Array, Array]:
     """The means (n, M), the prior where they are no more than rounding from it; and where, (n,).
 
     >>> mean, error = np.array([[1e-17, -1e-17], [0.3, -0.3]]), np.full((2, 2), 1e-15)
-    >>> silenced(Left(mean, np.ones(2), error, np.zeros((2, 2))))
+    >>> silenced(LooMoments(mean, np.ones(2), error, np.zeros((2, 2))))
     (array([[ 0. ,  0. ],
            [ 0.3, -0.3]]), array([ True, False]))
     """

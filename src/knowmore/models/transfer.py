@@ -255,7 +255,7 @@ class Transfer:
         class's score; one of the new class, that it be one above all others.
         """
         examples, names, N = model.examples, model.coded.names, len(self.known)
-        scores, variance, _ = model.verdicts_of(model.coded)
+        scores, variance, _ = model.loo_of(model.coded)
         A, _ = model.eliminated(examples.side, model.solved[:, -N:])
         new = ~np.isin(names, self.known)
         own = np.searchsorted(names, examples.labels)

@@ -53,7 +53,7 @@ def refits(clf, X, y):
 def closed_form(clf, groups=None):
     """The closed form as it is, and the bound of its rounding."""
     model = clf.model_
-    left = model.left_out(model.coefficients, model.targets.T, model.offsets, groups)
+    left = model.loo_moments(model.coefficients, model.targets.T, model.offsets, groups)
     return left.mean, left.error
 
 

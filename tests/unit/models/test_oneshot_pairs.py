@@ -199,7 +199,7 @@ def test_the_joint_model_is_that_of_the_pair(case):
         model = case.one_shot(search=rho, noise=case.noise)
         K, y = case.matrix(rho), case.y[:, None]
         assert_solves(model.joint.coefficients[:, 1:], pair.coefficients(rho)[:, None], K, y)
-        scores, variance, _ = model.verdicts()
+        scores, variance, _ = model.loo()
         mean, want = pair.leave_one_out(rho)
         left = K[:, :n]
         assert_solves(scores[:, 1:], mean[:, None], K, y, left=left)
@@ -406,7 +406,7 @@ def test_means_are_within_the_bound_of_their_rounding(noise, width):
     some = tasks(20, 8, RBF(width), noise)
     pair, n = some.pair(), 28
     for rho in (0.0, 0.4, 1.0):
-        mean, _, error = pair._left_out(rho)
+        mean, _, error = pair._loo(rho)
         K, noises = some.matrix(rho) - noise * np.eye(n), np.full(n, noise)
         groups = np.minimum(np.arange(n), 20)
         want = oracle.left_out_precisely(K, noises, some.y[:, None], groups)[:20, 0]

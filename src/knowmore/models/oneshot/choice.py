@@ -98,7 +98,7 @@ def balanced(y: Array) -> Array:
 Criterion = Callable[[Pair, Array], Array]
 
 
-def _left_out(score: Callable[[Array, Array, Array], Array]) -> Criterion:
+def _loo(score: Callable[[Array, Array, Array], Array]) -> Criterion:
     """The criterion that scores leave-one-out estimates: labels, means and variances."""
     return lambda pair, rho: score(pair.y, *pair.leave_one_out(rho))
 
@@ -106,11 +106,11 @@ def _left_out(score: Callable[[Array, Array, Array], Array]) -> Criterion:
 # "lpp" is the log predictive probability, eq. (5), Rodner and Denzler. The last criterion is no
 # leave-one-out estimate, but log p(y_T | y_S).
 CRITERIA: dict[str, Criterion] = {
-    "ap": _left_out(lambda y, mean, _: average_precision(y, mean)),
-    "auc": _left_out(lambda y, mean, _: roc_auc(y, mean)),
-    "lpp": _left_out(lambda *estimates: log_density(*estimates).sum(axis=-1)),
-    "squashed": _left_out(lambda y, mean, _: squashed(y, mean, np.ones(len(y)))),
-    "weighted": _left_out(lambda y, mean, _: squashed(y, mean, balanced(y))),
+    "ap": _loo(lambda y, mean, _: average_precision(y, mean)),
+    "auc": _loo(lambda y, mean, _: roc_auc(y, mean)),
+    "lpp": _loo(lambda *estimates: log_density(*estimates).sum(axis=-1)),
+    "squashed": _loo(lambda y, mean, _: squashed(y, mean, np.ones(len(y)))),
+    "weighted": _loo(lambda y, mean, _: squashed(y, mean, balanced(y))),
     "likelihood": Pair.conditional_likelihood,
 }
 

@@ -19,7 +19,7 @@ from knowmore.kernels.rules import Rule as KernelRule
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance, finite
 from knowmore.models.kernel_model import KernelModel
-from knowmore.models.loo import Verdicts
+from knowmore.models.loo import LooScores
 from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, row_digests
 from knowmore.models.oneshot.pairs import Pair
 from knowmore.models.targets import Targets, one_vs_all
@@ -315,7 +315,7 @@ class OneShot(Frozen):
         """The predictive variance, (m,), noise included."""
         return self.joint.variance(self._as_target(X))
 
-    def verdicts(self, groups: Array | None = None) -> Verdicts:
+    def loo(self, groups: Array | None = None) -> LooScores:
         """What the other groups and the support predict for the examples; groups (n_T,). Eq. (6).
 
         The support task, rho and the noise stay: they were chosen on these very scores.
@@ -325,13 +325,11 @@ class OneShot(Frozen):
             codes = np.unique(groups, return_inverse=True)[1]
             # The support is a group of its own, so that it stays.
             groups = np.append(codes, np.full(len(self.joint.examples) - n, -1))
-        return Verdicts(*(part[:n] for part in self.joint.verdicts(groups)))
+        return LooScores(*(part[:n] for part in self.joint.loo(groups)))
 
-    def verdicts_on(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> Verdicts:
+    def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
         """The same for new rows X (m, d); groups of the rows, (m,), and of the examples, (n_T,)."""
-        return self.joint.verdicts_on(self._as_target(X), side, groups)
+        return self.joint.loo_on(self._as_target(X), side, groups)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, support and rho."""
