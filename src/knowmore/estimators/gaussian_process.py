@@ -25,7 +25,7 @@ from knowmore.models import (
     one_vs_all,
     real_values,
 )
-from knowmore.models.noise import noise_by_loo
+from knowmore.models.loo import noise_by_loo
 from knowmore.models.novelty import unknown_rows
 from knowmore.models.targets import Coding
 

@@ -13,7 +13,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
 from knowmore.models import KernelModel, one_vs_all
-from knowmore.models.noise import noise_by_loo
+from knowmore.models.loo import noise_by_loo
 from knowmore.models.weights import Weighting, class_weighting
 
 

@@ -23,7 +23,7 @@ from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.kernels.rules import describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut
-from knowmore.models.kernel_model import left_out
+from knowmore.models.kernel_model import loo_scores
 from knowmore.tables import (
     by_name,
     in_order,
@@ -226,7 +226,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """
         living = self._checked
         model, examples = living.asked, living.examples
-        scores, variance, silent = left_out(model, examples, self._groups(groups, examples))
+        scores, variance, silent = loo_scores(model, examples, self._groups(groups, examples))
         predicted, variance = self._prediction(model, scores), self._variances(model, variance)
         names = model.targets.names
         return LeftOut(examples.ids, examples.labels, scores, variance, predicted, silent, names)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from hashlib import blake2b
 from typing import Any, Protocol, Self, final
 
 import numpy as np
@@ -33,6 +35,7 @@ class Semantics(Protocol):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class OneShotClassifier(LivingClassifier[OneShot]):
     """Learns a class from one or a few examples with the help of a class that is known better.
 
@@ -82,32 +85,20 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     (array(['cheetah'], dtype='<U10'), array(['background'], dtype='<U10'))
     """
 
+    kernel: AnyKernel | None
+    supports: Mapping[str, Any]
+    criterion: str = "ap"
+    search: str | float = "grid"
+    preselect: int | None = None
+    semantics: Semantics | None = None
+    noise: float | str = "adaptive"
+    _: KW_ONLY
+    name: str | None = None
+    unknown: str = "raise"
+
     solver = "cholesky"
     update = "auto"
     dtype = "float64"
-
-    def __init__(
-        self,
-        kernel: AnyKernel | None,
-        supports: Mapping[str, Any],
-        criterion: str = "ap",
-        search: str | float = "grid",
-        preselect: int | None = None,
-        semantics: Semantics | None = None,
-        noise: float | str = "adaptive",
-        *,
-        name: str | None = None,
-        unknown: str = "raise",
-    ) -> None:
-        self.kernel = kernel
-        self.supports = supports
-        self.criterion = criterion
-        self.search = search
-        self.preselect = preselect
-        self.semantics = semantics
-        self.noise = noise
-        self.name = name
-        self.unknown = unknown
 
     # -- support tasks -----------------------------------------------------------------------
 
@@ -117,8 +108,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         def added(model: OneShot) -> OneShot:
             if name in (one.name for one in model.supports):
                 raise RepeatedId(
-                    f"There is a support {name!r} already. Give the new one another name, or "
-                    f"remove_support({name!r}) first."
+                    f"There is a support {name!r} already: remove_support({name!r}) first."
                 )
             support = self._support(model.covariance.kernel, model.rule, name, X)
             return model.with_supports((*model.supports, support))
@@ -134,9 +124,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         def removed(model: OneShot) -> OneShot:
             rest = tuple(one for one in model.supports if one.name != name)
             if len(rest) == len(model.supports):
-                raise UnknownId(
-                    f"There is no support {name!r}. supports_ has those that are there."
-                )
+                raise UnknownId(f"There is no support {name!r}. supports_ lists the existing ones.")
             return model.with_supports(rest)
 
         return self._change(removed)
@@ -212,8 +200,8 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             )
         rule = Rule(self.criterion, self._search(), self._noise(), self.name)
         supports = tuple(self._support(kernel, rule, *item) for item in self.supports.items())
-        preselection = _Preselection(self.preselect, self.semantics, self.name, self.unknown)
-        return OneShot.of(kernel, examples, supports, preselection, rule)
+        by_name = partial(_most_similar, self.preselect, self.semantics, self.name, self.unknown)
+        return OneShot.of(kernel, examples, supports, by_name, rule)
 
     def _search(self) -> str | float:
         if isinstance(self.search, str):
@@ -229,8 +217,8 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         return {
             "kernel": model.covariance.kernel,
             "rule": model.rule,
-            "supports": {name: _Rows(X) for name, X in _inputs(model).items()},
-            "preselected supports": [one.support.name for one in model.candidates],
+            "supports": {name: _fingerprint(X) for name, X in _inputs(model).items()},
+            "preselected supports": [one.name for one in model.candidates],
         }
 
     def _support(self, kernel: AnyKernel, rule: Rule, name: Any, X: Any) -> Support:
@@ -238,8 +226,8 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             raise InvalidType(f"A support is named {name!r}, but a name is a string.")
         if name == rule.name:
             raise RepeatedId(
-                f"{name!r} is the name of a support and of the class to be learnt. Add its "
-                f"examples as positive examples instead."
+                f"{name!r} is the positive class, so it cannot be a support. Add its examples as "
+                f"positive ones."
             )
         checker = self
         if isinstance(X, np.ndarray | list | tuple):
@@ -247,48 +235,38 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             checker = type(self)(None, {})
             checker.n_features_in_ = self.n_features_in_
         try:
-            X, _ = checker.model_inputs(X)
+            return Support.of(kernel, name, checker.model_inputs(X)[0])
         except (InvalidInput, InvalidType) as error:
             raise type(error)(f"The support {name!r} cannot be used: {error}") from error
-        return Support.of(kernel, name, X)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Preselection:
-    """Chooses supports by their names: see `OneShotClassifier`."""
-
-    preselect: int | None
-    semantics: Semantics | None
-    name: str | None
-    unknown: str
-
-    def __call__(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The names of the supports to choose from, of all `names`."""
-        K, n = self.preselect, len(names)
-        if K is None:
-            return names
-        if not is_whole(K) or not 1 <= K <= n:
-            raise InvalidInput(
-                f"preselect={K!r} supports are to be chosen from, but there would be {n}. "
-                f"Give a whole number from 1 to that, or None for all."
-            )
-        semantics = self.semantics
-        if self.name is None or semantics is None or not hasattr(semantics, "most_similar"):
-            raise InvalidInput(
-                f"preselect={K} compares the name of the positive class with those of the "
-                f"supports, but name={self.name!r} and semantics={semantics!r}. Give a name, such "
-                f"as 'okapi', and semantics with a most_similar, such as a "
-                f"knowmore.semantics.WordNet."
-            )
-        kept = tuple(semantics.most_similar(self.name, names, K, unknown=self.unknown))
-        if not kept or not set(kept) <= set(names):
-            raise InvalidInput(
-                f"semantics was asked for the {K} of {n} names most similar to {self.name!r}, and "
-                f"gave {kept!r}, but it must give some of these names. Leave preselect out if it "
-                f"does not know them."
-            )
-        return kept
+def _most_similar(
+    preselect: int | None,
+    semantics: Semantics | None,
+    name: str | None,
+    unknown: str,
+    names: tuple[str, ...],
+) -> tuple[str, ...]:
+    """The names of the supports to choose from, of all `names`: see `OneShotClassifier`."""
+    if preselect is None:
+        return names
+    if not is_whole(preselect) or not 1 <= preselect <= len(names):
+        raise InvalidInput(
+            f"preselect={preselect!r} of {len(names)} supports: give a whole number from 1 to "
+            f"that, or None for all."
+        )
+    if name is None or semantics is None or not hasattr(semantics, "most_similar"):
+        raise InvalidInput(
+            f"preselect={preselect} compares names, but name={name!r} and semantics={semantics!r}. "
+            f"Give the positive class a name, and semantics such as knowmore.semantics.WordNet."
+        )
+    similar = tuple(semantics.most_similar(name, names, preselect, unknown=unknown))
+    if not similar or not set(similar) <= set(names):
+        raise InvalidInput(
+            f"semantics.most_similar returned {similar!r} for {name!r}, but it must return some of "
+            f"the {len(names)} supports. Set preselect=None if it does not know their names."
+        )
+    return similar
 
 
 def _inputs(model: OneShot) -> dict[str, Array]:
@@ -296,14 +274,6 @@ def _inputs(model: OneShot) -> dict[str, Array]:
     return {one.name: one.X for one in model.supports}
 
 
-class _Rows:
-    """An array that compares as a whole and has a short repr."""
-
-    def __init__(self, X: Array) -> None:
-        self.X = X
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Rows) and np.array_equal(self.X, other.X)
-
-    def __repr__(self) -> str:
-        return f"{len(self.X)} examples, {self.X.sum():.6g} in sum"
+def _fingerprint(X: Array) -> str:
+    """A short text, the same for the same examples."""
+    return f"{len(X)} examples, hash {blake2b(X.tobytes(), digest_size=8).hexdigest()}"

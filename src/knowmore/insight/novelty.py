@@ -18,7 +18,7 @@ from knowmore.arrays import Array, bounded, derived
 from knowmore.insight.asking import GAUSSIAN, asked, inputs
 from knowmore.kernels.distances import distances
 from knowmore.models import KernelModel
-from knowmore.models.novelty import check_several, improbability, left_out, threshold, unseen
+from knowmore.models.novelty import check_several, improbability, loo_prediction, threshold, unseen
 from knowmore.tables import index_of
 
 _METHODS = ("variance", "score", "probability", "null_space")
@@ -114,9 +114,9 @@ def _values(gp: KernelModel, method: str, X: Array | None = None) -> Array:
         variance = unseen(gp)[1] if X is None else gp.variance(X)
         return variance if variance.ndim == 1 else np.asarray(variance.mean(axis=1))
     if method == "score":
-        mean = left_out(gp)[0] if X is None else gp.mean(X)
+        mean = loo_prediction(gp)[0] if X is None else gp.mean(X)
         return np.asarray(-mean.max(axis=1))
-    return improbability(*(left_out(gp) if X is None else (gp.mean(X), gp.variance(X))))
+    return improbability(*(loo_prediction(gp) if X is None else (gp.mean(X), gp.variance(X))))
 
 
 # -- the null space ------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ def _margins(scores: Array, T: Array) -> Array:
 
 def model_loss(model: KernelModel, groups: Array | None) -> float:
     """The loss of a model by its own leave-one-out; of values in units of their spread."""
-    scores, _, silent = model.verdicts(groups)
+    scores, _, silent = model.loo(groups)
     T, units, classes = model.targets.T, model.targets.units, model.targets.classes
     if units is not None:
         scores = (scores - units.mean) / units.scale

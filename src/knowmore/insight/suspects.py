@@ -140,7 +140,7 @@ def suspects(model: Any) -> Suspects:
     if len(names) < 2:
         only = repr(names[0].item())
         raise InvalidInput(f"All labels are {only}. Add examples of another class before asking.")
-    (scores, variance), silent = unseen(frozen), frozen.verdicts().silent
+    (scores, variance), silent = unseen(frozen), frozen.loo().silent
     own = scores[np.arange(len(labels)), np.searchsorted(names, labels)]
     # A bias prefers the more frequent class even where no other example is near.
     margin = np.where(silent, 0, scores.max(axis=1) - own)

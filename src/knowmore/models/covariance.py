@@ -100,7 +100,7 @@ class Covariance(Frozen):
         try:
             factor = grown(factor, blocks, appended)
         except NotPositiveDefinite as error:
-            raise self._explained(error.row, examples) from error
+            raise self.explained(error.row, examples) from error
         return replace(self, examples=examples, factor=factor)
 
     def prepare(self, examples: Examples, *, from_scratch: bool = False) -> int:
@@ -174,10 +174,10 @@ class Covariance(Frozen):
             )
         lost = (np.diagonal(N) > 0) & (np.diagonal(N) < least)
         if lost.any():
-            raise self._explained(begin + int(lost.argmax()), examples)
+            raise self.explained(begin + int(lost.argmax()), examples)
         return C, N
 
-    def _explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
+    def explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
         """The error for an example whose pivot vanishes."""
         X, ids = examples.X, examples.ids.tolist()
         x = X[row : row + 1]

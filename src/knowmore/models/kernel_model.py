@@ -24,16 +24,7 @@ from knowmore.linalg import Border, Factor
 from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
-from knowmore.models.loo import (
-    Left,
-    Scale,
-    Verdicts,
-    inverse_block,
-    leave_out,
-    rounding,
-    silenced,
-    tied,
-)
+from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
 from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
@@ -77,13 +68,11 @@ class Model(Protocol):
         """The scores (m, M) of X (m, d), with what else is known of the rows, side (m, q)."""
         ...
 
-    def verdicts(self, groups: Array | None = None) -> Verdicts:
-        """What is predicted for the examples by those of other groups; groups (n,)."""
+    def loo(self, groups: Array | None = None) -> LooScores:
+        """Predictions for the examples from those of other groups; groups (n,)."""
         ...
 
-    def verdicts_on(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> Verdicts:
+    def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
         """The same for new rows X (m, d).
 
         groups : those of the rows, (m,), and of the examples, (n,), which leave their own rows out
@@ -95,21 +84,19 @@ class Model(Protocol):
         ...
 
 
-def left_out(model: Model, examples: Examples, groups: Array | None) -> Verdicts:
-    """What is predicted for all `examples` by those of them that count, and so are in the model.
+def loo_scores(model: Model, examples: Examples, groups: Array | None) -> LooScores:
+    """Predictions for all `examples` from the others of positive weight, which are the model's.
 
-    groups : (n,), those that are left out together; None: each by itself
+    groups : (n,), examples of a group are left out together; None: each by itself
     """
     if model.examples is examples:
-        return model.verdicts(groups)
+        return model.loo(groups)
     counts = examples.weights > 0
     both = None if groups is None else (groups[~counts], groups[counts])
-    known = model.verdicts(None if both is None else both[1])
-    new = model.verdicts_on(examples.X[~counts], examples.side[~counts], both)
-    whole = Verdicts(*(np.empty((len(counts), *part.shape[1:]), part.dtype) for part in known))
-    for values, of_known, of_new in zip(whole, known, new, strict=True):
-        values[counts], values[~counts] = of_known, of_new
-    return whole
+    known = model.loo(None if both is None else both[1])
+    new = model.loo_on(examples.X[~counts], examples.side[~counts], both)
+    rows = np.append(np.flatnonzero(counts), np.flatnonzero(~counts)).argsort()
+    return LooScores(*(np.concatenate(parts)[rows] for parts in zip(known, new, strict=True)))
 
 
 @final
@@ -330,58 +317,49 @@ class KernelModel(Frozen):
         The variances are (n, M) if the columns have units, which are then those of the others. The
         beta of a transfer stays: it was chosen on these very scores.
         """
-        return self.verdicts(groups)[:2]
+        return self.loo(groups)[:2]
 
-    def verdicts(self, groups: Array | None = None) -> Verdicts:
-        """The same, and the examples that the others say nothing about."""
-        return self._verdicts(self.targets, groups)
+    def loo(self, groups: Array | None = None) -> LooScores:
+        """The same, and for which examples the others carry no information."""
+        return self.loo_of(self.targets, groups)
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the targets T, as they are normalised with all."""
-        return self._verdicts(replace(self.targets, units=None, shift=None), groups)[:2]
+        return self.loo_of(replace(self.targets, units=None, shift=None), groups)[:2]
 
-    def untransferred(self) -> Verdicts:
-        """The same for the targets before any transfer of beta."""
-        return self._verdicts(self.coded, None)
-
-    def _verdicts(self, targets: Targets, groups: Array | None) -> Verdicts:
+    def loo_of(self, targets: Targets, groups: Array | None = None) -> LooScores:
+        """The same for other targets on the same basis, as those before any transfer of beta."""
         rest, T = targets.rest(groups), targets.T
         A, offsets = self.eliminated(T, self.solved @ targets.mix)
         if rest is not None:
             A, T = (targets.mixed(B, rest) for B in (self.solved, targets.basis))
-        left, error, prior = self._left_out(A, T, offsets, groups)
-        (scores, silent), variance = silenced(left, error, prior), left.variance
+        left = self.loo_moments(A, T, offsets, groups)
+        (scores, silent), variance = silenced(left), left.variance
         if rest is not None:
             scores, variance = rest.mean + rest.scale * scores, in_squares(variance, rest)
         if targets.transfer is not None:
-            # Whatever the examples say, the source always says something.
+            # The source's scores always carry information.
             scores, silent = scores + self.examples.side @ targets.transfer, np.zeros_like(silent)
-        return Verdicts(tied(scores, error) if targets.classes else scores, variance, silent)
+        return LooScores(tied(scores, left.error) if targets.classes else scores, variance, silent)
 
-    def left_out(self, groups: Array | None = None) -> tuple[Left, Array, Array]:
-        """The closed form for T itself, a bound of its rounding, and the others' offsets, (n, M).
+    def loo_moments(
+        self, A: Array, T: Array, offsets: Array, groups: Array | None = None
+    ) -> LooMoments:
+        """The closed form for T (n, M) with coefficients A (n, M) and offsets (M,).
 
-        Units are not those of the others here. Y_i - A_i / M_ii is the last equation of the
-        supplement's section 1.
+        Y_i - A_i / M_ii is the last equation of the supplement's section 1.
         """
-        return self._left_out(self.coefficients, self.targets.T, self.offsets, groups)
-
-    def _left_out(
-        self, A: Array, T: Array, offsets: Array, groups: Array | None
-    ) -> tuple[Left, Array, Array]:
-        n, border = len(T), self.border
-        codes = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
-        if border is not None and len(np.unique(codes)) < 2:
+        codes = np.arange(len(T)) if groups is None else np.unique(groups, return_inverse=True)[1]
+        if self.border is not None and len(np.unique(codes)) < 2:
             raise InvalidInput(
-                f"To leave out {'the only example' if n == 1 else 'all examples'} leaves none, and "
-                f"no bias follows from none. Add examples, or use smaller groups or bias=False."
+                "Leaving all examples out at once leaves none to compute a bias from. Add "
+                "examples, or use smaller groups or bias=False."
             )
         P = self.inverse_diagonal() if groups is None else self.inverse_block
-        left = leave_out(P, A, T, codes)
-        prior = np.zeros_like(T)
-        if border is not None:
-            prior = border.without(offsets, T - left.mean, codes)
-        return left, rounding(left, A, T, Scale.of(self.covariance)), prior
+        covariance = self.covariance
+        eps = float(np.finfo(covariance.factor.dtype).eps)
+        scale = Scale(covariance.diagonal, covariance.noise / covariance.weights, eps)
+        return leave_out(P, A, T, codes, scale, self.border, offsets)
 
     def inverse_diagonal(self) -> Array:
         """The diagonal (n,) of the inverse of the (bordered) matrix; the paper's M_ii."""
@@ -390,13 +368,14 @@ class KernelModel(Frozen):
 
     def inverse_block(self, rows: Array) -> Array:
         """Rows and columns `rows` (k,) of the inverse of the (bordered) matrix, (k, k)."""
-        block = inverse_block(self.covariance.factor, rows)
+        E = np.zeros((len(self.examples), len(rows)))
+        E[rows, np.arange(len(rows))] = 1
+        H = self.covariance.factor.half_solve(E).astype(float)
+        block = H.T @ H
         return block if self.border is None else self.border.inverse_block(rows, block)
 
-    def verdicts_on(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> Verdicts:
-        """What the examples say about new rows X (m, d), each without the examples of its group.
+    def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
+        """Predictions for new rows X (m, d), each from the examples of other groups.
 
         With P = K~^-1, A = PT and q = (P k_x)_g, leaving out g by block inversion gives
 
@@ -425,17 +404,16 @@ class KernelModel(Frozen):
             near[np.ix_(g, rows)] = False
         silent = ~near.any(axis=0)
         if units is None:
-            return Verdicts(self._values(mean, side), variance, silent)
+            return LooScores(self._values(mean, side), variance, silent)
         rest = self._units_on(len(X), units, groups)
         mean = rest.mean + rest.scale * self.targets.mixed(mean, rest)
-        return Verdicts(mean, in_squares(variance, rest), silent)
+        return LooScores(mean, in_squares(variance, rest), silent)
 
     def _units_on(self, m: int, units: Units, groups: tuple[Array, Array] | None) -> Units:
         """The units for m new rows, (m, M) each: those of the examples of other groups."""
         means, scales = (np.tile(each, (m, 1)) for each in (units.mean, units.scale))
-        rest = None if groups is None else self.targets.rest(groups[1])
-        for g, rows in _shared(groups):
-            if rest is not None:
+        if groups is not None and (rest := self.targets.rest(groups[1])) is not None:
+            for g, rows in _shared(groups):
                 means[rows], scales[rows] = rest.mean[g[0]], rest.scale[g[0]]
         return Units(means, scales)
 

@@ -1,7 +1,7 @@
 """Leaving examples out, in closed form.
 
-P = K~^-1, A = PT (n, M). What a model without the examples of g says of them (Rasmussen and
-Williams, section 5.4.2, for one; block inversion gives the same for many):
+P = K~^-1, A = PT (n, M). The prediction for the examples of a group g by a model without them
+(Rasmussen and Williams, section 5.4.2, for one; block inversion gives the same for many):
 
     mean      T_g - P_gg^-1 A_g
     variance  diag(P_gg^-1), the noise included
@@ -9,9 +9,9 @@ Williams, section 5.4.2, for one; block inversion gives the same for many):
 For g = {i} that is t_i - A_i / P_ii and 1 / P_ii. With a bias P is the leading block of the inverse
 of the bordered matrix, and the same holds (Cawley 2006).
 
-The mean is a difference. Where the others say nothing of an example, what is left is rounding,
-likely with the sign of the example's own target. So this is the one place that decides what is
-rounding (`bound`), and treats it as such: no opinion (`silenced`), or a tie of classes (`tied`).
+The mean is a difference. If the others carry no information on an example, only rounding is left,
+likely with the sign of the example's own target. This module alone decides what is rounding
+(`bound`), and treats it as such: the prior is predicted (`silenced`), or classes tie (`tied`).
 """
 
 from __future__ import annotations
@@ -24,22 +24,31 @@ import numpy as np
 
 from knowmore.answers import Answer
 from knowmore.arrays import Array
-from knowmore.linalg import Factor
-from knowmore.models.covariance import Covariance
+from knowmore.errors import InvalidInput
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, corner
+from knowmore.linalg import Border
+from knowmore.linalg.products import eigh, product
+from knowmore.models.targets import one_vs_all
+from knowmore.models.weights import Weighting
+
+# The noise as a multiple of the mean kappa(x, x): two values for each power of ten.
+_NOISES = 10.0 ** np.arange(5, -5.5, -0.5)
+_EPS = float(np.finfo(float).eps)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LeftOut(Answer):
-    """What the model says of each example when that example, or its group, is left out.
+    """Predictions for each example by the model without that example, or without its group.
 
     scores (n, M), variance (n,) with the noise included, in the order of ids and labels; a
     regressor with several targets has a variance for each, (n, M). silent (n,): whether the others
-    say nothing of the example, as when none is near: its scores are then those of a row infinitely
-    far from all (zero, or the offsets that a bias makes of the others' labels), and `predicted` is
-    what is predicted there. That is no opinion of its label, for or against. Classes whose scores
-    differ by no more than rounding have the same; of these the first is predicted. `names` (M,) are
-    the columns of scores: the classes, or the numbers of a regressor's targets.
+    carry no information on the example, as when none is near: its scores and `predicted` are then
+    those of a row infinitely far from all (zero, or the offsets of a bias), which is evidence
+    neither for its label nor against it. Classes whose scores differ by no more than rounding have
+    the same; of these the first is predicted. `names` (M,) are the columns of scores: the classes,
+    or the numbers of a regressor's targets.
     """
 
     ids: Array
@@ -81,55 +90,28 @@ def _by_column(name: str, values: Array) -> dict[str, Array]:
     return {f"{name} {i}": column for i, column in enumerate(values.T)}
 
 
-class Verdicts(NamedTuple):
-    """The scores (n, M), variances (n,) and silences (n,) of `LeftOut`."""
+class LooScores(NamedTuple):
+    """The scores (n, M), variance (n,) and silent (n,) of `LeftOut`."""
 
     scores: Array
     variance: Array
     silent: Array
 
 
-class Left(NamedTuple):
-    """Means (n, M) and variances (n,) as the closed form gives them, and the diagonal of P (n,)."""
+class LooMoments(NamedTuple):
+    """The closed form, all (n, M) but the variance (n,).
+
+    error : a bound of the rounding of the mean
+    prior : the prediction for a row infinitely far from all but the example
+    """
 
     mean: Array
     variance: Array
-    P_diagonal: Array
+    error: Array
+    prior: Array
 
 
-def leave_out(P: Array | Callable[[Array], Array], A: Array, T: Array, codes: Array) -> Left:
-    """The mean and variance of each example by all that are not of its group, `codes` (n,).
-
-    P : the diagonal of the inverse, (n,), if each example is its own group; else a function that
-        gives the inverse's rows and columns g (k,), (k, k)
-    """
-    if not callable(P):
-        return Left(T - A / P[:, None], 1 / P, P)
-    left = Left(np.empty_like(T), np.empty(len(T)), np.empty(len(T)))
-    for code in range(int(codes.max(initial=-1)) + 1):
-        g = np.flatnonzero(codes == code)
-        block = P(g)
-        covariance = np.linalg.inv(block)
-        left.mean[g] = T[g] - covariance @ A[g]
-        left.variance[g] = np.diagonal(covariance)
-        left.P_diagonal[g] = np.diagonal(block)
-    return left
-
-
-def inverse_block(factor: Factor, rows: Array) -> Array:
-    """Rows and columns `rows` (k,) of P, (k, k)."""
-    E = np.zeros((factor.size, len(rows)))
-    E[rows, np.arange(len(rows))] = 1
-    H = factor.half_solve(E).astype(float)
-    return np.asarray(H.T @ H)
-
-
-# -- what is rounding ----------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Scale:
+class Scale(NamedTuple):
     """How large K~ is, and how precisely it is kept.
 
     diagonal, noise : of K~ and its part that is noise, (n,)
@@ -140,27 +122,44 @@ class Scale:
     noise: Array
     eps: float
 
-    @classmethod
-    def of(cls, covariance: Covariance) -> Scale:
-        """That of the covariance of examples."""
-        noise = covariance.noise / covariance.weights
-        return cls(covariance.diagonal, noise, float(np.finfo(covariance.factor.dtype).eps))
 
-    def condition(self, P_diagonal: Array) -> float:
-        """A bound of |D^1/2 P D^1/2|, D = diag K~: by its trace, or by the noise, which K~ exceeds.
+def leave_out(
+    P: Array | Callable[[Array], Array],
+    A: Array,
+    T: Array,
+    codes: Array,
+    scale: Scale,
+    border: Border | None,
+    offsets: Array,
+) -> LooMoments:
+    """Each example by all that are not of its group, `codes` (n,).
 
-        The condition of K~ that counts, whatever the units of its rows.
-        """
-        with np.errstate(divide="ignore", over="ignore"):
-            by_noise = float((self.diagonal / self.noise).max())
-        return min(float(self.diagonal @ P_diagonal), by_noise)
-
-
-def rounding(left: Left, A: Array, T: Array, scale: Scale) -> Array:
-    """How far the means may be from those of a model that never saw the examples, (n, M)."""
+    P : the diagonal of the inverse, (n,), if each example is its own group; else a function that
+        gives the inverse's rows and columns g (k,), (k, k)
+    border, offsets : those of a bias; P and A are then those of the bordered matrix
+    """
+    if callable(P):
+        mean, variance, diagonal = np.empty_like(T), np.empty(len(T)), np.empty(len(T))
+        for code in range(int(codes.max(initial=-1)) + 1):
+            g = np.flatnonzero(codes == code)
+            block = P(g)
+            covariance = np.linalg.inv(block)
+            mean[g] = T[g] - covariance @ A[g]
+            variance[g], diagonal[g] = np.diagonal(covariance), np.diagonal(block)
+    else:
+        mean, variance, diagonal = T - A / P[:, None], 1 / P, P
+    # |D^1/2 P D^1/2|, D = diag K~, by its trace, or by the noise, which K~ exceeds: the condition
+    # of K~ that counts, whatever the units of its rows.
+    with np.errstate(divide="ignore", over="ignore"):
+        by_noise = float((scale.diagonal / scale.noise).max())
+    condition = min(float(scale.diagonal @ diagonal), by_noise)
     size = np.linalg.norm(np.sqrt(scale.diagonal)[:, None] * A, axis=0)
-    condition = scale.condition(left.P_diagonal)
-    return bound(T, left.mean, left.variance[:, None], condition, size, len(T), scale.eps)
+    error = bound(T, mean, variance[:, None], condition, size, len(T), scale.eps)
+    prior = np.zeros_like(T) if border is None else border.without(offsets, T - mean, codes)
+    return LooMoments(mean, variance, error, prior)
+
+
+# -- what is rounding ----------------------------------------------------------------------------
 
 
 def bound(
@@ -170,7 +169,7 @@ def bound(
     condition: Array | float,
     size: Array,
     n: int,
-    eps: float = float(np.finfo(float).eps),
+    eps: float = _EPS,
 ) -> Array:
     """The bound of the rounding of each mean, from arrays that broadcast.
 
@@ -194,26 +193,100 @@ def bound(
     return np.asarray(2 * np.sqrt(n) * eps * (abs(t) + abs(t - mean) + moved))
 
 
-def silenced(left: Left, error: Array, prior: Array | float) -> tuple[Array, Array]:
+def silenced(left: LooMoments) -> tuple[Array, Array]:
     """The means (n, M), the prior where they are no more than rounding from it; and where, (n,).
 
-    error (n, M) : the bound of the rounding
-    prior : the prediction for a row infinitely far from all but the example, (n, M) or one number
-
-    >>> left = Left(np.array([[1e-17, -1e-17], [0.3, -0.3]]), np.ones(2), np.ones(2))
-    >>> silenced(left, np.full((2, 2), 1e-15), 0.0)
+    >>> mean, error = np.array([[1e-17, -1e-17], [0.3, -0.3]]), np.full((2, 2), 1e-15)
+    >>> silenced(LooMoments(mean, np.ones(2), error, np.zeros((2, 2))))
     (array([[ 0. ,  0. ],
            [ 0.3, -0.3]]), array([ True, False]))
     """
-    silent = np.all(abs(left.mean - prior) <= error, axis=1)
-    return np.where(silent[:, None], prior, left.mean), silent
+    silent = np.all(abs(left.mean - left.prior) <= left.error, axis=1)
+    return np.where(silent[:, None], left.prior, left.mean), silent
 
 
 def tied(scores: Array, error: Array) -> Array:
-    """Scores (n, M) of which those that are as good as the best of their row are the best.
+    """Scores (n, M), where those within rounding of the best of their row are set to the best.
 
-    Whatever rounding makes of a tie may follow the example's own label.
+    Otherwise rounding would break the tie, perhaps in favour of the example's own label.
     """
     best = scores.argmax(axis=1)[:, None]
     top, slack = (np.take_along_axis(values, best, axis=1) for values in (scores, error))
     return np.where(scores >= top - slack - error, top, scores)
+
+
+# -- the noise with the best predictions ---------------------------------------------------------
+
+
+def noise_by_loo(
+    name: str, kernel: AnyKernel, examples: Examples, weighting: Weighting, *, bias: bool
+) -> float:
+    """The noise, 1 / C of a least-squares SVM, with the best leave-one-out predictions.
+
+    name : the parameter that was given as "loo"
+    """
+    n = len(examples)
+    if n < 2:
+        raise InvalidInput(
+            f"{name}='loo' leaves each example out in turn, but n_samples=1. Give a number."
+        )
+    K, T = corner(kernel, examples.X), one_vs_all(examples).T
+    if not (np.isfinite(K.sum()) and np.trace(K) > 0):
+        raise InvalidInput(
+            f"{name}='loo' needs finite kernel values with a positive diagonal, but {kernel!r} "
+            f"gave others. Scale the features, or give a number."
+        )
+    noise = best_noise(K, weighting(examples), T, bias=bias)
+    if noise is None and n > 2 and T.shape[1] > 1:
+        raise InvalidInput(
+            f"{name}='loo' predicts each example from the others, but under the kernel {kernel!r} "
+            f"none of these {n} says anything of another. Either it is too narrow: widen it, or "
+            f"scale the features; or all examples are the same to it. Or give a number."
+        )
+    # With a single class, or two examples, any noise is as good as another.
+    return float(np.diagonal(K).mean()) if noise is None else noise
+
+
+def best_noise(K: Array, weights: Array, T: Array, *, bias: bool) -> float | None:
+    """The noise whose leave-one-out predictions are wrong for the least weight of examples.
+
+    K (n, n) without noise, weights (n,), one-vs-all targets T (n, M). Ties go to the least squared
+    error, then to the largest noise. Silence about an example counts as wrong. None if the examples
+    are silent about each other whatever the noise.
+
+    One eigendecomposition gives the inverse for every noise: with W = diag(w)^1/2 and
+    W K W = U diag(l) U',
+
+        (K + sigma^2 diag(1 / w))^-1 = W U diag(1 / (l + sigma^2)) U' W.
+
+    >>> x = np.arange(20.0)
+    >>> K = np.exp(-np.abs(np.subtract.outer(x, x)) / 10)
+    >>> t = np.where(np.isin(x, [3, 10, 11, 12, 13, 15, 16, 17, 18, 19]), 1.0, -1.0)
+    >>> round(best_noise(K, np.ones(20), np.column_stack([-t, t]), bias=True), 3)
+    0.316
+    """
+    noises = _NOISES * float(np.diagonal(K).mean())
+    tried, all_silent = [], True
+    root = np.sqrt(weights)
+    values, U = eigh(K * np.outer(root, root))
+    U *= root[:, None]
+    ones, rows = np.ones(len(K)), np.arange(len(K))
+    projected = product(U.T, np.column_stack([T, ones]))
+    for noise in noises:
+        # A tiny negative eigenvalue is rounding of zero.
+        shrunk = 1 / (np.maximum(values, 0) + noise)
+        solved = product(U, shrunk[:, None] * projected)
+        # Eigenvectors are good to a rounding of the largest eigenvalue, not of each entry.
+        scale = Scale((values[-1] + noise) / weights, noise / weights, _EPS)
+        A, P = solved[:, :-1], product(U**2, shrunk)
+        border, offsets = None, np.zeros(T.shape[1])
+        if bias:
+            border = Border(ones, solved[:, -1])
+            (A, offsets), P = border.eliminated(T, A), border.inverse_diagonal(P)
+        left = leave_out(P, A, T, rows, scale, border, offsets)
+        scores, silent = silenced(left)
+        scores = tied(scores, left.error)
+        all_silent &= bool(silent.all())
+        wrong = weights[silent | (scores.argmax(axis=1) != T.argmax(axis=1))].sum()
+        tried.append((float(wrong), float(weights @ ((T - scores) ** 2).sum(axis=1))))
+    return float(noises[min(range(len(noises)), key=tried.__getitem__)]) if not all_silent else None

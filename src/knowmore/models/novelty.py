@@ -31,7 +31,7 @@ def unseen(model: KernelModel) -> tuple[Array, Array]:
     return scores, np.maximum(variance + noise * (1 - 1 / w), noise)
 
 
-def left_out(gp: KernelModel) -> tuple[Array, Array]:
+def loo_prediction(gp: KernelModel) -> tuple[Array, Array]:
     """`unseen`, but the only example of a class takes the class with it: that mean is -infinity."""
     mean, variance = unseen(gp)
     E = gp.targets.basis
@@ -50,7 +50,7 @@ def improbability(mean: Array, variance: Array) -> Array:
 
 def threshold(gp: KernelModel, values: Array, q: float) -> float:
     """The q-quantile of the examples' left-out values (n,); warns where it separates nothing."""
-    n, silent = len(values), int(gp.verdicts().silent.sum())
+    n, silent = len(values), int(gp.loo().silent.sum())
     found = float(np.quantile(values, q))
     if silent > (1 - q) * n and found >= values.max() - _ROUNDINGS * abs(values).max():
         warnings.warn(
@@ -77,4 +77,4 @@ def unknown_rows(gp: KernelModel, X: Array, rate: float) -> Array:
     q = 1 - number("rate", rate, "[0, 1]", hint)
     check_several(gp)
     values = improbability(gp.mean(X), gp.variance(X))
-    return np.asarray(values > threshold(gp, improbability(*left_out(gp)), q))
+    return np.asarray(values > threshold(gp, improbability(*loo_prediction(gp)), q))

@@ -11,8 +11,8 @@ from knowmore.arrays import Array
 def standardised(mean: Array, variance: Array) -> Array:
     """mu^(c) / sigma, (m, M); mean (m, M), variance (m,) with noise.
 
-    A variance is a difference, and below a rounding of mu^2 nothing of it is left: none counts as
-    less. So an example that is held without noise is as good as certain, and no more.
+    A variance is a difference, so below the rounding of mu^2 it is noise: that is its lower limit.
+    An example that is held without noise is therefore almost certain, but not infinitely so.
     """
     eps, tiny = np.finfo(float).eps, np.finfo(float).tiny
     # In units of mu: its square may be beyond the range.

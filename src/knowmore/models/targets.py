@@ -11,16 +11,16 @@ import numpy as np
 from knowmore.arrays import Array, Frozen
 from knowmore.examples import Examples
 
-# A spread whose square a number cannot hold is none.
+# The square of a smaller spread underflows.
 _LEAST_SPREAD = 1e-150
-# Numbers in a block of weights that the spread of the others is computed from at a time.
+# The size of the blocks of weights from which the spread of the others is computed.
 _NUMBERS = 2**21
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Units(Frozen):
-    """What normalised targets are counted from and in: the values are mean + scale * T.
+    """The location and scale of normalised targets T: the values are mean + scale * T.
 
     mean, scale : (M,), or (n, M) where each example has its own
     """
@@ -30,7 +30,7 @@ class Units(Frozen):
 
     @classmethod
     def of(cls, Y: Array, weights: Array) -> Units:
-        """The mean and the standard deviation of values Y (n, M), an example of weight w like w."""
+        """The weighted mean and standard deviation of values Y (n, M)."""
         mean, scale = _moments(Y, weights[None])
         return cls(mean[0], scale[0])
 
@@ -51,7 +51,7 @@ class Units(Frozen):
 def _moments(Y: Array, W: Array, shift: Any = 0.0) -> tuple[Array, Array]:
     """Mean and standard deviation (g, M) of Y + shift, (n, M), under each row of weights W (g, n).
 
-    A spread that is rounding alone counts as one, as in scikit-learn; nothing has the mean zero.
+    A spread that is only rounding counts as one, as in scikit-learn. The mean of nothing is zero.
     """
     total = W.sum(axis=1, keepdims=True)
     shares = np.divide(W, total, out=np.zeros(W.shape), where=total > 0)
@@ -109,10 +109,8 @@ class Targets(Frozen):
             return H
         M, others = len(self.names), H[:, len(earlier.names) :]
         carried = np.hstack([np.zeros((len(H), M), dtype=H.dtype), others])
-        at = np.searchsorted(earlier.names, self.names)
-        known = at < len(earlier.names)
-        known[known] = earlier.names[at[known]] == self.names[known]
-        carried[:, :M][:, known] = H[:, at[known]]
+        _, here, there = np.intersect1d(self.names, earlier.names, return_indices=True)
+        carried[:, here] = H[:, there]
         return carried
 
     def rest(self, groups: Array | None = None) -> Units | None:
@@ -148,11 +146,9 @@ def one_vs_all(examples: Examples) -> Targets:
            [ 1., -1.],
            [-1.,  1.]])
     """
-    labels = examples.labels
-    classes = np.unique(labels)
-    basis = np.zeros((len(labels), len(classes)))
-    basis[np.arange(len(labels)), np.searchsorted(classes, labels)] = 1
-    return Targets(classes, basis, 2 * np.eye(len(classes)) - 1, classes=True)
+    classes, index = np.unique(examples.labels, return_inverse=True)
+    identity = np.eye(len(classes))
+    return Targets(classes, identity[index], 2 * identity - 1, classes=True)
 
 
 def real_values(examples: Examples) -> Targets:
@@ -164,9 +160,9 @@ def real_values(examples: Examples) -> Targets:
 def normalised_values(examples: Examples) -> Targets:
     """The values, (n,) or (n, M), less their mean, over their standard deviation, by columns.
 
-    Mean and deviation follow every edit; what is solved for does not change with them. It is
-    counted from the mean too, as rounding of values far from zero would be felt, but from one on a
-    grid as coarse as the spread, which most edits leave alone.
+    Mean and deviation follow every edit; what is solved for does not change with them. The basis is
+    centred too, to avoid the rounding of values far from zero, but at the mean rounded to a grid as
+    coarse as the spread, which most edits do not change.
 
     >>> normalised_values(Examples.of(np.zeros((2, 1)), np.array([99.0, 101.0]))).T
     array([[-1.],

@@ -116,7 +116,7 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
     t on x, x can be eliminated; what is left is smooth in z, its slope t l with 0 < l < 1 the
     multiplier of the bound. At the minimum for t the gap is (2 m + N + 2) / t or less. Several beta
     may be best, as when no hinge need be open: a little of |beta|^2 picks a short one, that of
-    little transfer. The barrier of beta >= 0 leaves 0.03 / (2 m + N + 2)^1/2 where none is of use.
+    little transfer. The barrier of beta >= 0 leaves 0.03 / (2 m + N + 2)^1/2 where zero is best.
     """
     m, N = hinges.slopes.shape
     start = hinges.value(np.zeros(N))
@@ -126,7 +126,7 @@ def interior(hinges: Hinges, positive: bool) -> Minimum:
             "The leave-one-out scores are not finite. The scores of the source, or weights, are "
             "too large: scale them."
         )
-    # Nothing to gain, nothing that moves, or slopes so steep that they cannot be reckoned with.
+    # Nothing to gain, flat, or slopes so steep that the steps would underflow.
     if start <= 1e-60 * reach or reach <= m * np.finfo(float).eps * start:
         bound = hinges.bound((hinges.offsets > 0).astype(float), positive=positive)
         return Minimum(np.zeros(N), start, start - bound)
@@ -150,13 +150,6 @@ def _end_of(path: Array, hinges: Hinges, beta: Array, positive: bool) -> tuple[A
         beta = _centred(barrier, beta)
         bound = max(bound, hinges.bound(barrier.multipliers(beta)[0], positive=positive))
     return beta, bound
-
-
-def _multipliers(u: Array) -> tuple[Array, Array]:
-    """l(u) and dl/du of the smoothed hinge, u = t z. r - u is computed without cancellation."""
-    r = np.hypot(u, 2)
-    rest = np.where(u > 0, 4 / (r + abs(u)), r - u)
-    return 2 / (2 + rest), 2 * rest / (r * (2 + rest) ** 2)
 
 
 @final
@@ -188,8 +181,12 @@ class _Barrier:
         return np.asarray(hessian)
 
     def multipliers(self, beta: Array) -> tuple[Array, Array]:
-        """l and its derivatives by t z, (m,) each."""
-        return _multipliers(self.t * (self.hinges.offsets + self.hinges.slopes @ beta))
+        """l of the smoothed hinges and its derivatives by u = t z, (m,) each."""
+        u = self.t * (self.hinges.offsets + self.hinges.slopes @ beta)
+        r = np.hypot(u, 2)
+        # r - u, without cancellation.
+        rest = np.where(u > 0, 4 / (r + abs(u)), r - u)
+        return 2 / (2 + rest), 2 * rest / (r * (2 + rest) ** 2)
 
 
 def _centred(barrier: _Barrier, beta: Array) -> Array:
@@ -258,7 +255,7 @@ class Transfer:
         class's score; one of the new class, that it be one above all others.
         """
         examples, names, N = model.examples, model.coded.names, len(self.known)
-        scores, variance, _ = model.untransferred()
+        scores, variance, _ = model.loo_of(model.coded)
         A, _ = model.eliminated(examples.side, model.solved[:, -N:])
         new = ~np.isin(names, self.known)
         own = np.searchsorted(names, examples.labels)
@@ -281,17 +278,13 @@ class Transfer:
         if len(missing) == 0 and len(new) == 1:
             return
         if len(new) == 0:
-            problem = "There would be no example of a new class"
-            remedy = "Without one, source_ is the classifier to use."
-        elif len(new) > 1:
-            problem = f"There would be {len(new)} new classes, {some(new)}"
-            remedy = "Learn one after the other: this classifier can be the source of the next."
+            remedy = "Without a new class, use source_."
+        elif len(missing):
+            remedy = "Add examples of the known ones, or use a source that does not know them."
         else:
-            problem = f"There would be no example of the known class(es) {some(missing)}"
-            remedy = "Add one of each, or use a source that does not know them."
-        if len(missing) and len(new) > 1:
-            remedy = f"Of the known, {some(missing)} would have no example: is this the source?"
+            remedy = "Learn one after the other: this classifier can be the source of the next."
         raise InvalidInput(
-            f"{problem}, but this classifier learns the {len(known)} classes of its source and "
-            f"exactly one more. {remedy} Nothing was changed."
+            f"It takes all {len(known)} classes of the source and exactly one more. New would be "
+            f"{some(new) or 'none'}; known but without examples {some(missing) or 'none'}. "
+            f"{remedy} Nothing was changed."
         )

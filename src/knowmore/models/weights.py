@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, final
 
 import numpy as np
 
+from knowmore.arguments import number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
@@ -52,13 +52,8 @@ def class_weighting(class_weight: Any) -> Weighting:
         return Weighting("balanced")
     if not isinstance(class_weight, dict):
         raise InvalidInput(
-            f"class_weight={class_weight!r} is not known. "
-            f"Give None, 'balanced', or a dict of classes and weights."
+            f"class_weight={class_weight!r} must be None, 'balanced', or a dict of weights."
         )
     for name, weight in class_weight.items():
-        if not (isinstance(weight, Real) and 0 < float(weight) < np.inf):
-            raise InvalidInput(
-                f"class_weight has {weight!r} for the class {name!r}, but a weight is above zero "
-                f"and finite. Leave out the examples of a class that is not to count."
-            )
+        number(f"class_weight[{name!r}]", weight, "(0, inf)", "Remove a class that must not count.")
     return Weighting(tuple(class_weight.items()))

@@ -51,7 +51,7 @@ FIRST = {
     "a name that is no text": (one_shot({7: X}), "A support is named 7, but a name is a string."),
     "the target among the supports": (
         one_shot(name="wrench"),
-        "'wrench' is the name of a support and of the class to be learnt.",
+        "'wrench' is the positive class, so it cannot be a support.",
     ),
     "an unknown criterion": (
         one_shot(criterion="accuracy"),
@@ -75,20 +75,19 @@ FIRST = {
     ),
     "more names than supports": (
         one_shot(preselect=4, semantics=ByLength(), name="okapi", unknown="keep"),
-        "preselect=4 supports are to be chosen from, but there would be 3. Give a whole number "
-        "from 1 to that, or None for all.",
+        "preselect=4 of 3 supports: give a whole number from 1 to that, or None for all.",
     ),
     "no names": (
         one_shot(preselect=0, semantics=ByLength(), name="okapi"),
-        "preselect=0 supports are to be chosen from",
+        "preselect=0 of 3 supports: give a whole number from 1 to that, or None for all.",
     ),
     "half a name": (
         one_shot(preselect=1.5, semantics=ByLength(), name="okapi"),
-        "preselect=1.5 supports are to be chosen from, but there would be 3. Give a whole number",
+        "preselect=1.5 of 3 supports: give a whole number from 1 to that, or None for all.",
     ),
     "a truth for a number": (
         one_shot(preselect=True, semantics=ByLength(), name="okapi"),
-        "preselect=True supports are to be chosen from",
+        "preselect=True of 3 supports: give a whole number from 1 to that, or None for all.",
     ),
     "a name of the target that is no text": (
         one_shot(name=0),
@@ -100,22 +99,21 @@ FIRST = {
     ),
     "semantics that has nothing to say": (
         one_shot(preselect=2, semantics=Silent(), name="okapi"),
-        "semantics was asked for the 2 of 3 names most similar to 'okapi', and gave (), but it "
-        "must give some of these names. Leave preselect out if it does not know them.",
+        "semantics.most_similar returned () for 'okapi', but it must return some of the 3 "
+        "supports. Set preselect=None if it does not know their names.",
     ),
     "no semantics": (
         one_shot(preselect=1, name="okapi"),
-        "preselect=1 compares the name of the positive class with those of the supports, but "
-        "name='okapi' and semantics=None. Give a name, such as 'okapi', and semantics with a",
+        "preselect=1 compares names, but name='okapi' and semantics=None. Give the positive class "
+        "a name, and semantics such as knowmore.semantics.WordNet.",
     ),
     "semantics that compares nothing": (
         one_shot(preselect=1, name="okapi", semantics="wordnet"),
-        "but name='okapi' and semantics='wordnet'. Give a name, such as 'okapi', and semantics",
+        "but name='okapi' and semantics='wordnet'. Give the positive class a name, and semantics",
     ),
     "no name of the target": (
         one_shot(preselect=1, semantics=ByLength()),
-        "preselect=1 compares the name of the positive class with those of the supports, but "
-        "name=None and semantics=",
+        "preselect=1 compares names, but name=None and semantics=",
     ),
     "an unknown way with unknown names": (
         one_shot(preselect=1, semantics=ByLength(), name="okapi", unknown="drop"),
@@ -123,7 +121,7 @@ FIRST = {
     ),
     "semantics that invents names": (
         one_shot(preselect=1, semantics=Inventor(), name="okapi"),
-        "semantics was asked for the 1 of 3 names most similar to 'okapi', and gave ('unicorn',)",
+        "semantics.most_similar returned ('unicorn',) for 'okapi'",
     ),
     "a kernel that is none": (
         OneShotClassifier("rbf", {}),
@@ -147,7 +145,9 @@ def test_a_support_that_is_too_large_for_the_kernel():
     before, state = clf.decision_function(X), clf._living
     huge = np.full((2, 3), 1e200)
     with np.errstate(over="ignore"):
-        with pytest.raises(KnowmoreError, match="is not finite for the support 'huge'"):
+        with pytest.raises(
+            KnowmoreError, match=r"The support 'huge' cannot be used: The kernel .* not finite"
+        ):
             clf.add_support("huge", huge)
         with pytest.raises(KnowmoreError, match="gave a value that is not finite"):
             clf.add(huge[:1], ["okapi"])
@@ -158,8 +158,11 @@ def test_a_support_that_is_too_large_for_the_kernel():
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (["okapi"] * 31, "There would be examples of one class only, 'okapi', but it takes a"),
-        (np.arange(31) % 3, "Only binary classification is supported. There would be 3 classes,"),
+        (["okapi"] * 31, "is supported, but there would be 1 class(es): 'okapi'."),
+        (
+            np.arange(31) % 3,
+            "Only binary classification is supported, but there would be 3 class(es): 0,",
+        ),
     ],
 )
 def test_labels_of_other_than_two_classes(labels, words):
@@ -173,24 +176,30 @@ def test_labels_of_other_than_two_classes(labels, words):
 LATER = {
     "the only positive removed": (
         lambda clf: clf.remove([0]),
-        "There would be examples of one class only, 'background', but it takes a positive and a "
-        "negative one. Nothing was changed.",
+        "Only binary classification is supported, but there would be 1 class(es): 'background'. "
+        "Give positive examples, and label all others as background. Nothing was changed.",
     ),
-    "all background removed": (lambda clf: clf.remove(range(1, 31)), "of one class only, 'okapi'"),
-    "everything removed": (lambda clf: clf.remove(clf.ids_), "There would be no examples, but it"),
+    "all background removed": (
+        lambda clf: clf.remove(range(1, 31)),
+        "there would be 1 class(es): 'okapi'.",
+    ),
+    "everything removed": (
+        lambda clf: clf.remove(clf.ids_),
+        "there would be 0 class(es): none.",
+    ),
     "the only positive relabelled": (
         lambda clf: clf.relabel([0], ["background"]),
-        "There would be examples of one class only, 'background'",
+        "there would be 1 class(es): 'background'.",
     ),
     "a third class": (
         lambda clf: clf.add(X[:1], ["wrench"]),
-        "Only binary classification is supported. There would be 3 classes, 'background', 'okapi', "
-        "'wrench', ... Call all but the one to be learnt background. Nothing was changed.",
+        "Only binary classification is supported, but there would be 3 class(es): "
+        "'background', 'okapi', 'wrench'. Give positive examples, and label all others as "
+        "background. Nothing was changed.",
     ),
     "a support twice": (
         lambda clf: clf.add_support("wrench", X),
-        "There is a support 'wrench' already. Give the new one another name, or "
-        "remove_support('wrench') first.",
+        "There is a support 'wrench' already: remove_support('wrench') first.",
     ),
     "an empty support": (
         lambda clf: clf.add_support("crab", X[:0]),
@@ -202,16 +211,16 @@ LATER = {
     ),
     "a support with the target's name": (
         lambda clf: clf.add_support("okapis", X),
-        "'okapis' is the name of a support and of the class to be learnt. Add its examples as "
-        "positive examples instead.",
+        "'okapis' is the positive class, so it cannot be a support. Add its examples as positive "
+        "ones.",
     ),
     "a support that is not there": (
         lambda clf: clf.remove_support("crab"),
-        "There is no support 'crab'. supports_ has those that are there.",
+        "There is no support 'crab'. supports_ lists the existing ones.",
     ),
     "fewer supports than are to be chosen from": (
         lambda clf: clf.remove_support("wrench"),
-        "preselect=3 supports are to be chosen from, but there would be 2.",
+        "preselect=3 of 2 supports: give a whole number from 1 to that, or None for all.",
     ),
 }
 

@@ -38,11 +38,11 @@ FIRST = {
     "C of another word": (lambda: LSSVMClassifier(C="best"), "C='best' is not known."),
     "class weights in a list": (
         lambda: LSSVMClassifier(class_weight=[1, 2]),
-        "class_weight=[1, 2] is not known. Give None, 'balanced', or a dict",
+        "class_weight=[1, 2] must be None, 'balanced', or a dict of weights.",
     ),
     "a class that weighs nothing": (
         lambda: LSSVMClassifier(class_weight={"ape": 0.0}),
-        "class_weight has 0.0 for the class 'ape', but a weight is above zero and finite.",
+        "class_weight['ape']=0.0 must be a number in (0, inf). Remove a class that must not count.",
     ),
     "a class": (lambda: transfer(SVC), "has no decision_function. Give a fitted classifier"),
     "no decision function": (
@@ -79,7 +79,7 @@ FIRST = {
     ),
     "a weight that is no number": (
         lambda: LSSVMClassifier(class_weight={"ape": "heavy"}),
-        "class_weight has 'heavy' for the class 'ape', but a weight is above zero and finite.",
+        "class_weight['ape']='heavy' must be a number in (0, inf).",
     ),
     "class weights of another kind": (
         lambda: LSSVMClassifier(class_weight={1: 5.0}),
@@ -87,7 +87,7 @@ FIRST = {
     ),
     "C by leave-one-out of a kernel that is zero": (
         lambda: LSSVMClassifier(lambda A, B: np.zeros((len(A), len(B))), C="loo"),
-        "C='loo' is measured by the kernel's values",
+        "C='loo' needs finite kernel values with a positive diagonal",
     ),
     "C so small that its inverse overflows": (
         lambda: LSSVMClassifier(C=1e-310),
@@ -107,23 +107,23 @@ FIRST = {
     ),
     "no new class": (
         lambda: transfer(LSSVMClassifier().fit(X, Y)),
-        "There would be no example of a new class, but this classifier learns the 4 classes of "
-        "its source and exactly one more. Without one, source_ is the classifier to use.",
+        "It takes all 4 classes of the source and exactly one more. New would be none; known but "
+        "without examples none. Without a new class, use source_. Nothing was changed.",
     ),
     "two new classes": (
         lambda: transfer(LSSVMClassifier().fit(X[:2], Y[:2])),
-        "There would be 2 new classes, 'cat', 'dog', but this classifier learns the 2 classes of "
-        "its source and exactly one more. Learn one after the other: this classifier can be the "
+        "It takes all 2 classes of the source and exactly one more. New would be 'cat', 'dog'; "
+        "known but without examples none. Learn one after the other: this classifier can be the "
         "source of the next.",
     ),
     "a known class without examples": (
         lambda: transfer(Scores(["ape", "bee", "cat", "eel"], lambda X: np.zeros((len(X), 4)))),
-        "There would be no example of the known class(es) 'eel'",
+        "known but without examples 'eel'. Add examples of the known ones, or use a source that",
     ),
     "classes that overlap in part": (
         lambda: transfer(Scores(["ape", "bee", "eel"], lambda X: np.zeros((len(X), 3)))),
-        "There would be 2 new classes, 'cat', 'dog', but this classifier learns the 3 classes of "
-        "its source and exactly one more. Of the known, 'eel' would have no example",
+        "It takes all 3 classes of the source and exactly one more. New would be 'cat', 'dog'; "
+        "known but without examples 'eel'.",
     ),
 }
 
@@ -142,23 +142,23 @@ def test_a_mistake_at_first_leaves_it_unfitted(mistake):
 LATER = {
     "all examples of the new class removed": (
         lambda clf: clf.remove([3, 7, 11]),
-        "There would be no example of a new class",
+        "New would be none; known but without examples none.",
     ),
     "all examples of a known class removed": (
         lambda clf: clf.remove([0, 4, 8]),
-        "There would be no example of the known class(es) 'ape'",
+        "known but without examples 'ape'.",
     ),
     "a second new class": (
         lambda clf: clf.add([[0.0, 0.0]], ["eel"]),
-        "There would be 2 new classes, 'dog', 'eel'",
+        "New would be 'dog', 'eel';",
     ),
     "the new class relabelled away": (
         lambda clf: clf.relabel([3, 7, 11], ["ape"] * 3),
-        "There would be no example of a new class",
+        "New would be none; known but without examples none.",
     ),
     "no weight left for a class": (
         lambda clf: clf.fit(X, Y, sample_weight=(np.array(Y) != "ape") * 1.0),
-        "There would be no example of the known class(es) 'ape'",
+        "known but without examples 'ape'.",
     ),
     "no weight at all": (
         lambda clf: clf.fit(X, Y, sample_weight=np.zeros(len(X))),
@@ -239,11 +239,11 @@ def test_a_source_that_learnt_nothing():
 def test_a_single_example_has_no_one_left_out():
     clf = LSSVMClassifier().fit([[0.0]], ["ape"])
     assert clf.predict([[3.0]]).tolist() == ["ape"]
-    with pytest.raises(KnowmoreError, match="To leave out the only example leaves none"):
+    with pytest.raises(KnowmoreError, match="Leaving all examples out at once leaves none"):
         clf.leave_one_out()
     assert LSSVMClassifier(bias=False).fit([[0.0]], ["ape"]).leave_one_out().scores.tolist() == [
         [0.0]
     ]
     two = LSSVMClassifier().fit([[0.0], [1.0]], ["ape", "bee"])
-    with pytest.raises(KnowmoreError, match="To leave out all examples leaves none"):
+    with pytest.raises(KnowmoreError, match="Leaving all examples out at once leaves none"):
         two.leave_one_out(groups=["a", "a"])

@@ -11,7 +11,7 @@ from tolerance import assert_rounded, tolerance
 
 from knowmore import GPClassifier, LSSVMClassifier, NPlusOneClassifier, Scores
 from knowmore.errors import InvalidInput
-from knowmore.models.noise import _NOISES
+from knowmore.models.loo import _NOISES
 
 rng = np.random.default_rng(3)
 X, y = rng.normal(size=(40, 3)), np.arange(40) % 4
@@ -115,10 +115,9 @@ def test_no_noise_is_chosen_where_the_examples_say_nothing_of_each_other(machine
     with pytest.raises(InvalidInput) as caught:
         clf.fit(far, y)
     assert str(caught.value) == (
-        f"{name}='loo' asks what the examples say of each other, but under the kernel "
-        f"RBF(length_scale=1) none of these 40 says anything of another that is more than "
-        f"rounding. Either (a) the kernel is too narrow for the scale of the features: widen it, "
-        f"or scale them; or (b) all examples are the same to it. Or give a number."
+        f"{name}='loo' predicts each example from the others, but under the kernel "
+        f"RBF(length_scale=1) none of these 40 says anything of another. Either it is too narrow: "
+        f"widen it, or scale the features; or all examples are the same to it. Or give a number."
     )
     assert not clf.__sklearn_is_fitted__()
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import oracle
 import pytest
 from oneshot_tasks import model_of, pair_of
-from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
 from tolerance import assert_rounded, assert_solves, tolerance
 
 from knowmore import GPRegressor
 from knowmore.edits import Add, Remove
 from knowmore.errors import NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import On, Task
+from knowmore.kernels import On, Task, corner, cross, diagonal
 from knowmore.linalg import Cholesky
 from knowmore.models import OneShot, Rule, Support
 from knowmore.models.oneshot.model import LEVELS
@@ -199,12 +199,33 @@ def test_the_joint_model_is_that_of_the_pair(case):
         model = case.one_shot(search=rho, noise=case.noise)
         K, y = case.matrix(rho), case.y[:, None]
         assert_solves(model.joint.coefficients[:, 1:], pair.coefficients(rho)[:, None], K, y)
-        scores, variance, _ = model.verdicts()
+        scores, variance, _ = model.loo()
         mean, want = pair.leave_one_out(rho)
         left = K[:, :n]
         assert_solves(scores[:, 1:], mean[:, None], K, y, left=left)
         assert_solves(np.diag(variance), np.diag(want), K, np.eye(len(K))[:, :n], left=left)
         assert model.residual() <= 4 * np.finfo(float).eps * len(K)
+
+
+def test_the_kernel_of_both_tasks_is_the_product_with_the_task_kernel():
+    case, kernel = CASES["target larger"], RBF(1.5) + WhiteKernel(0.1)
+    model = replace(case, kernel=kernel).one_shot(search=0.3, noise=case.noise)
+    covariance, want = model.joint.covariance, On(slice(0, -1), kernel) * Task(0.3)
+    X, Z = covariance.X, covariance.X[len(case.X_T) - 3 :]
+    np.testing.assert_array_equal(cross(covariance.kernel, X, Z), cross(want, X, Z))
+    np.testing.assert_array_equal(corner(covariance.kernel, X), corner(want, X))
+    np.testing.assert_array_equal(diagonal(covariance.kernel, X), diagonal(want, X))
+
+
+def test_an_array_that_the_kernel_keeps_is_not_written_to():
+    case, blocks = CASES["target larger"], {}
+
+    def kernel(X, Y):
+        return blocks.setdefault((X.tobytes(), Y.tobytes()), case.kernel(X, Y))
+
+    model = replace(case, kernel=kernel).one_shot(search=0.3, noise=case.noise)
+    Z = np.random.default_rng(8).normal(size=(QUERIES, 5))
+    np.testing.assert_array_equal(model.mean(Z), model.mean(Z))
 
 
 def test_it_is_the_process_of_the_product_with_the_task_kernel():
@@ -359,7 +380,7 @@ def test_the_first_level_is_enough_for_twins(scale):
     case.X_S[4:6] = case.X_T[3:5] + 1e-9
     model = case.one_shot()
     assert_rounded(model.covariance.noise, 1e-8 * scale)
-    (one,) = model.candidates
+    (one,) = model.candidates.values()
     assert (one.pair.leave_one_out(RHOS)[1] > 0).all()
 
 
@@ -385,7 +406,7 @@ def test_means_are_within_the_bound_of_their_rounding(noise, width):
     some = tasks(20, 8, RBF(width), noise)
     pair, n = some.pair(), 28
     for rho in (0.0, 0.4, 1.0):
-        mean, _, error = pair._left_out(rho)
+        mean, _, error = pair._loo(rho)
         K, noises = some.matrix(rho) - noise * np.eye(n), np.full(n, noise)
         groups = np.minimum(np.arange(n), 20)
         want = oracle.left_out_precisely(K, noises, some.y[:, None], groups)[:20, 0]

@@ -1,12 +1,12 @@
 """The choice of a support task and its rho.
 
-A criterion tells how good a rho is, the larger the better, mostly from leave-one-out estimates for
-the target's examples: labels y (n,) of -1 and 1, mean and variance (..., n), with a result of shape
-(...). With one positive example, leaving it out leaves none: its estimate then comes from the
-support task and the background alone.
+A criterion scores a rho, the larger the better, mostly from leave-one-out predictions for the
+target's examples: labels y (n,) of -1 and 1, mean and variance (..., n), with a result of shape
+(...). If there is only one positive example, its prediction comes from the support task and the
+background alone.
 
-No transfer, rho = 0, is always a candidate. Of equal values the one with the larger leave-one-out
-log predictive probability wins, then the one with the smaller rho: the less transfer the better.
+No transfer, rho = 0, is always a candidate. Ties go to the larger leave-one-out log predictive
+probability, then to the smaller rho.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from scipy.special import expit
 
-from knowmore.arrays import Array, Frozen, derived, first_not_finite
-from knowmore.errors import InvalidInput
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Cholesky
-from knowmore.models.covariance import Covariance
+from knowmore.models.covariance import Covariance, finite
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.likelihood import log_density
 from knowmore.models.oneshot.pairs import Pair
@@ -99,7 +98,7 @@ def balanced(y: Array) -> Array:
 Criterion = Callable[[Pair, Array], Array]
 
 
-def _left_out(score: Callable[[Array, Array, Array], Array]) -> Criterion:
+def _loo(score: Callable[[Array, Array, Array], Array]) -> Criterion:
     """The criterion that scores leave-one-out estimates: labels, means and variances."""
     return lambda pair, rho: score(pair.y, *pair.leave_one_out(rho))
 
@@ -107,11 +106,11 @@ def _left_out(score: Callable[[Array, Array, Array], Array]) -> Criterion:
 # "lpp" is the log predictive probability, eq. (5), Rodner and Denzler. The last criterion is no
 # leave-one-out estimate, but log p(y_T | y_S).
 CRITERIA: dict[str, Criterion] = {
-    "ap": _left_out(lambda y, mean, _: average_precision(y, mean)),
-    "auc": _left_out(lambda y, mean, _: roc_auc(y, mean)),
-    "lpp": _left_out(lambda *estimates: log_density(*estimates).sum(axis=-1)),
-    "squashed": _left_out(lambda y, mean, _: squashed(y, mean, np.ones(len(y)))),
-    "weighted": _left_out(lambda y, mean, _: squashed(y, mean, balanced(y))),
+    "ap": _loo(lambda y, mean, _: average_precision(y, mean)),
+    "auc": _loo(lambda y, mean, _: roc_auc(y, mean)),
+    "lpp": _loo(lambda *estimates: log_density(*estimates).sum(axis=-1)),
+    "squashed": _loo(lambda y, mean, _: squashed(y, mean, np.ones(len(y)))),
+    "weighted": _loo(lambda y, mean, _: squashed(y, mean, balanced(y))),
     "likelihood": Pair.conditional_likelihood,
 }
 
@@ -177,7 +176,7 @@ class Rule:
 
     criterion : one of `CRITERIA`
     search : one of `SEARCHES`, or the only rho to consider
-    noise : sigma^2; None for the smallest that will do
+    noise : sigma^2; None for the smallest that is large enough
     name : the name of the positive class
     """
 
@@ -218,7 +217,7 @@ class Support(Frozen):
     def of(cls, kernel: AnyKernel, name: str, X: Array) -> Support:
         """The task of a copy of X (n_S, d)."""
         examples = Examples.of(X, np.ones(len(X), dtype=int))
-        return cls(kernel, name, examples, finite(kernel, name, corner(kernel, X)))
+        return cls(kernel, name, examples, finite(kernel, corner(kernel, X)))
 
     @property
     def X(self) -> Array:
@@ -246,17 +245,6 @@ def row_digests(X: Array) -> list[bytes]:
     # Adding zero turns a negative zero into the other.
     rows = np.ascontiguousarray(X + 0.0, dtype=float)
     return [blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
-
-
-def finite(kernel: AnyKernel, name: str, K: Array) -> Array:
-    """The kernel values K of the support task `name`; raises InvalidInput unless all are finite."""
-    if first_not_finite(K) is not None:
-        raise InvalidInput(
-            f"The kernel {kernel!r} gave a value that is not finite for the support {name!r}. "
-            f"Its features may be too large: scale them as those of the examples. "
-            f"Nothing was changed."
-        )
-    return K
 
 
 @final

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
+from knowmore.arguments import some
 from knowmore.arrays import Array, Frozen, derived
+from knowmore.edits import Id
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, On, Task, cross, diagonal, is_positive
+from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
+from knowmore.kernels.rules import RULES
+from knowmore.kernels.rules import Rule as KernelRule
 from knowmore.linalg import Cholesky
-from knowmore.models.covariance import Covariance
+from knowmore.models.covariance import Covariance, finite
 from knowmore.models.kernel_model import KernelModel
-from knowmore.models.loo import Verdicts
-from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, finite, row_digests
+from knowmore.models.loo import LooScores
+from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, row_digests
 from knowmore.models.oneshot.pairs import Pair
 from knowmore.models.targets import Targets, one_vs_all
 
@@ -38,7 +41,7 @@ class OneShot(Frozen):
 
     target : the model of the target's n_T examples alone, with the noise in use
     supports : all support tasks
-    candidates : those that may be chosen; none if the only rho is zero
+    candidates : the supports that may be chosen, with the target; none if the only rho is zero
     preselect : names the candidates among the supports
 
     Edits share what they do not change: the factor of a support as long as the noise is the same,
@@ -57,7 +60,7 @@ class OneShot(Frozen):
 
     target: KernelModel
     supports: tuple[Support, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: Mapping[Support, Candidate]
     rule: Rule
     preselect: Preselection
 
@@ -73,7 +76,7 @@ class OneShot(Frozen):
         """The batch fit."""
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
         target = KernelModel.of(kernel, 0.0, nothing, one_vs_all, Cholesky())
-        empty = cls(target, supports, (), rule or Rule(), preselect)
+        empty = cls(target, supports, {}, rule or Rule(), preselect)
         empty.admit(examples)
         return empty._fit(examples, empty._preselected())
 
@@ -97,12 +100,12 @@ class OneShot(Frozen):
 
     def follow(self, examples: Examples) -> OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen again."""
-        return self._fit(examples, tuple(self._known))
+        return self._fit(examples, tuple(self.candidates))
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> OneShot:
         """The batch fit of `examples` with another kernel, for the supports too."""
         supports = tuple(Support.of(kernel, one.name, one.X) for one in self.supports)
-        names = [one.name for one in self._known]
+        names = [one.name for one in self.candidates]
         model = OneShot.of(kernel, examples, supports, lambda _: names, self.rule)
         return replace(model, preselect=self.preselect)
 
@@ -133,9 +136,9 @@ class OneShot(Frozen):
             except NotPositiveDefinite as error:
                 row, cause = error.row, error
         raise NotPositiveDefinite(
-            f"The covariance matrix is not positive definite at row {row}, even with a noise as "
-            f"large as the examples' mean variance, {variance:g}. The kernel gives them no "
-            f"variance, or is not positive definite: use another one. Nothing was changed.",
+            f"The covariance matrix is not positive definite at row {row}, even if the noise is "
+            f"the examples' mean variance, {variance:g}. The kernel gives no variance, or is not "
+            f"positive definite: use another one. Nothing was changed.",
             row,
         ) from cause
 
@@ -149,37 +152,34 @@ class OneShot(Frozen):
 
         With the tiny noise that is enough here, the model would trust both. Background that is also
         positive makes no sense. A positive example that is left out would be predicted by its own
-        duplicate, and rho chosen accordingly. Examples and supports that were together before are
-        not compared again.
+        duplicate, and rho chosen accordingly. Rows that were compared with all these supports
+        before are not compared again.
         """
         if self.rule.noise is not None:
             return
-        n, known = len(examples), self._known.keys()
-        old = n - examples.since(self.examples)[1]
-        first = old if known >= set(supports) else 0
-        rows = row_digests(examples.X[first:])
+        known = self.candidates.keys() >= set(supports)
+        first = len(examples) - examples.since(self.examples)[1] if known else 0
+        digests = row_digests(examples.X[first:])
         for one in supports:
-            for row in range(old if one in known else 0, n):
-                if (twin := one.digests.get(rows[row - first])) is not None:
+            for row, digest in enumerate(digests, first):
+                if (twin := one.digests.get(digest)) is not None:
                     raise InvalidInput(
                         f"Example {examples.names[row]!r}, labelled "
-                        f"{examples.labels[row].item()!r}, is example {twin} of the support "
-                        f"{one.name!r} too: their features are the same. A support's examples "
-                        f"count as positive and are never left out, so it must hold neither "
-                        f"background nor examples. Leave them out of the support; or give noise a "
-                        f"number if different things may well look the same. Nothing was changed."
+                        f"{examples.labels[row].item()!r}, has the same features as example {twin} "
+                        f"of the support {one.name!r}. Remove it from the support, or set noise to "
+                        f"a number if different things may look the same. Nothing was changed."
                     )
 
     def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
         """Kernel values C (n_T, n_S) of each support; known ones are not evaluated again."""
-        kernel, known = self.covariance.kernel, self._known
+        kernel, known = self.covariance.kernel, self.candidates
         deleted, _ = examples.since(self.examples)
         blocks = {}
         for one in supports:
             old = np.delete(known[one].C, deleted, axis=0) if one in known else one.K[:0]
             new = examples.X[len(old) :]
             if len(new):
-                old = np.vstack([old, finite(kernel, one.name, cross(kernel, new, one.X))])
+                old = np.vstack([old, finite(kernel, cross(kernel, new, one.X).T).T])
             blocks[one] = old
         return blocks
 
@@ -195,15 +195,16 @@ class OneShot(Frozen):
             if noise == self.covariance.noise
             else KernelModel.of(self.covariance.kernel, noise, examples, one_vs_all, Cholesky())
         )
-        own, known, made = target.covariance, self._known, {}
-        certain = self.rule.noise is not None and is_positive(own.kernel)
-        certain = certain and self.is_certain(examples, own.max_variance(own.X))
+        own, known, made = target.covariance, self.candidates, {}
+        certain = False
         if self.rule.noise is None:
             _check_pivots(own.diagonal * own.factor.inverse_diagonal())
+        elif is_positive(own.kernel):
+            certain = self.is_certain(examples, own.max_variance(own.X))
         # The support nearest to the target comes first: if one fails, it is likely to be that.
         for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
             made[one] = self._candidate(target, one, blocks[one], certain=certain)
-        candidates = tuple(made[one] for one in blocks)
+        candidates = {one: made[one] for one in blocks}
         return replace(self, target=target, candidates=candidates)
 
     def _candidate(
@@ -213,7 +214,7 @@ class OneShot(Frozen):
 
         certain : whether the noise outweighs all rounding
         """
-        known, rho, covariance = self._known.get(support), self.rule.largest, target.covariance
+        known, rho, covariance = self.candidates.get(support), self.rule.largest, target.covariance
         positive, noise = self.rule.positive(target.targets.names), covariance.noise
         if known is not None and known.pair.target.covariance.factor is covariance.factor:
             if np.array_equal(known.pair.target.examples.labels, target.examples.labels):
@@ -229,14 +230,14 @@ class OneShot(Frozen):
                 model = support.model(noise)
             pair = Pair.of(target, model, C, positive, rho)
         except NotPositiveDefinite as error:
-            raise _explained(error.row, covariance, support, C, rho) from error
+            label = target.targets.names[positive]
+            own = [f"{row} of the support {support.name!r}" for row in range(len(support.X))]
+            both = _both_tasks(target.examples, support, label, (*target.examples.names, *own))
+            joint = replace(covariance, kernel=_AcrossTasks(covariance.kernel, rho))
+            raise joint.explained(error.row, both) from error
         if self.rule.noise is None:
             _check_pivots(pair.diagonal * pair.inverse_diagonal(rho))
         return Candidate(support, C, pair, self.rule)
-
-    @derived
-    def _known(self) -> dict[Support, Candidate]:
-        return {one.support: one for one in self.candidates}
 
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput unless there are positive and negative examples, and no others.
@@ -244,19 +245,13 @@ class OneShot(Frozen):
         With adaptive noise none may be in a support.
         """
         classes = np.unique(examples.labels).tolist()
-        if len(classes) > 2:
+        if len(classes) != 2:
             raise InvalidInput(
-                f"Only binary classification is supported. There would be {len(classes)} classes, "
-                f"{classes[0]!r}, {classes[1]!r}, {classes[2]!r}, ... Call all but the one to be "
-                f"learnt background. Nothing was changed."
+                f"Only binary classification is supported, but there would be {len(classes)} "
+                f"class(es): {some(classes) or 'none'}. Give positive examples, and label all "
+                f"others as background. Nothing was changed."
             )
-        if len(classes) < 2:
-            only = f"examples of one class only, {classes[0]!r}" if classes else "no examples"
-            raise InvalidInput(
-                f"There would be {only}, but it takes a positive and a negative one. "
-                f"Nothing was changed."
-            )
-        self._check_duplicates(examples, tuple(self._known))
+        self._check_duplicates(examples, tuple(self.candidates))
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`.
@@ -268,7 +263,7 @@ class OneShot(Frozen):
         """
         if not is_positive(self.covariance.kernel):
             return False
-        given, weights = self.rule.noise, self.covariance.weighting(examples)
+        given, weights = self.rule.noise, examples.weights
         noise = LEVELS[-1] * self._variance(examples) if given is None else given
         n = len(examples) + max((len(one.X) for one in self.supports), default=0)
         peak = max([peak, *(float(np.diagonal(one.K).max()) for one in self.supports)])
@@ -280,13 +275,13 @@ class OneShot(Frozen):
     @derived
     def ranking(self) -> Ranking:
         """All candidates, the best first."""
-        found = {one.support.name: one.best for one in self.candidates}
+        found = {support.name: one.best for support, one in self.candidates.items()}
         return Ranking.of(self.rule.criterion, found)
 
     @derived
     def chosen(self) -> Candidate | None:
         """The best candidate; None if none is better than no transfer."""
-        by_name = {one.support.name: one for one in self.candidates}
+        by_name = {support.name: one for support, one in self.candidates.items()}
         best = by_name[self.ranking[0].support] if by_name else None
         return best if best is not None and best.best.rho else None
 
@@ -300,15 +295,10 @@ class OneShot(Frozen):
         if self.chosen is None:
             return self.target
         covariance, rho, names = self.covariance, self.chosen.best.rho, self.targets.names
-        support, positive = self.chosen.support, names[self.rule.positive(names)]
-        n = len(support.X)
-        examples = Examples.of(
-            np.vstack([_in_task(0, self.examples.X), _in_task(1, support.X)]),
-            np.concatenate([self.examples.labels, np.full(n, positive, names.dtype)]),
-            weights=np.concatenate([self.examples.weights, np.ones(n)]),
-        )
+        support = self.chosen.support
+        examples = _both_tasks(self.examples, support, names[self.rule.positive(names)])
         factor = covariance.factor.append(rho * self.chosen.C, support.noisy(covariance.noise))
-        kernel = _across_tasks(covariance.kernel, rho)
+        kernel = _AcrossTasks(covariance.kernel, rho)
         return KernelModel.on(Covariance(kernel, covariance.noise, examples, factor), one_vs_all)
 
     def _as_target(self, X: Array) -> Array:
@@ -325,7 +315,7 @@ class OneShot(Frozen):
         """The predictive variance, (m,), noise included."""
         return self.joint.variance(self._as_target(X))
 
-    def verdicts(self, groups: Array | None = None) -> Verdicts:
+    def loo(self, groups: Array | None = None) -> LooScores:
         """What the other groups and the support predict for the examples; groups (n_T,). Eq. (6).
 
         The support task, rho and the noise stay: they were chosen on these very scores.
@@ -335,13 +325,11 @@ class OneShot(Frozen):
             codes = np.unique(groups, return_inverse=True)[1]
             # The support is a group of its own, so that it stays.
             groups = np.append(codes, np.full(len(self.joint.examples) - n, -1))
-        return Verdicts(*(part[:n] for part in self.joint.verdicts(groups)))
+        return LooScores(*(part[:n] for part in self.joint.loo(groups)))
 
-    def verdicts_on(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> Verdicts:
+    def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
         """The same for new rows X (m, d); groups of the rows, (m,), and of the examples, (n_T,)."""
-        return self.joint.verdicts_on(self._as_target(X), side, groups)
+        return self.joint.loo_on(self._as_target(X), side, groups)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, support and rho."""
@@ -351,29 +339,66 @@ class OneShot(Frozen):
 # -- two tasks in one model ----------------------------------------------------------------------
 
 
-def _in_task(task: int, X: Array) -> Array:
-    """X (n, d) with a last column that names the task."""
-    return np.insert(X, X.shape[1], task, axis=1)
-
-
-def _across_tasks(kernel: AnyKernel, rho: float) -> AnyKernel:
-    """The kernel of eq. (3), Rodner and Denzler, for inputs whose last column names the task."""
-    if isinstance(kernel, Kernel):
-        return On(slice(0, -1), kernel) * Task(rho)
-    return _FunctionAcrossTasks(kernel, rho)
-
-
 @final
-@dataclass(frozen=True)
-class _FunctionAcrossTasks:
-    """The same for a kernel that is a plain function."""
+@dataclass(frozen=True, repr=False)
+class _AcrossTasks:
+    """The kernel within a task, and rho times that between two. Eq. (3), Rodner and Denzler.
 
-    kernel: Callable[[Array, Array], Array]
+    The last column of the inputs names the task, 0 for the target, whose rows come first, and 1 for
+    the support. The values are those of `On(slice(0, -1), kernel) * Task(rho)`, but the kernel may
+    be any function, and blocks are scaled in place.
+    """
+
+    kernel: AnyKernel
     rho: float
 
+    def __repr__(self) -> str:
+        return f"{self.kernel!r} * Task(rho={self.rho:.3g})"
+
     def __call__(self, X: Array, Y: Array) -> Array:
-        features = (np.ascontiguousarray(each[:, :-1]) for each in (X, Y))
-        return np.asarray(cross(self.kernel, *features) * Task(self.rho)(X, Y))
+        return self._scaled(cross(self.kernel, _features(X), _features(Y)), X, Y)
+
+    def corner(self, X: Array) -> Array:
+        return self._scaled(corner(self.kernel, _features(X)), X, X)
+
+    def diagonal(self, X: Array) -> Array:
+        return diagonal(self.kernel, _features(X))
+
+    def _scaled(self, K: Array, X: Array, Y: Array) -> Array:
+        # A kernel that is not known here may keep the array that it returns.
+        K = K if is_positive(self.kernel) else K.copy()
+        n, m = (np.searchsorted(rows[:, -1], 1) for rows in (X, Y))
+        K[n:, :m] *= self.rho
+        K[:n, m:] *= self.rho
+        return K
+
+
+RULES[_AcrossTasks] = KernelRule(
+    cross=_AcrossTasks.__call__, corner=_AcrossTasks.corner, diagonal=_AcrossTasks.diagonal
+)
+
+
+def _features(X: Array) -> Array:
+    """The inputs without the column that names the task."""
+    return np.ascontiguousarray(X[:, :-1])
+
+
+def _both_tasks(
+    target: Examples, support: Support, positive: Any, ids: tuple[Id, ...] | None = None
+) -> Examples:
+    """The examples of the target, then those of the support, all of the class `positive`."""
+    n = len(support.X)
+    return Examples.of(
+        np.vstack([_in_task(0, target.X), _in_task(1, support.X)]),
+        np.concatenate([target.labels, np.full(n, positive, target.labels.dtype)]),
+        ids,
+        np.concatenate([target.weights, np.ones(n)]),
+    )
+
+
+def _in_task(task: int, X: Array) -> Array:
+    """X (n, d) with a last column that names the task."""
+    return np.column_stack([X, np.full(len(X), float(task))])
 
 
 # -- singular matrices ---------------------------------------------------------------------------
@@ -390,26 +415,3 @@ def _check_pivots(inverses: Array) -> None:
     row = int(pivots.argmin())
     if not pivots[row] > _PIVOT:
         raise NotPositiveDefinite(f"The pivot of row {row} nearly vanishes.", row)
-
-
-def _explained(
-    row: int, covariance: Covariance, support: Support, C: Array, rho: float
-) -> NotPositiveDefinite:
-    """The error for a row whose pivot vanishes in the covariance matrix of both tasks."""
-    n, K, own = len(C), support.K, row - len(C)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        prior = np.append(diagonal(covariance.kernel, covariance.X), np.diagonal(K)[:own])
-        values = np.append(rho * C[:, own], K[own, :own])
-        similar = np.nan_to_num(values / np.sqrt(prior * K[own, own]), nan=-1.0, posinf=-1.0)
-    twin = int(similar.argmax())
-    ids = covariance.examples.names
-    whose, nearest = ("the target's", ids[twin]) if twin < n else ("its own", twin - n)
-    return NotPositiveDefinite(
-        f"With the support {support.name!r} the covariance matrix is not positive definite at "
-        f"rho = {rho:g}: its example {own} adds nothing. Of {whose}, example {nearest!r} is "
-        f"nearest to it (correlation {similar[twin]:.12g}). Either (a) one picture is there "
-        f"twice: leave it out once; or (b) noise={covariance.noise:g} is too small for so smooth a "
-        f"kernel: raise it, or leave it to noise='adaptive'; or (c) the kernel "
-        f"{covariance.kernel!r} is not positive definite. Nothing was changed.",
-        row,
-    )

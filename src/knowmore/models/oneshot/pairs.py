@@ -131,10 +131,10 @@ class Pair(Frozen):
         The noise is in K~ and so in the variance. A mean that is only rounding is zero: the others
         say nothing about that example, neither for its label nor against it.
         """
-        mean, variance, error = self._left_out(rho)
+        mean, variance, error = self._loo(rho)
         return np.where(abs(mean) <= error, 0, mean), variance
 
-    def _left_out(self, rho: npt.ArrayLike) -> tuple[Array, Array, Array]:
+    def _loo(self, rho: npt.ArrayLike) -> tuple[Array, Array, Array]:
         """The closed form, and a bound of the rounding of the means, (..., n_T)."""
         a, d, D, n = self.coefficients(rho), self.inverse_diagonal(rho), self.diagonal, len(self.y)
         condition = (d @ D)[..., None]
