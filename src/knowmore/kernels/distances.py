@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
+from knowmore.linalg.products import product
 
 # With fewer rows than this on one side the loop over pairs is as fast.
 _FEW = 16
@@ -142,7 +143,7 @@ def _by_product(X: Array, Y: Array) -> Array:
     centre = Y.mean(axis=0)
     A, B = X - centre, Y - centre
     x2, y2 = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
-    D2 = A @ (-2 * B).T
+    D2 = product(A, (-2 * B).T)
     D2 += x2[:, None]
     D2 += y2
     near = np.flatnonzero((_NEAR * (x2 + y2.max()))[:, None] >= D2)

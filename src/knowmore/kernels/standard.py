@@ -33,7 +33,7 @@ from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
 from knowmore.kernels.distances import distances, squared_distances
 from knowmore.kernels.rules import RULES, Function, Pullback, Rule
-from knowmore.linalg.products import evaluated, product
+from knowmore.linalg.products import product
 
 # Orders from here on are large; this many terms of the expansion leave an error of about ten
 # roundings.
@@ -81,7 +81,7 @@ def _constant_diagonal(kernel: Any, X: Array) -> Array:
 
 
 def _squares(X: Array, scale: float | Array) -> Array:
-    D2 = evaluated(lambda: squared_distances(X, X, scale), len(X) ** 2, X.shape[1])
+    D2 = squared_distances(X, X, scale)
     return (D2 + D2.T) / 2
 
 
@@ -245,8 +245,9 @@ RULES[sk.ExpSineSquared] = Rule(
 # product may overflow on its way to a finite value, but by Cauchy-Schwarz only if the variance of
 # one of the two rows overflows as well.
 RULES[sk.DotProduct] = Rule(
+    cross=lambda kernel, X, Y: product(X, Y.T) + kernel.sigma_0**2,
     corner=rules.own_corner,
-    prepare=lambda kernel, X: X @ X.T,
+    prepare=lambda kernel, X: product(X, X.T),
     gradient=rules.by_pairs(
         lambda kernel, G: G + kernel.sigma_0**2,
         lambda kernel, G, K: {"sigma_0": 2 * kernel.sigma_0**2},

@@ -18,8 +18,7 @@ from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
-from knowmore.linalg.factor import grown
-from knowmore.linalg.products import evaluated
+from knowmore.linalg.products import product
 from knowmore.models.weights import Weighting
 
 # Kernel values that are in memory at a time while a question is answered.
@@ -88,17 +87,16 @@ class Covariance(Frozen):
 
     def follow(self, examples: Examples) -> Covariance:
         """The covariance of `examples`, by the smallest update that leads there."""
-        _, deleted, appended = self._changes(examples)
+        _, deleted, _ = self._changes(examples)
         factor, single = self.factor, self.update == "iterative"
         if len(deleted):
             for rows in deleted[::-1, None] if single else [deleted]:
                 factor = factor.delete(rows)
         step = 1 if single and factor.size else factor.traits.block
-        starts = range(factor.size, len(examples), step)
         noises = self.noise / self.weighting(examples)
-        blocks = (self._rows(examples, noises[i : i + step], i) for i in starts)
         try:
-            factor = grown(factor, blocks, appended)
+            for i in range(factor.size, len(examples), step):
+                factor = factor.append(*self._rows(examples, noises[i : i + step], i))
         except NotPositiveDefinite as error:
             raise self._explained(error.row, examples) from error
         return replace(self, examples=examples, factor=factor)
@@ -128,10 +126,10 @@ class Covariance(Frozen):
             # From the first example whose weight changed on, all rows are replaced.
             rows = np.delete(np.arange(size), deleted)[: same.argmin()]
             deleted, appended = np.delete(np.arange(size), rows), n - len(rows)
-        stay, changed = n - appended, len(deleted)
-        first = int(deleted[0]) if changed else stay
+        stay = n - appended
+        first, changed = int(deleted[0]) if len(deleted) else stay, len(deleted)
         if not traits.nested:
-            first, changed = 0, changed + appended
+            first, changed = 0, appended
         # It may be cheaper to drop what depends on the changes and append the rest again. But that
         # may fail, and a deletion must not.
         if self.update == "auto" and traits.update_cost * changed > stay - first:
@@ -237,16 +235,14 @@ class Covariance(Frozen):
 
     def expansion(self, X: Array, A: Array) -> Array:
         """Sums of kernel values with coefficients A (n, M): kappa(X, X_held) A, (m, M)."""
-        sums = (self.cross(part, begin).T @ A for begin, part in self.parts(X))
-        return bounded(lambda: evaluated(lambda: np.vstack([A[:0], *sums]), A.size, len(X)))
+        sums = (product(self.cross(part, begin).T, A) for begin, part in self.parts(X))
+        return bounded(lambda: np.vstack([A[:0], *sums]))
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
         halves = (self.half_solve(self.cross(part, begin)) for begin, part in self.parts(X))
         explained = (np.einsum("ij,ij->j", H, H) for H in halves)
-        known = bounded(
-            lambda: evaluated(lambda: np.hstack([[], *explained]), self.factor.size**2, len(X))
-        )
+        known = bounded(lambda: np.hstack([[], *explained]))
         return bounded(lambda: np.maximum(self.prior(X) - known, 0) + self.noise)
 
     def half_solve(self, K: Array) -> Array:
