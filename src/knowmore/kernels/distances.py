@@ -99,8 +99,8 @@ def median_rbf(X: Array) -> RBF:
         width = unit * float(np.median(r)) if len(r) else 1.0
     if not 0 < width < np.inf:
         raise InvalidInput(
-            f"The median distance between the examples is {width:g}, which cannot be the width of "
-            f"a kernel. Scale the features, or give a kernel. Nothing was changed."
+            f"The median distance between the examples, {width:g}, cannot be a kernel's width: "
+            f"scale the features, or give a kernel. Nothing was changed."
         )
     return RBF(width)
 
@@ -115,8 +115,7 @@ def _units(X: Array, scale: float | Array) -> Any:
         )
     if not (np.isfinite(scale) & (scale != 0)).all():
         raise InvalidInput(
-            f"The kernel has the length scale {scale.tolist()}, by which distances cannot be "
-            f"divided. Give a finite number that is not zero."
+            f"The length scale is {scale.tolist()}: give a finite number that is not zero."
         )
     return scale if scale.ndim else float(scale)
 

@@ -245,9 +245,7 @@ def free(kernel: Any, by_name: dict[str, Any]) -> list[Any]:
 def with_gradient(kernel: Any, K: Array, Y: Any, slopes: dict[str, Array]) -> tuple[Array, Array]:
     """What our kernels return with eval_gradient=True: K and dK / d theta, (n, n, p)."""
     if Y is not None:
-        raise InvalidInput(
-            "The gradient was asked for with Y given, but it is that of K(X, X): leave Y out."
-        )
+        raise InvalidInput("The gradient is that of K(X, X), but Y was given: leave Y out.")
     gradient = free(kernel, slopes)
     return K, np.stack(gradient, axis=2) if gradient else np.empty((*K.shape, 0))
 
@@ -267,9 +265,8 @@ def _checked(kernel: Any, values: Any, shape: tuple[int, ...]) -> Array:
     if is_masked or K.dtype.kind not in "fiub":
         got = "masked values" if is_masked else f"values of type {K.dtype}"
         raise InvalidInput(
-            f"The kernel {kernel!r} gave {got}, but covariances are real numbers, one for each "
-            f"pair of rows. Return an array of floats (of complex numbers, their real part if that "
-            f"is meant)."
+            f"The kernel {kernel!r} gave {got}, but covariances are real numbers: return an array "
+            f"of floats, one for each pair of rows."
         )
     if K.shape != shape:
         raise InvalidInput(

@@ -92,8 +92,8 @@ def test_the_row_is_named_that_cannot_be_answered_for(kind, monkeypatch):
     with pytest.raises(InvalidInput) as caught:
         clf.predict(Q)
     assert str(caught.value) == (
-        "The kernel DotProduct(sigma_0=1) gave a value that is not finite for row 17 of X. Its "
-        "features may be too large for it: scale them as those of the examples, or leave it out."
+        "The kernel DotProduct(sigma_0=1) gave a value that is not finite for row 17 of X: scale "
+        "its features as those of the examples, or leave it out."
     )
 
 
