@@ -63,14 +63,14 @@ class Cholesky(Factor):
     panels: tuple[Panel, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.dtype, [panel.rows(0, count) for panel, count in self._filled()])
+        return _restore, (self.dtype, [panel.rows(count) for panel, count in self._filled()])
 
     def lower(self) -> Array:
         """L as one array (n, n)."""
         L = np.zeros((self.size, self.size), dtype=self.dtype)
         for panel, count in self._filled():
             s = panel.start
-            L[s : s + count, : s + count] = panel.rows(0, count)
+            L[s : s + count, : s + count] = panel.rows(count)
         return L
 
     # -- growing -----------------------------------------------------------------------------
