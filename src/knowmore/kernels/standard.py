@@ -241,7 +241,7 @@ RULES[sk.ExpSineSquared] = Rule(
 )
 
 
-# scikit-learn evaluates these three as fast as possible, and symmetric to the last bit. A dot
+# The corners of these three by scikit-learn are fast, and symmetric to the last bit. A dot
 # product may overflow on its way to a finite value, but by Cauchy-Schwarz only if the variance of
 # one of the two rows overflows as well.
 RULES[sk.DotProduct] = Rule(
