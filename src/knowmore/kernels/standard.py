@@ -245,7 +245,7 @@ RULES[sk.ExpSineSquared] = Rule(
 # product may overflow on its way to a finite value, but by Cauchy-Schwarz only if the variance of
 # one of the two rows overflows as well.
 RULES[sk.DotProduct] = Rule(
-    cross=lambda kernel, X, Y: product(X, Y.T) + kernel.sigma_0**2,
+    cross=lambda kernel, X, Y: np.asarray(product(X, Y.T) + kernel.sigma_0**2, dtype=float),
     corner=rules.own_corner,
     prepare=lambda kernel, X: product(X, X.T),
     gradient=rules.by_pairs(
