@@ -51,13 +51,9 @@ class On(Kernel):
     def of(self, X: Any) -> Any:
         """The weighted columns of X (n, d), on which the inner kernel is evaluated."""
         if not isinstance(self.columns, slice):
-            raise InvalidInput(
-                f"columns={self.columns!r} is not a slice. Give a block as slice(begin, end)."
-            )
+            raise InvalidInput(f"columns={self.columns!r} is not a slice: give slice(begin, end).")
         if not isinstance(self.kernel, Kernel):
-            raise InvalidInput(
-                f"kernel={self.kernel!r} is not a scikit-learn kernel. Give one, such as RBF()."
-            )
+            raise InvalidInput(f"kernel={self.kernel!r} is not a scikit-learn kernel, like RBF().")
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2:
             raise InvalidInput(f"The kernel {self!r} needs a table (n, d), but got {X.shape}.")
@@ -68,7 +64,7 @@ class On(Kernel):
             )
         part = X[:, self.columns]
         if part.shape[1] == 0:
-            raise InvalidInput(f"The kernel {self!r} has no columns: all rows would be alike.")
+            raise InvalidInput(f"The kernel {self!r} has no columns: give it at least one.")
         if self.weights is None:
             return part
         if np.shape(self.weights) != part.shape[1:]:

@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
+from knowmore.linalg.products import product
 
 # With fewer rows than this on one side the loop over pairs is as fast.
 _FEW = 16
@@ -98,8 +99,8 @@ def median_rbf(X: Array) -> RBF:
         width = unit * float(np.median(r)) if len(r) else 1.0
     if not 0 < width < np.inf:
         raise InvalidInput(
-            f"The median distance between the examples is {width:g}, which cannot be the width of "
-            f"a kernel. Scale the features, or give a kernel. Nothing was changed."
+            f"The median distance between the examples, {width:g}, cannot be a kernel's width: "
+            f"scale the features, or give a kernel. Nothing was changed."
         )
     return RBF(width)
 
@@ -114,8 +115,7 @@ def _units(X: Array, scale: float | Array) -> Any:
         )
     if not (np.isfinite(scale) & (scale != 0)).all():
         raise InvalidInput(
-            f"The kernel has the length scale {scale.tolist()}, by which distances cannot be "
-            f"divided. Give a finite number that is not zero."
+            f"The length scale is {scale.tolist()}: give a finite number that is not zero."
         )
     return scale if scale.ndim else float(scale)
 
@@ -142,7 +142,7 @@ def _by_product(X: Array, Y: Array) -> Array:
     centre = Y.mean(axis=0)
     A, B = X - centre, Y - centre
     x2, y2 = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
-    D2 = A @ (-2 * B).T
+    D2 = product(A, (-2 * B).T)
     D2 += x2[:, None]
     D2 += y2
     near = np.flatnonzero((_NEAR * (x2 + y2.max()))[:, None] >= D2)

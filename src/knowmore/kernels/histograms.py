@@ -15,7 +15,6 @@ number is numba's NUMBA_NUM_THREADS, which joblib sets in its workers.
 
 from __future__ import annotations
 
-from abc import ABC
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from functools import cache
@@ -50,7 +49,7 @@ class Term(IntEnum):
 _OVERLAP = {Term.CHI_SQUARED: Term.HARMONIC, Term.CITY_BLOCK: Term.MINIMUM}
 
 
-class _Overlap(Kernel, ABC):
+class _Overlap(Kernel):
     """The sum over bins of a term that is zero unless both bins hold something."""
 
     _term: ClassVar[Term]
@@ -96,7 +95,7 @@ class AdditiveChiSquared(_Overlap):
     _term = Term.HARMONIC
 
 
-class _Decay(Kernel, ABC):
+class _Decay(Kernel):
     """exp(-gamma D), D the distance between two histograms."""
 
     _distance: ClassVar[Term]

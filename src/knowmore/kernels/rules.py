@@ -2,7 +2,7 @@
 
 Any scikit-learn `Kernel` works, and so does any callable f(X, Y) -> (n, m). One `Rule` holds all
 that is known of a type of kernel. It stands beside the kernel's formula: scikit-learn's kernels are
-in `standard.py`, ours in the files of their classes. A kernel without a rule is asked itself, and
+in `standard.py`, ours in the files of their classes. A kernel without a rule is called itself, and
 its values are checked.
 
 A value depends on its two rows alone, and is the same in a cross block, in a corner and on the
@@ -93,14 +93,14 @@ def prepared(kernel: AnyKernel, X: Array) -> Gram:
     return lambda kernel: rule.gradient(kernel, fixed)
 
 
-# -- a kernel without a rule is asked itself -----------------------------------------------------
+# -- a kernel without a rule is called itself ----------------------------------------------------
 
 
-def _asked_cross(kernel: Any, X: Array, Y: Array) -> Array:
+def _default_cross(kernel: Any, X: Array, Y: Array) -> Array:
     return _checked(kernel, kernel(X, Y), (len(X), len(Y)))
 
 
-def _asked_corner(kernel: Any, X: Array) -> Array:
+def _default_corner(kernel: Any, X: Array) -> Array:
     K = kernel(X) if isinstance(kernel, Kernel) else kernel(X, X)
     K = _checked(kernel, K, (len(X), len(X)))
     uneven = abs(K - K.T).max(initial=0)
@@ -113,14 +113,14 @@ def _asked_corner(kernel: Any, X: Array) -> Array:
     return np.asarray((K + K.T) / 2)
 
 
-def _asked_diagonal(kernel: Any, X: Array) -> Array:
+def _default_diagonal(kernel: Any, X: Array) -> Array:
     if isinstance(kernel, Kernel) and len(X):
         return _checked(kernel, kernel.diag(X), (len(X),))
     blocks = [X[i : i + _DIAGONAL_ROWS] for i in range(0, len(X), _DIAGONAL_ROWS)]
     return np.concatenate([np.diagonal(corner(kernel, block)) for block in blocks] or [X[:0, 0]])
 
 
-def _asked_gradient(kernel: Any, X: Array) -> tuple[Array, Pullback]:
+def _default_gradient(kernel: Any, X: Array) -> tuple[Array, Pullback]:
     """Takes n x n x p numbers for the kernel's own p parameters."""
     K, gradient = kernel(X, eval_gradient=True)
     return np.asarray(K), lambda W: np.tensordot(W, gradient, 2)
@@ -129,7 +129,7 @@ def _asked_gradient(kernel: Any, X: Array) -> tuple[Array, Pullback]:
 @final
 @dataclass(frozen=True)
 class Rule:
-    """All that is known of one type of kernel; what is left out, the kernel is asked for.
+    """All that is known of one type of kernel; what is left out, the kernel itself is called for.
 
     cross(kernel, X, Y) : kappa(X, Y), (n, m)
     corner(kernel, X) : kappa(X, X), (n, n), symmetric to the last bit
@@ -139,21 +139,21 @@ class Rule:
     is_positive(kernel) : whether it is positive semidefinite for all inputs
     """
 
-    cross: Callable[[Any, Array, Array], Array] = _asked_cross
-    corner: Callable[[Any, Array], Array] = _asked_corner
-    diagonal: Callable[[Any, Array], Array] = _asked_diagonal
+    cross: Callable[[Any, Array, Array], Array] = _default_cross
+    corner: Callable[[Any, Array], Array] = _default_corner
+    diagonal: Callable[[Any, Array], Array] = _default_diagonal
     prepare: Callable[[Any, Array], Any] = lambda kernel, X: X
-    gradient: Callable[[Any, Any], tuple[Array, Pullback]] = _asked_gradient
+    gradient: Callable[[Any, Any], tuple[Array, Pullback]] = _default_gradient
     is_positive: Callable[[Any], bool] = lambda kernel: False
 
 
 # By the exact type: a subclass may compute something else.
 RULES: dict[type, Rule] = {}
-_ASKED = Rule()
+_DEFAULT = Rule()
 
 
 def _rule(kernel: AnyKernel) -> Rule:
-    return RULES.get(type(kernel), _ASKED)
+    return RULES.get(type(kernel), _DEFAULT)
 
 
 # -- parts of rules ------------------------------------------------------------------------------
@@ -245,9 +245,7 @@ def free(kernel: Any, by_name: dict[str, Any]) -> list[Any]:
 def with_gradient(kernel: Any, K: Array, Y: Any, slopes: dict[str, Array]) -> tuple[Array, Array]:
     """What our kernels return with eval_gradient=True: K and dK / d theta, (n, n, p)."""
     if Y is not None:
-        raise InvalidInput(
-            "The gradient was asked for with Y given, but it is that of K(X, X): leave Y out."
-        )
+        raise InvalidInput("The gradient is that of K(X, X), but Y was given: leave Y out.")
     gradient = free(kernel, slopes)
     return K, np.stack(gradient, axis=2) if gradient else np.empty((*K.shape, 0))
 
@@ -267,9 +265,8 @@ def _checked(kernel: Any, values: Any, shape: tuple[int, ...]) -> Array:
     if is_masked or K.dtype.kind not in "fiub":
         got = "masked values" if is_masked else f"values of type {K.dtype}"
         raise InvalidInput(
-            f"The kernel {kernel!r} gave {got}, but covariances are real numbers, one for each "
-            f"pair of rows. Return an array of floats (of complex numbers, their real part if that "
-            f"is meant)."
+            f"The kernel {kernel!r} gave {got}, but covariances are real numbers: return an array "
+            f"of floats, one for each pair of rows."
         )
     if K.shape != shape:
         raise InvalidInput(

@@ -33,7 +33,7 @@ from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
 from knowmore.kernels.distances import distances, squared_distances
 from knowmore.kernels.rules import RULES, Function, Pullback, Rule
-from knowmore.linalg.products import evaluated, product
+from knowmore.linalg.products import product
 
 # Orders from here on are large; this many terms of the expansion leave an error of about ten
 # roundings.
@@ -81,7 +81,7 @@ def _constant_diagonal(kernel: Any, X: Array) -> Array:
 
 
 def _squares(X: Array, scale: float | Array) -> Array:
-    D2 = evaluated(lambda: squared_distances(X, X, scale), len(X) ** 2, X.shape[1])
+    D2 = squared_distances(X, X, scale)
     return (D2 + D2.T) / 2
 
 
@@ -116,8 +116,10 @@ def _matern_profile(kernel: sk.RBF, D2: Array) -> Profile:
     if nu == np.inf:
         K = _gaussian(D2)
         return K, K, {}
-    z = np.sqrt(2 * nu * D2)
-    return matern(z, nu), matern_slope(z, nu), {}
+    D2 *= 2 * nu
+    z = np.sqrt(D2, out=D2)
+    decay = np.exp(-z)
+    return matern(z, nu, decay), matern_slope(z, nu, decay), {}
 
 
 RULES[sk.RBF] = RULES[sk.Matern] = _scaled(
@@ -125,21 +127,18 @@ RULES[sk.RBF] = RULES[sk.Matern] = _scaled(
 )
 
 
-def matern(z: Array, nu: float) -> Array:
-    """k for z = sqrt(2 nu) r of any shape.
+def matern(z: Array, nu: float, decay: Array | None = None) -> Array:
+    """k for z = sqrt(2 nu) r of any shape; `decay` is exp(-z), if that is known.
 
     >>> matern(np.array([0.0, 1.0, np.inf]), 0.5)
     array([1.        , 0.36787944, 0.        ])
     """
     if not nu > 0:
-        raise InvalidInput(
-            f"A Matern kernel has the order nu={nu}, but it must be above zero. "
-            f"Usual orders are 0.5, 1.5 and 2.5."
-        )
+        raise InvalidInput(f"A Matern kernel has nu={nu}: give an order above zero, such as 1.5.")
     if nu >= _LARGE:
         return _debye(z, nu)
     z = np.minimum(z, _VANISHED)
-    E = np.exp(-z)
+    E = np.exp(-z) if decay is None else decay
     if nu == 0.5:
         return np.asarray(E)
     if nu == 1.5:
@@ -152,7 +151,7 @@ def matern(z: Array, nu: float) -> Array:
     return np.where(np.isfinite(k), np.minimum(k, 1), 1.0)
 
 
-def matern_slope(z: Array, nu: float) -> Array:
+def matern_slope(z: Array, nu: float, decay: Array | None = None) -> Array:
     """S = -2 dk / d(r^2), so that dk / d log l = S r^2; its pole at zero, for nu <= 1, is left out.
 
     (z^nu K_nu)' = -z^nu K_(nu - 1) (DLMF 10.29.4): above nu = 1 it is the kernel of order nu - 1
@@ -162,13 +161,14 @@ def matern_slope(z: Array, nu: float) -> Array:
     (array([3.        , 1.10363832]), array([3.        , 1.10363832]))
     """
     if nu > 1:
-        return nu / (nu - 1) * matern(z, nu - 1)
+        return nu / (nu - 1) * matern(z, nu - 1, decay)
     z = np.minimum(z, _VANISHED)
+    E = np.exp(-z) if decay is None else decay
     with np.errstate(all="ignore"):
         if nu == 0.5:
-            S = np.exp(-z) / z
+            S = E / z
         else:
-            S = 2 ** (2 - nu) * nu / gamma(nu) * z ** (nu - 1) * kve(1 - nu, z) * np.exp(-z)
+            S = 2 ** (2 - nu) * nu / gamma(nu) * z ** (nu - 1) * kve(1 - nu, z) * E
     return np.where(np.isfinite(S), S, 0.0)
 
 
@@ -241,12 +241,13 @@ RULES[sk.ExpSineSquared] = Rule(
 )
 
 
-# scikit-learn evaluates these three as fast as possible, and symmetric to the last bit. A dot
+# The corners of these three by scikit-learn are fast, and symmetric to the last bit. A dot
 # product may overflow on its way to a finite value, but by Cauchy-Schwarz only if the variance of
 # one of the two rows overflows as well.
 RULES[sk.DotProduct] = Rule(
+    cross=lambda kernel, X, Y: np.asarray(product(X, Y.T) + kernel.sigma_0**2, dtype=float),
     corner=rules.own_corner,
-    prepare=lambda kernel, X: X @ X.T,
+    prepare=lambda kernel, X: product(X, X.T),
     gradient=rules.by_pairs(
         lambda kernel, G: G + kernel.sigma_0**2,
         lambda kernel, G, K: {"sigma_0": 2 * kernel.sigma_0**2},

@@ -63,14 +63,14 @@ class Cholesky(Factor):
     panels: tuple[Panel, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.dtype, [panel.rows(0, count) for panel, count in self._filled()])
+        return _restore, (self.dtype, [panel.rows(count) for panel, count in self._filled()])
 
     def lower(self) -> Array:
         """L as one array (n, n)."""
         L = np.zeros((self.size, self.size), dtype=self.dtype)
         for panel, count in self._filled():
             s = panel.start
-            L[s : s + count, : s + count] = panel.rows(0, count)
+            L[s : s + count, : s + count] = panel.rows(count)
         return L
 
     # -- growing -----------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Cholesky(Factor):
         for start in range(begin, len(kept), PANEL):
             sources = kept[start : start + PANEL]
             new, at = Panel(start, self.dtype, len(sources)), 0
-            C = np.empty((len(sources), len(deleted)), dtype=self.dtype)
+            C = np.zeros((len(sources), len(deleted)), dtype=self.dtype)
             for p in range(sources[0] // PANEL, sources[-1] // PANEL + 1):
                 old = self.panels[p]
                 rows = sources[sources // PANEL == p] - old.start
@@ -140,15 +140,13 @@ class Cholesky(Factor):
     # -- asking ------------------------------------------------------------------------------
 
     def forward(self, B: Array, head: Array | None = None) -> Array:
-        """L^-1 B, (n, m); its leading rows may be given."""
-        Y = np.array(B, dtype=self.dtype, order="C")
+        """L^-1 B, (n, m); its leading rows may be given. Leading rows of zeros cost nothing."""
+        Y, known = np.array(B, dtype=self.dtype, order="C"), 0
         if head is not None:
-            Y[: len(head)] = head
-        return self._forward(Y, known=0 if head is None else len(head), zeros=0)
-
-    def _forward(self, Y: Array, known: int, zeros: int) -> Array:
-        """Solve L Y = B in place from row `known` on; the first `zeros` rows of Y are zero."""
+            Y[: len(head)], known = head, len(head)
         if known < self.size:
+            zeros = int(Y.any(axis=1).argmax())
+            known = max(known, zeros)
             with threads_for((self.size**2 - known**2) // 2, Y.shape[1]):
                 for panel, count in self._filled(known // PANEL):
                     panel.forward(Y, known, zeros, count)
@@ -163,10 +161,8 @@ class Cholesky(Factor):
         return X
 
     def half_solve(self, B: Array) -> Array:
-        """L^-1 B; rows of zeros that B starts with cost nothing."""
-        filled = B.any(axis=1)
-        zeros = int(filled.argmax()) if filled.any() else len(B)
-        return self._forward(np.array(B, dtype=self.dtype, order="C"), known=zeros, zeros=zeros)
+        """L^-1 B."""
+        return self.forward(B)
 
     def inverse_diagonal(self) -> Array:
         """The column sums of L^-1 o L^-1, (n,); computed once."""
@@ -177,9 +173,7 @@ class Cholesky(Factor):
         d = np.empty(self.size, dtype=self.dtype)
         for begin in range(0, self.size, PANEL):
             end = min(begin + PANEL, self.size)
-            E = np.zeros((self.size, end - begin), dtype=self.dtype)
-            E[begin:end] = np.eye(end - begin)
-            H = self.half_solve(E)
+            H = self.forward(np.eye(self.size, end - begin, -begin))
             d[begin:end] = np.einsum("ij,ij->j", H, H)
         return d
 
@@ -198,11 +192,11 @@ class Cholesky(Factor):
 
 def _restore(dtype: np.dtype[Any], blocks: list[Array]) -> Cholesky:
     """A factor from the rows of its panels."""
-    panels = []
-    for p, rows in enumerate(blocks):
-        panels.append(Panel(p * PANEL, dtype, len(rows)))
-        panels[-1].write(0, rows)
-    return Cholesky(dtype, sum(map(len, blocks)), tuple(panels))
+    factor = Cholesky(dtype)
+    for rows in blocks:
+        Y, L22 = np.hsplit(rows, [factor.size])
+        factor = factor._with_rows(Y.T, L22)
+    return factor
 
 
 def _rotated(pairs: _Pairs, first: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> _Panels:

@@ -6,30 +6,28 @@ triangle or an inverse is behind it. Letters: A is the matrix (n, n), B a right-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar, final
+from typing import Any, NamedTuple, Protocol, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from knowmore.arrays import Array, Frozen
-from knowmore.linalg.threads import threads_for
 
 FLOAT64 = np.dtype(np.float64)
 
 
-@final
-@dataclass(frozen=True)
-class Traits:
+class Traits(NamedTuple):
     """Facts about a representation, for whoever decides how to update it.
 
     stable : a solve A x = b leaves a residual of rounding of |A| |x|; if not, of cond(A) |b|
     rounding : about how large eps cond(A) may be before `append` refuses
     nested : its leading rows depend on leading rows of A alone
     block : rows that are best appended at a time
-    update_cost : starting from scratch is cheaper than an update if update_cost times the changed
-        rows are more than those that stay (and, if nested, depend on a change)
+    update_cost : appending again is cheaper than an update if update_cost times the changed rows
+        are more than those it would append again. If nested, a deletion changes rows, and those
+        below it are appended again; if not, an append does, and all rows are.
     copies : matrices of the size of A that there must be memory for
     load : compiles what `delete` needs in a precision
     """
@@ -89,20 +87,6 @@ class Factor(Protocol):
 
     def logdet(self) -> float:
         """log |A|."""
-
-
-AnyFactor = TypeVar("AnyFactor", bound=Factor)
-
-
-def grown(factor: AnyFactor, blocks: Iterable[tuple[Array, Array]], count: int) -> AnyFactor:
-    """The factor with blocks (cross, corner) of `count` rows in all appended one after the other.
-
-    Blocks may be lazy: they are evaluated on as many threads as the whole append gets.
-    """
-    with threads_for((factor.size + count) ** 2, count):
-        for cross, corner in blocks:
-            factor = factor.append(cross, corner)
-    return factor
 
 
 def lost_pivots(pivots: npt.ArrayLike, scale: npt.ArrayLike, n: int, dtype: npt.DTypeLike) -> Array:

@@ -13,8 +13,9 @@ stacked; with its two block rows swapped it is, and it is solved so, by its eige
     W = [a E],  J = [[0, I], [I, 0]],  Z = PW:   P' = P - Z (J + W'Z)^-1 Z'.
 
 `append` puts rows of zeros with a positive diagonal under A and changes them to the new ones;
-`delete` changes rows to that and cuts them off. Errors grow like cond(A)^2 from update to update,
-so the inverse measures its residual and inverts A again (`refresh`) when a bound is passed.
+`delete` changes rows to that and cuts them off, unless inverting what is left of A is cheaper.
+Errors grow like cond(A)^2 from update to update, so the inverse measures its residual and inverts A
+again (`refresh`) when a bound is passed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Inverse(Frozen, Factor):
     """A and P = A^-1, both (n, n), immutable.
 
     `patience`: A is inverted again when the residual is this many times what a fresh inverse of
-    this condition may have; infinity is the paper's method. `refreshes` counts these.
+    this condition may have; `refreshes` counts these. Infinity is the paper's method: updates only.
 
     >>> A = np.array([[4.0, 2.0], [2.0, 5.0]])
     >>> factor = Inverse().append(np.empty((0, 1)), A[:1, :1]).append(A[:1, 1:], A[1:, 1:])
@@ -94,7 +95,10 @@ class Inverse(Frozen, Factor):
         kept = np.delete(np.arange(self.size), rows)
         if len(kept) == 0:
             return replace(self, A=self.A[:0, :0], P=self.P[:0, :0])
-        P, cut = self.P.copy(), np.ix_(kept, kept)
+        cut = np.ix_(kept, kept)
+        if self.traits.update_cost * len(rows) > len(kept) and not np.isinf(self.patience):
+            return self._inverted(self.A[cut])
+        P = self.P.copy()
         _woodbury(P, -_off_diagonal(self.A, rows), rows)
         left = replace(self, A=self.A[cut], P=P[cut])
         return left if left._is_sound() else left.refresh()
@@ -178,12 +182,9 @@ class Inverse(Frozen, Factor):
         try:
             return np.asarray(linalg.cholesky(self.P, lower=True, check_finite=False))
         except linalg.LinAlgError as error:
-            raise NotPositiveDefinite(
-                "The inverse has drifted so far that it is no longer positive definite, and "
-                f"patience={self.patience:g} does not let it be computed again. Call refresh(), or "
-                "use the Cholesky factor.",
-                row=0,
-            ) from error
+            problem = f"The inverse has drifted too far, and patience={self.patience:g} keeps it."
+            advice = "Call refresh(), or use the Cholesky factor."
+            raise NotPositiveDefinite(f"{problem} {advice}", row=0) from error
 
 
 def _off_diagonal(A: Array, S: Array) -> Array:

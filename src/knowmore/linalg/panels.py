@@ -85,9 +85,9 @@ class Panel:
         self.left[at:end] = rows[:, : self.start]
         self.diagonal[at:end, :end] = rows[:, self.start :]
 
-    def rows(self, begin: int, end: int) -> Array:
-        """Rows [begin, end) of L, (end - begin, start + end)."""
-        return np.hstack([self.left[begin:end], np.tril(self.diagonal[:end, :end])[begin:end]])
+    def rows(self, count: int) -> Array:
+        """The first `count` rows of L in this panel, (count, start + count)."""
+        return np.hstack([self.left[:count], np.tril(self.diagonal[:count, :count])])
 
     def forward(self, Y: Array, known: int, zeros: int, count: int) -> None:
         """Solve the panel's `count` rows of L Y = B in place.

@@ -25,7 +25,7 @@ _SMALL_VECTOR, _SMALL_MATRIX = 9_000, 250_000
 def product(A: Array, B: Array) -> Array:
     """A B for A (n, k) or (k,) and B (k, m) or (k,)."""
     columns = B.shape[1] if B.ndim == 2 else 1
-    small = _SMALL_VECTOR if 1 in (A.ndim, B.ndim, columns) else _SMALL_MATRIX
+    small = _SMALL_VECTOR if 1 in (A.ndim, len(A), columns) else _SMALL_MATRIX
     if A.size * columns < small:
         return np.asarray(A @ B)
     with threads_for(A.size, columns):

@@ -51,48 +51,39 @@ def gather(
     deleted: Array,
     C: Array,
 ) -> None:
-    """Copy rows of one panel into another, leaving out the `deleted` columns, which go to C."""
+    """Copy rows of one panel into another, leaving out the `deleted` columns, which go to C.
+
+    C is zero where a row ends before a deleted column.
+    """
     old_start, new_start, k = old_left.shape[1], new_left.shape[1], len(deleted)
     for t in range(len(old_rows)):
-        o = old_rows[t]
-        i = new_row + t
-        last = old_start + o + 1
-        source = 0
-        target = 0
+        o, i = old_rows[t], new_row + t
+        source, target, last = 0, 0, old_start + o + 1
         for d in range(k + 1):
-            stop = last
-            if d < k:
-                stop = min(deleted[d], last)
+            stop = min(deleted[d], last) if d < k else last
             while source < stop:
-                run = stop - source
-                if source < old_start:
-                    run = min(run, old_start - source)
-                if target < new_start:
-                    run = min(run, new_start - target)
-                if source < old_start and target < new_start:
+                # p, q: columns of the diagonal blocks, negative before them
+                p, q, run = source - old_start, target - new_start, stop - source
+                run = min(run, -p) if p < 0 else run
+                run = min(run, -q) if q < 0 else run
+                if p < 0 and q < 0:
                     for j in range(run):
                         new_left[i, target + j] = old_left[o, source + j]
-                elif target < new_start:
+                elif q < 0:
                     for j in range(run):
-                        new_left[i, target + j] = old_diagonal[o, source - old_start + j]
-                elif source < old_start:
+                        new_left[i, target + j] = old_diagonal[o, p + j]
+                elif p < 0:
                     for j in range(run):
-                        new_diagonal[i, target - new_start + j] = old_left[o, source + j]
+                        new_diagonal[i, q + j] = old_left[o, source + j]
                 else:
-                    p, q = target - new_start, source - old_start
                     for j in range(run):
-                        new_diagonal[i, p + j] = old_diagonal[o, q + j]
+                        new_diagonal[i, q + j] = old_diagonal[o, p + j]
                 source += run
                 target += run
-            if d < k:
-                if deleted[d] < last:
-                    if deleted[d] < old_start:
-                        C[i, d] = old_left[o, deleted[d]]
-                    else:
-                        C[i, d] = old_diagonal[o, deleted[d] - old_start]
-                    source = deleted[d] + 1
-                else:
-                    C[i, d] = 0
+            if stop < last:
+                p = stop - old_start
+                C[i, d] = old_left[o, stop] if p < 0 else old_diagonal[o, p]
+                source = stop + 1
 
 
 def rotate(A: Array, C: Array, s: int, cos: Array, sin: Array, begin: int, end: int) -> None:

@@ -3,7 +3,7 @@
 NumPy and SciPy each bring an OpenBLAS with a pool of busy-waiting threads of its own. Two things
 follow, both measured on two cores. Small matrices lose more to waking a second thread than it
 gives. And a loop that alternates between the two libraries makes their threads fight for the same
-cores: a panelled forward substitution with eleven right-hand sides took 480 ms so, and 35 ms with
+cores: a panelled forward substitution with eleven right-hand sides took 480 ms, and 35 ms with
 SciPy's library held to one thread. So the large products run in NumPy's library on all threads,
 the small triangular solves in SciPy's on one, and work that is small as a whole on one in both.
 Products with a single column are bound by memory, on one thread as on two. They get one: that stays
@@ -87,7 +87,7 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
             self.__exit__()
 
 
-def _alone() -> None:
+def _forget_other_threads() -> None:
     """Forget the users of other threads, which a forked child does not have."""
     gone = [user for user, (_, thread) in _users.items() if thread != get_ident()]
     for user in gone:
@@ -96,4 +96,4 @@ def _alone() -> None:
         _limit()
 
 
-os.register_at_fork(after_in_child=_alone)
+os.register_at_fork(after_in_child=_forget_other_threads)

@@ -7,7 +7,7 @@ not enter, so relabelling touches no matrix and the predictive variance is one f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -18,8 +18,7 @@ from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
-from knowmore.linalg.factor import grown
-from knowmore.linalg.products import evaluated
+from knowmore.linalg.products import product
 from knowmore.models.weights import Weighting
 
 # Kernel values that are in memory at a time while a question is answered.
@@ -88,17 +87,16 @@ class Covariance(Frozen):
 
     def follow(self, examples: Examples) -> Covariance:
         """The covariance of `examples`, by the smallest update that leads there."""
-        _, deleted, appended = self._changes(examples)
+        _, deleted, _ = self._changes(examples)
         factor, single = self.factor, self.update == "iterative"
         if len(deleted):
             for rows in deleted[::-1, None] if single else [deleted]:
                 factor = factor.delete(rows)
         step = 1 if single and factor.size else factor.traits.block
-        starts = range(factor.size, len(examples), step)
         noises = self.noise / self.weighting(examples)
-        blocks = (self._rows(examples, noises[i : i + step], i) for i in starts)
         try:
-            factor = grown(factor, blocks, appended)
+            for i in range(factor.size, len(examples), step):
+                factor = factor.append(*self._rows(examples, noises[i : i + step], i))
         except NotPositiveDefinite as error:
             raise self.explained(error.row, examples) from error
         return replace(self, examples=examples, factor=factor)
@@ -128,10 +126,10 @@ class Covariance(Frozen):
             # From the first example whose weight changed on, all rows are replaced.
             rows = np.delete(np.arange(size), deleted)[: same.argmin()]
             deleted, appended = np.delete(np.arange(size), rows), n - len(rows)
-        stay, changed = n - appended, len(deleted)
-        first = int(deleted[0]) if changed else stay
+        stay = n - appended
+        first, changed = int(deleted[0]) if len(deleted) else stay, len(deleted)
         if not traits.nested:
-            first, changed = 0, changed + appended
+            first, changed = 0, appended
         # It may be cheaper to drop what depends on the changes and append the rest again. But that
         # may fail, and a deletion must not.
         if self.update == "auto" and traits.update_cost * changed > stay - first:
@@ -153,24 +151,21 @@ class Covariance(Frozen):
             if (bad := first_not_finite(block.T)) is not None:
                 raise InvalidInput(
                     f"The kernel {self.kernel!r} gave a value that is not finite for the example "
-                    f"{ids[bad]!r}. Its features may be too large for it: scale them. "
-                    f"Nothing was changed."
+                    f"{ids[bad]!r}: scale its features. Nothing was changed."
                 )
         if not np.isfinite(noises).all():
             raise InvalidInput(
-                f"noise / weight is not finite for one of the examples: the noise is {self.noise:g}"
-                f" (1 / C of a least-squares SVM). Give weights, or C, that are not so small. "
-                f"Nothing was changed."
+                f"noise / weight is not finite for one of the examples, at noise={self.noise:g} "
+                f"(1 / C of a least-squares SVM): raise the weights, or C. Nothing was changed."
             )
         N.flat[:: len(N) + 1] += noises
         least, most = _range(self.factor.dtype)
         sizes = abs(N).max(axis=0)
-        if sizes.max() > most:
-            bad = int(sizes.argmax())
+        if (largest := sizes.max()) > most:
             raise InvalidInput(
-                f"The kernel {self.kernel!r} gave {sizes[bad]:.3g}, noise included, for the "
-                f"example {ids[bad]!r}, but {self.factor.dtype} holds no more than "
-                f"{most:.2g}. Scale the features, or use dtype='float64'. Nothing was changed."
+                f"The kernel {self.kernel!r} gave {largest:.3g}, noise included, for the example "
+                f"{ids[sizes.argmax()]!r}, but {self.factor.dtype} holds no more than {most:.2g}: "
+                f"scale the features, or use dtype='float64'. Nothing was changed."
             )
         lost = (np.diagonal(N) > 0) & (np.diagonal(N) < least)
         if lost.any():
@@ -191,9 +186,8 @@ class Covariance(Frozen):
             relation = "has the very same features" if same else "is nearest to it"
             nearest = f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
             cause = "the two are duplicates: remove one of them, or set noise above zero"
-        other = (
-            "" if self.factor.traits.stable else ", or use solver='cholesky', which tolerates more"
-        )
+        stable = self.factor.traits.stable
+        other = "" if stable else ", or use solver='cholesky', which tolerates more"
         return NotPositiveDefinite(
             f"The covariance matrix is not positive definite at example {ids[row]!r}.{nearest} "
             f"Either (a) {cause}; or (b) noise={self.noise:g} is too small for so smooth a kernel: "
@@ -231,37 +225,29 @@ class Covariance(Frozen):
         """k_* = kappa(X_held, X), (n, m); all finite. X: rows from `begin` on of a question."""
         return finite(self.kernel, cross(self.kernel, self.X, X), begin)
 
-    def prior(self, X: Array, begin: int = 0) -> Array:
+    def prior(self, X: Array) -> Array:
         """k_** = kappa(x, x) for each row, (m,); all finite."""
-        return finite(self.kernel, diagonal(self.kernel, X), begin)
+        return finite(self.kernel, diagonal(self.kernel, X))
 
     def expansion(self, X: Array, A: Array) -> Array:
         """Sums of kernel values with coefficients A (n, M): kappa(X, X_held) A, (m, M)."""
-        sums = (self.cross(part, begin).T @ A for begin, part in self.parts(X))
-        return bounded(lambda: evaluated(lambda: np.vstack([A[:0], *sums]), A.size, len(X)))
+        sums = (product(self.cross(part, begin).T, A) for begin, part in self.parts(X))
+        return bounded(lambda: np.vstack([A[:0], *sums]))
 
     def variance(self, X: Array) -> Array:
         """k_** - k_*' K~^-1 k_* + sigma^2, (m,), at weight one. Eq. (3), Lütz et al."""
         halves = (self.half_solve(self.cross(part, begin)) for begin, part in self.parts(X))
         explained = (np.einsum("ij,ij->j", H, H) for H in halves)
-        known = bounded(
-            lambda: evaluated(lambda: np.hstack([[], *explained]), self.factor.size**2, len(X))
-        )
+        known = bounded(lambda: np.hstack([[], *explained]))
         return bounded(lambda: np.maximum(self.prior(X) - known, 0) + self.noise)
 
     def half_solve(self, K: Array) -> Array:
-        """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64.
-
-        A float32 factor holds numbers up to 1e38, which squares of features soon exceed: each
-        column is scaled by a power of two.
-        """
-        unit = _units(K)
-        return np.asarray(self.factor.half_solve(K / unit) * unit)
+        """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64."""
+        return _scaled(self.factor.half_solve, K)
 
     def solve(self, K: Array) -> Array:
         """K~^-1 K for kernel values K (n, m), in float64."""
-        unit = _units(K)
-        return np.asarray(self.factor.solve(K / unit) * unit)
+        return _scaled(self.factor.solve, K)
 
     def parts(self, X: Array) -> Iterator[tuple[int, Array]]:
         """X cut so that a block of kernel values with the examples stays small.
@@ -313,9 +299,8 @@ def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
     if (bad := first_not_finite(K.T)) is None:
         return K
     raise InvalidInput(
-        f"The kernel {kernel!r} gave a value that is not finite for row {begin + bad} of X. "
-        f"Its features may be too large for it: scale them as those of the examples, or leave "
-        f"it out."
+        f"The kernel {kernel!r} gave a value that is not finite for row {begin + bad} of X: "
+        f"scale its features as those of the examples, or leave it out."
     )
 
 
@@ -325,7 +310,11 @@ def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
     return float(info.tiny), min(float(info.max), 1 / float(info.tiny))
 
 
-def _units(K: Array) -> Array:
-    """A power of two near the largest value of each column, (m,): dividing by it is exact."""
+def _scaled(solve: Callable[[Array], Array], K: Array) -> Array:
+    """solve(K), with each column of K (n, m) divided by a power of two near its largest value.
+
+    That is exact. A float32 factor holds numbers up to 1e38, which squares of features soon exceed.
+    """
     _, exponent = np.frexp(abs(K).max(axis=0, initial=0))
-    return np.asarray(2.0 ** (exponent - 1))
+    unit = 2.0 ** (exponent - 1)
+    return np.asarray(solve(K / unit) * unit)

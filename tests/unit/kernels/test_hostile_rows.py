@@ -131,7 +131,7 @@ def test_far_away_a_rational_quadratic_still_has_its_tail():
 @pytest.mark.parametrize("length", [0.0, np.nan, np.inf])
 def test_a_length_scale_that_divides_nothing_is_refused_at_the_first_row(kernel, length):
     for ask in (corner, diagonal):
-        with pytest.raises(InvalidInput, match="Give a finite number that is not zero"):
+        with pytest.raises(InvalidInput, match="give a finite number that is not zero"):
             ask(kernel(length), np.ones((1, 2)))
 
 

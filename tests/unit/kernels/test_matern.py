@@ -97,7 +97,7 @@ def test_it_falls_from_one_to_zero(nu):
 
 @pytest.mark.parametrize("nu", [0.0, -1.0, np.nan])
 def test_an_order_that_is_none_is_refused_at_the_first_row(nu):
-    with pytest.raises(InvalidInput, match=r"order nu=.*must be above zero"):
+    with pytest.raises(InvalidInput, match=r"nu=.*: give an order above zero"):
         diagonal(Matern(nu=nu), np.ones((1, 2)))
     assert not is_positive(Matern(nu=nu))
 

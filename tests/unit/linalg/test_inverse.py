@@ -9,7 +9,7 @@ import pytest
 from tolerance import assert_solves
 
 from knowmore.errors import NotPositiveDefinite
-from knowmore.linalg import Inverse
+from knowmore.linalg import Inverse, inverse
 from knowmore.linalg.inverse import _woodbury
 
 RNG = np.random.default_rng(2)
@@ -96,6 +96,18 @@ def test_a_drifted_inverse_refreshes_itself():
 def test_without_patience_it_is_left_as_the_paper_has_it():
     assert drifted(patience=np.inf).append(A[:37, 37:], A[37:, 37:]).refreshes == 0
     assert drifted(patience=np.inf).delete(S).refreshes == 0
+
+
+def test_a_large_deletion_inverts_what_is_left(monkeypatch):
+    factor, rows, updates = inverse_of(A), np.arange(25), []
+    monkeypatch.setattr(inverse, "_woodbury", lambda P, a, S: updates.append(len(S)))
+    left = factor.delete(rows)
+    assert updates == []
+    np.testing.assert_array_equal(left.A, A[25:, 25:])
+    assert_solves(left.P, np.linalg.inv(left.A), left.A, np.eye(15), solver="inverse")
+    replace(factor, patience=np.inf).delete(rows)
+    factor.delete(rows[:10])
+    assert updates == [25, 10]
 
 
 def singular(n, gap, rng):

@@ -92,8 +92,8 @@ def test_the_row_is_named_that_cannot_be_answered_for(kind, monkeypatch):
     with pytest.raises(InvalidInput) as caught:
         clf.predict(Q)
     assert str(caught.value) == (
-        "The kernel DotProduct(sigma_0=1) gave a value that is not finite for row 17 of X. Its "
-        "features may be too large for it: scale them as those of the examples, or leave it out."
+        "The kernel DotProduct(sigma_0=1) gave a value that is not finite for row 17 of X: scale "
+        "its features as those of the examples, or leave it out."
     )
 
 
@@ -168,7 +168,21 @@ def test_an_iterative_update_takes_one_example_after_the_other(solver, monkeypat
 @BOTH
 def test_an_automatic_update_starts_from_scratch_where_that_is_cheaper(solver, monkeypatch):
     calls = [*rows_of_calls("auto", solver, monkeypatch)]
-    assert calls == [[("append", 2)], [("delete", 2)], [("delete", 28), ("append", 8)]]
+    # An inverse keeps its matrix, and inverts the rows of it that stay.
+    last = {"cholesky": [("delete", 28), ("append", 8)], "inverse": [("delete", 20)]}[solver]
+    assert calls == [[("append", 2)], [("delete", 2)], last]
+
+
+def test_an_inverse_of_few_examples_starts_from_scratch_for_many_more(monkeypatch):
+    clf = GPClassifier(RBF(1.0), solver="inverse").fit(X[:5], Y[:5])
+    sizes, append = [], Inverse.append
+    monkeypatch.setattr(
+        Inverse,
+        "append",
+        lambda factor, cross, corner: sizes.append(len(corner)) or append(factor, cross, corner),
+    )
+    clf.partial_fit(X[5:], Y[5:]).predict(X)
+    assert sizes == [30]
 
 
 def test_direct_and_iterative_are_the_same_for_one_example():
