@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
+from knowmore.arrays import Array
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotPositiveDefinite
 from knowmore.examples import Examples
@@ -29,49 +30,19 @@ _UNIT = 4 * 2**20
 
 
 @final
-class Reserve:
-    """Memory for work that is deferred until a question is asked, released when it begins.
-
-    A question must not fail for what an edit has deferred: the edit fails instead. The memory is
-    not touched, so that it costs nothing but address space. `size` is in bytes.
-
-    >>> reserve = Reserve().grown(10_000_000)
-    >>> reserve.size >= 10_000_000 and reserve.grown(20_000_000).size >= 20_000_000
-    True
-    >>> reserve.release()
-    >>> reserve.size
-    0
-    """
-
-    def __init__(self, blocks: tuple[np.ndarray, ...] = ()) -> None:
-        self._blocks = blocks
-        self.size = sum(block.nbytes for block in blocks)
-
-    def __reduce__(self) -> tuple[type[Reserve], tuple[()]]:
-        return Reserve, ()
-
-    def grown(self, size: int) -> Reserve:
-        """At least `size` bytes, these included. Raises MemoryError."""
-        more = -(-size // _UNIT) * _UNIT - self.size if size > _UNIT else 0
-        return Reserve((*self._blocks, np.empty(more, np.uint8))) if more > 0 else self
-
-    def release(self) -> None:
-        """Free the memory."""
-        self._blocks, self.size = (), 0
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class Living(Generic[M]):
     """Examples, and the model of them, which follows when it is asked for; frozen.
 
+    model : the latest model, of these examples or of earlier ones; its settings are always right
     examples : all that are held. The model knows only those that count: an example of weight zero
         is held here and nowhere else.
     kernel : that of the model of these examples
     settled : whether the kernel stays; otherwise its width follows the examples, see
         `rows_to_settle_width`
     peak : the largest kappa(x, x) among the examples, now or before
-    reserve : memory to follow with
+    reserve : memory for what `current` has yet to do. It is allocated but not touched, so it costs
+        only address space: a query must not run out of memory for work that an edit deferred.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore.linalg import Cholesky
@@ -82,12 +53,12 @@ class Living(Generic[M]):
     array(['yes'], dtype='<U3')
     """
 
-    _model: M  # of examples held before, unless it has followed already
+    model: M
     examples: Examples
     kernel: AnyKernel
     settled: bool
     peak: float
-    reserve: Reserve = field(default_factory=Reserve, repr=False)
+    reserve: list[Array] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, model: M, examples: Examples, *, settled: bool = True) -> Living[M]:
@@ -99,41 +70,32 @@ class Living(Generic[M]):
     def current(self) -> M:
         """The model of the examples as they are now.
 
-        It follows when first asked for and takes the place of the old one, which the value does
-        not need any more. Two threads may compute it twice, with the same result.
+        It follows on first use and takes the place of the old one, which is not needed any more.
+        Two threads may compute it twice, with the same result.
         """
-        model, examples = self._model, self.examples.counted
+        model, examples = self.model, self.examples.counted
         same_kernel = model.covariance.kernel is self.kernel
         if model.examples is examples and same_kernel:
             return model
-        self.reserve.release()
+        # In place: an error that somebody keeps may refer to the list.
+        self.reserve.clear()
         with _enough_memory("bring the model up to date"):
             followed = model.follow(examples) if same_kernel else model.refit(self.kernel, examples)
-        object.__setattr__(self, "_model", followed)
+        object.__setattr__(self, "model", followed)
         return followed
 
     @property
-    def asked(self) -> M:
-        """The current model, which must hold an example to be asked anything."""
+    def nonempty(self) -> M:
+        """The current model. Raises NoExamples if it has none, since it can answer nothing then."""
         model = self.current
         if len(model.examples) == 0:
             reason = "all have weight zero" if len(self.examples) else "all were removed"
             raise NoExamples(f"The model holds no examples: {reason}. Add some before asking.")
         return model
 
-    @property
-    def settings(self) -> M:
-        """A model with the same settings, of these examples or of earlier ones."""
-        return self._model
-
-    def with_model(self, model: M) -> Living[M]:
-        """The same examples with another model of them."""
-        return replace(self, _model=model)
-
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles: up to date, so that nothing is in them that was removed."""
-        _ = self.current
-        return vars(self).copy()
+        """For pickles: up to date, so that they hold nothing that was removed."""
+        return {**vars(self), "model": self.current, "reserve": []}
 
     # -- edits -------------------------------------------------------------------------------
 
@@ -155,7 +117,7 @@ class Living(Generic[M]):
 
     def _after(self, edit: Edit, kernel: AnyKernel | None) -> Living[M]:
         """The value after an edit, either sure to follow or up to date already."""
-        examples, model, peak = self.examples.apply(edit), self._model, self.peak
+        examples, model, peak = self.examples.apply(edit), self.model, self.peak
         model.admit(examples.counted)
         after = replace(self, examples=examples)
         if not self.settled:
@@ -168,7 +130,7 @@ class Living(Generic[M]):
         if model.is_certain(examples.counted, peak):
             again = model.covariance.kernel is not after.kernel
             size = model.covariance.prepare(examples.counted, anew=again)
-            return replace(after, reserve=after.reserve.grown(size))
+            return replace(after, reserve=_reserved(size, after.reserve))
         _ = after.current
         return after
 
@@ -193,9 +155,15 @@ class Living(Generic[M]):
         for new, old in given:
             if new.shape[1:] != old.shape[1:] or (new.dtype.kind != old.dtype.kind and len(old)):
                 raise InvalidInput(
-                    "The features or labels are not of the kind that the model holds: another "
-                    "thread has fitted it to other data in the meantime. Nothing was changed."
+                    "Features or labels do not match those held: another thread has fitted the "
+                    "model to other data in the meantime. Nothing was changed."
                 )
+
+
+def _reserved(size: int, blocks: list[Array]) -> list[Array]:
+    """These blocks, and one more if they have less than `size` bytes. Raises MemoryError."""
+    missing = -(-size // _UNIT) * _UNIT - sum(block.nbytes for block in blocks)
+    return [*blocks, np.empty(missing, np.uint8)] if size > _UNIT and missing > 0 else blocks
 
 
 @contextmanager
@@ -206,7 +174,6 @@ def _enough_memory(purpose: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise NotEnoughMemory(
-            f"There is not enough memory to {purpose}: the model needs a matrix of all pairs of "
-            f"its examples, and while it changes, parts of it twice. Nothing was changed. Free "
-            f"memory and try again, remove examples, or use dtype='float32'."
+            f"There is not enough memory to {purpose}: a matrix of all pairs of examples. Nothing "
+            f"was changed. Free memory, remove examples, or use dtype='float32'."
         ) from error

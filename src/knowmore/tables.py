@@ -15,7 +15,7 @@ import numpy as np
 
 from knowmore.arguments import one_each
 from knowmore.edits import Id, as_ids, is_mask
-from knowmore.errors import InvalidInput, KnowmoreWarning, RepeatedId
+from knowmore.errors import InvalidInput, KnowmoreWarning
 
 _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... names them otherwise."
 
@@ -65,25 +65,16 @@ def in_step(**columns: Any) -> None:
             )
 
 
-def of_index(error: RepeatedId) -> RepeatedId:
-    """The error for ids that are held already, if they come from an index."""
-    return RepeatedId(f"{error} These ids are the index of the table: {_NUMBERED}")
-
-
-def is_named(table: Any) -> bool:
-    """Whether this is a pandas table or column whose index could be taken for ids."""
+def warn_if_renumbered(table: Any) -> None:
+    """Warn if rows that a pandas table numbers 0, 1, ... by default get other numbers as ids."""
     index = index_of(table)
-    return index is not None and not _is_time(index)
-
-
-def warn_renumbered(k: int) -> None:
-    """Warn that k rows get other ids than the numbers in the default index of their table."""
+    if index is None or _is_time(index):
+        return
     warnings.warn(
-        f"The table numbers these {k} rows 0 to {k - 1}, as pandas does by default. Other examples "
-        f"may have these ids, so the rows get the next ones: remove and relabel them by the ids "
-        f"that add returns, or name them with ids=... or an index of their own.",
+        f"The rows 0 to {len(index) - 1} of the table get other ids, since earlier examples may "
+        f"have these. Edit them by the ids that add returns, or name them: ids=... or an index.",
         KnowmoreWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
 
 

@@ -16,6 +16,7 @@ from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.shell import names_in
+from knowmore.models.weights import Weighting, class_weighting
 
 # The square of a weight must be a number, and so must the sum of as many as there may be.
 _HEAVIEST = 1e150
@@ -196,6 +197,15 @@ def sample_weights(weights: Any, k: int) -> Array | None:
             f"to {_HEAVIEST:g}. An example of weight 0 is held, but does not count."
         )
     return values
+
+
+def class_weights(class_weight: Any, labels: Array) -> Weighting:
+    """scikit-learn's `class_weight`, with class names of the type of the labels."""
+    weighting = class_weighting(class_weight)
+    if isinstance(weighting.classes, tuple):
+        names = [name for name, _ in weighting.classes]
+        class_labels(names, len(names), labels)
+    return weighting
 
 
 def group_names(groups: Any, n: int) -> Array:

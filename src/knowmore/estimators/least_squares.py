@@ -6,45 +6,50 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, final
 
 from knowmore.arguments import flag, number
-from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import class_labels
+from knowmore.estimators.checks import class_weights
 from knowmore.estimators.living import LivingClassifier
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.models import KernelModel, one_vs_all
+from knowmore.models import KernelModel, Weighting, one_vs_all
 from knowmore.models.noise import noise_by_loo
-from knowmore.models.weights import Weighting, class_weighting
+from knowmore.models.targets import Coding
 
 
-def penalty(
-    C: Any, kernel: AnyKernel, examples: Examples, weighting: Weighting, *, bias: bool
-) -> float:
-    """C as a number: as given, or chosen by leave-one-out if it is "loo"."""
-    if not isinstance(C, str):
-        return number("C", C, "(0, inf)")
-    if C != "loo":
-        raise InvalidInput(f"C={C!r} is not known. Give a number above zero, or 'loo'.")
-    return 1 / noise_by_loo("C", kernel, examples, weighting, bias=bias)
+class LeastSquares(LivingClassifier[KernelModel]):
+    """A classifier with the parameters C and bias."""
 
+    C: float | str
+    bias: bool
 
-def class_weights(class_weight: Any, examples: Examples) -> Weighting:
-    """scikit-learn's `class_weight`, with names of classes that can be compared to the labels."""
-    weighting = class_weighting(class_weight)
-    if isinstance(weighting.classes, tuple):
-        names = [name for name, _ in weighting.classes]
-        class_labels(names, len(names), examples.labels)
-    return weighting
+    def _least_squares(
+        self,
+        kernel: AnyKernel,
+        examples: Examples,
+        empty: Factor,
+        coding: Coding,
+        weighting: Weighting,
+    ) -> KernelModel:
+        """The batch fit with C and bias as the parameters say."""
+        bias = flag("bias", self.bias)
+        if isinstance(self.C, str) and self.C == "loo":
+            noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
+        else:
+            noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
+        return KernelModel.of(kernel, noise, examples, coding, empty, weighting, bias=bias)
 
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
+        return super()._settings(model) | {"C": model.C, "bias": model.bias}
 
-def class_weight_of(weighting: Weighting) -> Any:
-    """The `class_weight` that makes this weighting."""
-    return dict(weighting.classes) if isinstance(weighting.classes, tuple) else weighting.classes
+    @property
+    def C_(self) -> float:
+        """The C in use."""
+        return float(self._fitted.model.C)
 
 
 @final
 @dataclass(eq=False, repr=False)
-class LSSVMClassifier(LivingClassifier[KernelModel]):
+class LSSVMClassifier(LeastSquares):
     """A multi-class least-squares SVM that keeps learning and forgets exactly.
 
     One-vs-all on labels of -1 and 1: the least 1/2 |w|^2 + C/2 sum_i (w'x_i + b - y_i)^2 for each
@@ -86,20 +91,5 @@ class LSSVMClassifier(LivingClassifier[KernelModel]):
     dtype: str = "float64"
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
-        weighting = class_weights(self.class_weight, examples)
-        bias = flag("bias", self.bias)
-        C = penalty(self.C, kernel, examples, weighting, bias=bias)
-        return KernelModel.of(kernel, 1 / C, examples, one_vs_all, empty, weighting, bias=bias)
-
-    def _settings(self, model: KernelModel) -> dict[str, Any]:
-        return {
-            "kernel": model.covariance.kernel,
-            "C": model.C,
-            "bias": model.bias,
-            "class_weight": class_weight_of(model.covariance.weighting),
-        }
-
-    @property
-    def C_(self) -> float:
-        """The C in use."""
-        return float(self._checked.settings.C)
+        weighting = class_weights(self.class_weight, examples.labels)
+        return self._least_squares(kernel, examples, empty, one_vs_all, weighting)

@@ -14,9 +14,9 @@ from knowmore._living import Living, M
 from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, RepeatedId
+from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import among, class_labels, dense, group_names, sample_weights
-from knowmore.estimators.shell import exchange, learnt, same_features, same_kind
+from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
@@ -27,14 +27,11 @@ from knowmore.models.kernel_model import left_out
 from knowmore.tables import (
     by_name,
     in_order,
-    is_named,
     labels_by_id,
     masked,
     names_of,
-    of_index,
-    warn_renumbered,
+    warn_if_renumbered,
 )
-from knowmore.unfitted import Unfitted
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
@@ -42,7 +39,7 @@ _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit.
 
-    All that it has learnt is one `Living` value of a frozen model M; an edit exchanges it.
+    Everything fitted is one frozen `Living` value with a model M; an edit replaces it.
     """
 
     kernel: AnyKernel | None
@@ -56,16 +53,18 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """The batch fit; `empty` is a factor of size 0."""
 
     @abstractmethod
-    def _settings(self, model: M) -> dict[str, Any]:
-        """The settings in which two models must agree to be merged."""
-
-    @abstractmethod
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        """y as labels of k examples, of the same kind as those held already."""
+        """y as labels of k examples, of the same type as the labels `held`."""
 
     @abstractmethod
     def _prediction(self, model: M, scores: Array) -> Array:
         """The predictions at these scores (m, M)."""
+
+    def _settings(self, model: M) -> dict[str, Any]:
+        """The settings in which two models must agree to merge, by the names of parameters."""
+        kernel, by_class = model.covariance.kernel, model.covariance.weighting.classes
+        class_weight = dict(by_class) if isinstance(by_class, tuple) else by_class
+        return {"kernel": kernel, "class_weight": class_weight}
 
     def _variances(self, model: M, variance: Array) -> Array:
         """The variances of a model, (m,), in the shape of the predictions."""
@@ -86,7 +85,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         sample_weight (n,): an example of weight w counts like w examples at the same place. One of
         weight zero is held but has no influence, as if it were not there.
         """
-        learnt(self, lambda double: double._learn(X, y, ids, sample_weight))
+        fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
         return self
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
@@ -95,10 +94,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         labels, weights = self._labels(y, len(X), None), sample_weights(sample_weight, len(X))
         examples = Examples.of(X, labels, names, weights, side)
         if not len(examples.counted):
-            raise InvalidInput(
-                "All weights are zero: there is nothing to learn from. Give some example a "
-                "weight above zero."
-            )
+            raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self._fresh(examples)
 
     def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> Living[M]:
@@ -118,37 +114,25 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         y: a label for each, or one for all.
         ids are as in `fit`; by default they go on from the largest integer used so far.
         """
-        while not self.__sklearn_is_fitted__():
-            new: list[Array] = []
-
-            def begin(double: Self, new: list[Array] = new) -> None:
-                new.append(double.fit(X, y, ids, sample_weight).ids_)
-
-            if learnt(self, begin, unless="_living"):
-                return new[0]
+        first = fit_copy(self, lambda copy: copy.fit(X, y, ids, sample_weight), unless="_living")
+        if first is not None:
+            return first.ids_
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
-        renumbered = names is None and is_named(X)
-        X, side = self._inputs(X, reset=False)
+        rows, side = self._inputs(X, reset=False)
         held = self._living.examples
-        labels = self._labels(_for_all(y, len(X)), len(X), held.labels)
-        weights = sample_weights(sample_weight, len(X))
-        if renumbered and held.names:
-            warn_renumbered(len(X))
-        try:
-            after = self._apply(Add(X, labels, names, weights, side))
-            return after.examples.last_ids(len(X))
-        except RepeatedId as error:
-            if ids is not None:
-                raise
-            raise of_index(error) from error
+        labels = self._labels(_for_all(y, len(rows)), len(rows), held.labels)
+        weights = sample_weights(sample_weight, len(rows))
+        if names is None and len(held):
+            warn_if_renumbered(X)
+        after = self._apply(Add(rows, labels, names, weights, side))
+        return after.examples.last_ids(len(rows))
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.
 
-        ids: one or several, or a Boolean mask in the order of `ids_`. Their memory is given back
-        with the next question; a pickle never holds them.
+        ids: one or several, or a Boolean mask in the order of `ids_`. Their memory is freed by the
+        next query; a pickle never contains them.
         """
-        self._check_fitted()
         if chosen := self._chosen(ids, ordered=False):
             self._apply(Remove(chosen))
         return self
@@ -159,16 +143,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         Tables and columns of pandas whose index is not 0, 1, ... are matched with ids by name. One
         label is for all of them.
         """
-        self._check_fitted()
         chosen = self._chosen(ids)
         if not chosen and np.shape(X)[:1] == (0,):
             return self
         X, side = self._inputs(by_name("X", X, chosen, ids), reset=False)
         if len(chosen) != len(X):
-            raise InvalidInput(
-                f"{len(chosen)} examples are to be replaced, but X has {len(X)} rows. "
-                f"Give one each."
-            )
+            raise InvalidInput(f"X has {len(X)} rows for {len(chosen)} examples. Give one each.")
         labels = None if y is None else self._new_labels(chosen, y, ids)
         self._apply(Replace(chosen, X, labels, side))
         return self
@@ -179,7 +159,6 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         y: a label for each, or one for all; a Series of pandas whose index is not 0, 1, ... is
         matched with ids by name. Alone, `relabel(series)`, its index is the ids.
         """
-        self._check_fitted()
         if y is None:
             ids, y = labels_by_id(ids)
         chosen = self._chosen(ids)
@@ -193,19 +172,16 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
         The two must not share an id.
         """
-        self._check_fitted()
-        same_kind(self, other)
-        other._check_fitted()
+        check_mergeable(self, other, "_living")
         here, there = self._living, other._living
-        mine, theirs = self._settings(here.settings), other._settings(there.settings)
+        mine, theirs = self._settings(here.model), other._settings(there.model)
         for name in mine:
             found = _disagreement(mine[name], theirs[name])
             if found and (name != "kernel" or (here.settled and there.settled)):
                 raise InvalidInput(
-                    f"The two models differ in {name}: {found}. "
-                    f"Models merge only if they agree: fit both with the same {name}."
+                    f"The two models differ in {name}: {found}. To merge them, fit both with the "
+                    f"same {name}."
                 )
-        same_features(self, other)
         new = there.examples
         if len(new):
             labels = self._labels(new.labels, len(new), here.examples.labels)
@@ -225,8 +201,8 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         of weight zero is judged as a new one would be. `silent` tells examples apart of which the
         others say nothing.
         """
-        living = self._checked
-        model, examples = living.asked, living.examples
+        living = self._fitted
+        model, examples = living.nonempty, living.examples
         scores, variance, silent = left_out(model, examples, self._groups(groups, examples))
         predicted, variance = self._prediction(model, scores), self._variances(model, variance)
         names = model.targets.names
@@ -237,7 +213,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
         The backward error of its coefficients: see `Covariance.residual`.
         """
-        return self._asked().residual()
+        return self._fitted.nonempty.residual()
 
     @property
     def model_(self) -> M:
@@ -245,7 +221,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
         It knows nothing of examples of weight zero.
         """
-        return self._checked.current
+        return self._fitted.current
 
     def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
         """X as `model_` takes it, (m, d), and its side information, (m, q), None if there is none.
@@ -256,7 +232,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
     def model_groups(self, groups: Any) -> Array | None:
         """`groups`, as in `leave_one_out`, for the examples of `model_`, (n,)."""
-        examples = self._checked.examples
+        examples = self._fitted.examples
         names = self._groups(groups, examples)
         return None if names is None else names[examples.weights > 0]
 
@@ -270,7 +246,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         for name in ("n_features_in_", "feature_names_in_", "_names_in"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
-        living = self._checked
+        living = self._fitted
         # Examples of weight zero come along, unless another thread's edit came between.
         held = living.examples if living.examples.counted is examples else examples
         keeps = other.kernel is None and living.settled
@@ -280,12 +256,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     @property
     def ids_(self) -> Array:
         """The ids of the examples held, (n,)."""
-        return self._checked.examples.ids
+        return self._fitted.examples.ids
 
     @property
     def kernel_(self) -> AnyKernel:
         """The kernel in use; a copy, since scikit-learn's can be changed."""
-        return _own(self._checked.kernel)
+        return _own(self._fitted.kernel)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_living")
@@ -298,33 +274,21 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     # -- inside ------------------------------------------------------------------------------
 
     @property
-    def _checked(self) -> Living[M]:
-        """What was learnt, or an error if nothing was.
-
-        A question takes it once: another thread may exchange it at any time.
-        """
-        if not self.__sklearn_is_fitted__():
-            raise Unfitted(
-                f"This {type(self).__name__} has learnt nothing yet. Call fit or add first."
-            )
-        return self._living
-
-    def _check_fitted(self) -> None:
-        _ = self._checked
-
-    def _asked(self) -> M:
-        """The model, ready for a question."""
-        return self._checked.asked
+    def _fitted(self) -> Living[M]:
+        """The fitted value. A query takes it once: another thread may replace it at any time."""
+        living: Living[M] = fitted(self, "_living")
+        return living
 
     def _apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
-        """Exchange what was learnt for what it is after an edit, and return that."""
-        after: Living[M] = exchange(self, "_living", lambda living: living.apply(edit, kernel))
+        """Apply an edit, and return the fitted value after it."""
+        after: Living[M] = update_fitted(self, "_living", lambda living: living.apply(edit, kernel))
         return after
 
     def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
         """The examples that these ids or this mask name."""
+        held = self._fitted.examples
         if is_mask(ids):
-            return masked(ids, self._living.examples.names)
+            return masked(ids, held.names)
         return as_ids(ids, ordered=ordered)
 
     def _new_labels(self, ids: tuple[Id, ...], y: Any, given: Any) -> Array:
@@ -366,16 +330,16 @@ class LivingClassifier(ClassifierMixin, LivingEstimator[M]):
     @property
     def classes_(self) -> Array:
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return np.unique(self._checked.examples.counted.labels)
+        return np.unique(self._fitted.examples.counted.labels)
 
     def predict(self, X: Any) -> Array:
         """The class of the largest score, (m,). Eq. (5)."""
-        model = self._asked()
+        model = self._fitted.nonempty
         return self._prediction(model, model.mean(*self.model_inputs(X)))
 
     def decision_function(self, X: Any) -> Array:
         """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
-        scores = self._asked().mean(*self.model_inputs(X))
+        scores = self._fitted.nonempty.mean(*self.model_inputs(X))
         return scores[:, 1] if scores.shape[1] == 2 else scores
 
 

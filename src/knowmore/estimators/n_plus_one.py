@@ -15,9 +15,9 @@ from knowmore.arguments import choice, flag
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.estimators.checks import class_labels
-from knowmore.estimators.least_squares import penalty
-from knowmore.estimators.living import LivingClassifier, LivingEstimator
-from knowmore.estimators.shell import names_in, same_features
+from knowmore.estimators.least_squares import LeastSquares
+from knowmore.estimators.living import LivingEstimator
+from knowmore.estimators.shell import check_mergeable, fitted, names_in
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel
@@ -55,22 +55,22 @@ class Scores:
         N = len(self.classes_)
         if X.shape[1] <= N:
             raise InvalidInput(
-                f"X has {X.shape[1]} columns, but the last {N} are to be the scores of the {N} "
-                f"known classes, with features before them."
+                f"X has {X.shape[1]} columns. Give features, then the scores of the {N} known "
+                f"classes as the last {N} columns."
             )
         return np.asarray(X[:, -N:])
 
 
 @final
 @dataclass(eq=False, repr=False)
-class NPlusOneClassifier(LivingClassifier[KernelModel]):
+class NPlusOneClassifier(LeastSquares):
     """Learns one class more than a known classifier, from few examples of all of them.
 
     MULTIpLE (Kuzborskij, Orabona and Caputo 2013): the known classes stay near what they were, the
     new one begins as a mixture beta of them, and beta is what leave-one-out likes best. The scores
-    are [s, s beta] + k_*' A + b', s those of the source. After any history of edits it equals a
-    fresh fit of the examples it holds. A further class is learnt by another `NPlusOneClassifier`
-    with this one as its source.
+    are [s, s beta] + k_*' A + b', s those of the source. `fit` needs examples of all N known
+    classes and of one more. After any history of edits it equals a fresh fit of the examples it
+    holds. A further class is learnt by another `NPlusOneClassifier` with this one as its source.
 
     Parameters
     ----------
@@ -105,13 +105,6 @@ class NPlusOneClassifier(LivingClassifier[KernelModel]):
     update: str = "auto"
     dtype: str = "float64"
 
-    def fit(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Self:
-        """Learn X (n, d), y from scratch: examples of all N known classes and of one more.
-
-        ids and sample_weight are as in `LSSVMClassifier`.
-        """
-        return super().fit(X, y, ids, sample_weight)
-
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         self.source_ = _snapshot(self.source)
         super()._learn(X, y, ids, sample_weight)
@@ -121,31 +114,26 @@ class NPlusOneClassifier(LivingClassifier[KernelModel]):
 
         The two must not share an id.
         """
-        if isinstance(other, NPlusOneClassifier) and other.__sklearn_is_fitted__():
-            held = other._living.examples
-            scores = held.side
-            if np.array_equal(self._known, other._known) and not _gives_scores(self.source_):
-                same_features(self, other)
-                scores = self._scores(self._table(held.X), len(held))
-            size = abs(held.side).max(initial=0)
-            if not np.allclose(scores, held.side, rtol=0, atol=1e-9 * size):
+        check_mergeable(self, other, "_living")
+        if np.array_equal(self._known, other._known) and not _is_columns(self.source_):
+            held, names = other._living.examples, names_in(self)
+            X: Any = held.X
+            if names is not None:
+                X = optional("pandas", "tables").DataFrame(X, columns=list(names))
+            rounding = 1e-9 * abs(held.side).max(initial=0)
+            if abs(self._scores(X, len(held)) - held.side).max(initial=0) > rounding:
                 raise InvalidInput(
                     "The two models differ in source: it gives other scores for the same examples. "
-                    "Models merge only if they began from the same classifier."
+                    "To merge them, fit both with the same source."
                 )
         return super().merge(other)
 
     @property
     def beta_(self) -> Array:
         """How much of each class of `source_.classes_` goes into the new one, (N,)."""
-        minimum = self._asked().minimum
+        minimum = self._fitted.nonempty.minimum
         assert minimum is not None
         return minimum.beta[np.argsort(np.argsort(self.source_.classes_))]
-
-    @property
-    def C_(self) -> float:
-        """The C in use."""
-        return float(self._checked.settings.C)
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -159,45 +147,29 @@ class NPlusOneClassifier(LivingClassifier[KernelModel]):
 
     def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
         """The features of X, and the source's scores in the order of its sorted classes."""
-        self._check_source()
+        source = fitted(self, "source_")
         features, _ = super()._inputs(X, reset=reset)
-        if _gives_scores(self.source_):
+        if _is_columns(source):
             scores = self._scores(features, len(features))
             return features[:, : -scores.shape[1]], scores
-        # A table goes to the source as it is: its columns have names.
+        # A table is passed to the source unchanged: its columns have names.
         return features, self._scores(X if hasattr(X, "columns") else features, len(features))
 
-    def _check_source(self) -> None:
-        if not hasattr(self, "source_"):
-            self._check_fitted()
-
-    def _table(self, X: Array) -> Any:
-        """X with the names of its columns, if the estimator was given any."""
-        names = names_in(self)
-        if names is None:
-            return X
-        return optional("pandas", "tables").DataFrame(X, columns=list(names))
-
     def _scores(self, X: Any, m: int) -> Array:
+        """The source's scores of the m rows of X, (m, N), in the order of its sorted classes."""
         classes = _classes_of(self.source_)
         try:
             scores = np.asarray(self.source_.decision_function(X), dtype=float)
         except KnowmoreError:
             raise
         except (TypeError, ValueError) as error:
-            raise InvalidInput(
-                f"The source cannot tell scores of these examples: {error}"
-            ) from error
+            raise InvalidInput(f"The source cannot score these examples: {error}") from error
         if scores.ndim == 1 and len(classes) == 2:
             scores = np.column_stack([-scores, scores])
         if scores.shape != (m, len(classes)):
-            pairs = (
-                " A classifier of pairs must be asked one-vs-rest (decision_function_shape='ovr')."
-            )
             raise InvalidInput(
-                f"The source gives scores of shape {scores.shape} for {m} examples, but it knows "
-                f"{len(classes)} classes: ({m}, {len(classes)}) was expected."
-                f"{'' if isinstance(self.source_, Scores) else pairs}"
+                f"The source gives scores of shape {scores.shape}, but ({m}, {len(classes)}) is "
+                f"expected: a column for each class (of an SVC: decision_function_shape='ovr')."
             )
         if not abs(scores).max(initial=0) < _LARGEST:
             raise InvalidInput(
@@ -208,58 +180,47 @@ class NPlusOneClassifier(LivingClassifier[KernelModel]):
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
         choice("optimiser", self.optimiser, _OPTIMISERS)
-        bias, optimiser = flag("bias", self.bias), _OPTIMISERS[self.optimiser]
-        known = tuple(self._known.tolist())
-        coding = Transfer(known, flag("positive", self.positive), optimiser)
+        known, positive = tuple(self._known.tolist()), flag("positive", self.positive)
+        coding = Transfer(known, positive, _OPTIMISERS[self.optimiser])
         coding.admit(examples)
-        C = penalty(self.C, kernel, examples, Weighting(), bias=bias)
-        return KernelModel.of(kernel, 1 / C, examples, coding, empty, bias=bias)
+        return self._least_squares(kernel, examples, empty, coding, Weighting())
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         coding = model.coding
         assert isinstance(coding, Transfer)
-        return {
-            "known classes": self._known.tolist(),
-            "kernel": model.covariance.kernel,
-            "C": model.C,
-            "bias": model.bias,
-            "positive": coding.positive,
-            "optimiser": coding.optimiser,
-        }
+        parameters = {"positive": coding.positive, "optimiser": coding.optimiser}
+        return {"known classes": self._known.tolist()} | super()._settings(model) | parameters
 
 
 def _snapshot(source: Any) -> Any:
-    """The source as it is now, whatever becomes of it."""
+    """A copy of the source as it is now, which later changes of the source don't reach."""
     if not hasattr(source, "decision_function") or isinstance(source, type):
         raise InvalidType(
             f"source={source!r} has no decision_function. Give a fitted classifier that has one, "
-            f"or knowmore.Scores(classes, function of X) around anything that gives scores."
+            f"or wrap its scores: knowmore.Scores(classes, function of X)."
         )
-    if not isinstance(source, Scores):
-        try:
+    try:
+        if not isinstance(source, Scores):
             check_is_fitted(source)
-        except NotFittedError as error:
-            raise Unfitted(
-                f"The source, a {type(source).__name__}, has learnt nothing yet. Fit it first. "
-                f"(scikit-learn's clone, as in a grid search, empties it, unless it is wrapped in "
-                f"sklearn.frozen.FrozenEstimator.)"
-            ) from error
+    except NotFittedError as error:
+        raise Unfitted(
+            f"The source, a {type(source).__name__}, is not fitted. Fit it first. (For clone and "
+            f"grid searches, which unfit it, wrap it in sklearn.frozen.FrozenEstimator.)"
+        ) from error
     if not hasattr(source, "classes_"):
         raise InvalidType(f"source={source!r} has no classes_. Give a fitted classifier.")
     classes = _classes_of(source)
     if len(classes) == 0 or len(np.unique(classes)) != len(classes):
-        raise InvalidInput(
-            f"The source has the classes {classes.tolist()}. A list of different names is expected."
-        )
-    # All that a living estimator learnt is one frozen value, which two may share.
+        raise InvalidInput(f"The source has the classes {classes.tolist()}. Name each class once.")
+    # A living estimator is fitted by replacing a frozen value, which two can share.
     return copy(source) if isinstance(source, (LivingEstimator, Scores)) else deepcopy(source)
 
 
 def _classes_of(source: Any) -> Array:
-    """The classes of a source, (N,), of one kind, in its own order."""
+    """The classes of a source, (N,), of one type, in its own order."""
     return class_labels(source.classes_, len(source.classes_), None)
 
 
-def _gives_scores(source: Any) -> bool:
-    """Are the scores columns of the inputs?"""
+def _is_columns(source: Any) -> bool:
+    """Whether the scores of this source are columns of X."""
     return isinstance(source, Scores) and source.of is None

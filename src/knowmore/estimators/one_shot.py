@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Protocol, Self, final
 
@@ -16,7 +16,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
 from knowmore.estimators.checks import noise_level
 from knowmore.estimators.living import LivingClassifier
-from knowmore.estimators.shell import exchange
+from knowmore.estimators.shell import update_fitted
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
@@ -116,7 +116,6 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
     def add_support(self, name: str, X: Any) -> Self:
         """Let it learn from one more class too, X (n_S, d). This costs what that task costs."""
-        self._check_fitted()
 
         def with_it(model: OneShot) -> tuple[Support, ...]:
             support = self._support(model.covariance.kernel, model.rule, name, X)
@@ -135,7 +134,6 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         A pickle never holds it. The dict that was given as `supports` is yours and stays as it is:
         another fit would learn from it again.
         """
-        self._check_fitted()
 
         def without_it(model: OneShot) -> tuple[Support, ...]:
             if name not in (one.name for one in model.supports):
@@ -149,42 +147,41 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     @property
     def supports_(self) -> dict[str, Array]:
         """The classes it may learn from, {name: X (n_S, d)}."""
-        self._check_fitted()
-        return {one.name: one.X for one in self._living.settings.supports}
+        return {one.name: one.X for one in self._fitted.model.supports}
 
     # -- what was chosen ---------------------------------------------------------------------
 
     @property
     def support_(self) -> str | None:
         """The support that helps, None if none does."""
-        chosen = self._asked().chosen
+        chosen = self._fitted.nonempty.chosen
         return None if chosen is None else chosen[0].support.name
 
     @property
     def rho_(self) -> float:
         """How far the support's examples count, from 0 to 1."""
-        chosen = self._asked().chosen
+        chosen = self._fitted.nonempty.chosen
         return 0.0 if chosen is None else chosen[1]
 
     @property
     def ranking_(self) -> Ranking:
         """Each support's best rho and the criterion's value there, the best first."""
-        return self._asked().ranking
+        return self._fitted.nonempty.ranking
 
     @property
     def noise_(self) -> float:
         """The noise in use."""
-        return self._asked().covariance.noise
+        return self._fitted.nonempty.covariance.noise
 
     # -- asking ------------------------------------------------------------------------------
 
     def predict_variance(self, X: Any) -> Array:
         """The predictive variance, (m,), noise included: how unlike all examples X is."""
-        return self._asked().variance(self.model_inputs(X)[0])
+        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
 
     def predict_proba(self, X: Any) -> Array:
         """Phi(-mu_* / sigma_*) and Phi(mu_* / sigma_*), (m, 2), columns as in `classes_`."""
-        model, (X, _) = self._asked(), self.model_inputs(X)
+        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         # Without noise there is no doubt at an example.
         with np.errstate(divide="ignore", invalid="ignore"):
             z = model.mean(X) / np.sqrt(model.variance(X))[:, None]
@@ -255,9 +252,9 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         """
 
         def changed(living: Living[OneShot]) -> Living[OneShot]:
-            return living.with_model(living.current.holding(change(living.current)))
+            return replace(living, model=living.current.holding(change(living.current)))
 
-        exchange(self, "_living", changed)
+        update_fitted(self, "_living", changed)
         return self
 
 

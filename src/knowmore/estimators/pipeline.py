@@ -8,9 +8,10 @@ from typing import Any, Self, final
 from sklearn.pipeline import Pipeline
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidType, RepeatedId
+from knowmore.errors import InvalidType
 from knowmore.estimators.living import LivingEstimator
-from knowmore.tables import by_name, names_of, of_index
+from knowmore.estimators.shell import fitted
+from knowmore.tables import by_name, names_of
 
 # Questions about rows X, which the earlier steps transform first, and about the examples held.
 _OF_ROWS = (
@@ -76,26 +77,18 @@ class LivingPipeline:
                 f"The last step of this pipeline is a {type(last).__name__}, which cannot add and "
                 f"remove single examples. Let it end in one that can, such as GPClassifier."
             )
+        fitted(last, "_living")
         self.pipeline = pipeline
-        last._check_fitted()
 
     @property
     def estimator(self) -> Any:
         """The last step."""
         return self.pipeline.steps[-1][1]
 
-    @property
-    def model_(self) -> Any:
-        """The frozen value behind the last step."""
-        return self.estimator.model_
-
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,); the index of X is theirs by default."""
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
-        try:
-            new: Array = self.estimator.add(self._transformed(X), y, names, sample_weight)
-        except RepeatedId as error:
-            raise error if ids is not None else of_index(error) from error
+        new: Array = self.estimator.add(self._transformed(X), y, names, sample_weight)
         return new
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -399,6 +399,6 @@ def test_a_mistake_raises_and_changes_nothing(mistake):
 
 @pytest.mark.parametrize("verb", ["predict", "transform", "predict_proba", "absorb"])
 def test_an_unfitted_one_says_so(verb):
-    with pytest.raises(NotFittedError, match="has learnt nothing yet"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         getattr(EigenspaceLDA(), verb)(X)
     assert not hasattr(EigenspaceLDA(), "classes_")

@@ -146,7 +146,7 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
         ),
         (
             lambda: living(make_pipeline(StandardScaler(), GPClassifier())),
-            "This GPClassifier has learnt nothing yet. Call fit or add first.",
+            "This GPClassifier is not fitted yet. Call fit first.",
         ),
         (
             lambda: suspects(scaled()),
@@ -155,9 +155,9 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
         ),
         (
             lambda: living(scaled()).add(TABLE[:1], Y[:1]),
-            "The model already holds 'row 0'. Use replace() to change an example, or give the new "
-            "one another id. These ids are the index of the table: reset_index(drop=True) gives "
-            "them consecutive numbers; ids=... names them otherwise.",
+            "The model already holds 'row 0'. Use replace() to change examples, or give new ones "
+            "other ids. Without ids=... they are a table's index; reset_index(drop=True) numbers "
+            "its rows instead.",
         ),
     ],
 )
