@@ -1,9 +1,9 @@
 """How a model follows edits.
 
-An edit is applied to the examples at once, and to the model when a question is asked next: a
-thousand single adds and then one prediction cost about what one add of a thousand costs. What could
-fail then must fail at the edit. So `apply` either proves that the model can follow, and reserves
-the memory for it, or lets it follow at once.
+An edit is applied to the examples at once, and to the model by the next query: a thousand single
+adds and then one prediction cost about as much as one add of a thousand. Whatever could fail in the
+query must fail in the edit. So `apply` either proves that the model can follow, and reserves the
+memory for it, or lets it follow at once.
 """
 
 from __future__ import annotations
@@ -32,17 +32,16 @@ _UNIT = 4 * 2**20
 @final
 @dataclass(frozen=True, eq=False)
 class Living(Generic[M]):
-    """Examples, and the model of them, which follows when it is asked for; frozen.
+    """Examples, and a model of them that follows edits when it is next needed; frozen.
 
-    model : the latest model, of these examples or of earlier ones; its settings are always right
-    examples : all that are held. The model knows only those that count: an example of weight zero
-        is held here and nowhere else.
+    model : the latest model, of these examples or earlier ones; all have the same settings
+    examples : all that are held; the model has only those whose weight is above zero
     kernel : that of the model of these examples
-    settled : whether the kernel stays; otherwise its width follows the examples, see
+    settled : whether the kernel is fixed; otherwise its width follows the examples, see
         `rows_to_settle_width`
     peak : the largest kappa(x, x) among the examples, now or before
-    reserve : memory for what `current` has yet to do. It is allocated but not touched, so it costs
-        only address space: a query must not run out of memory for work that an edit deferred.
+    reserve : memory for the work that edits have deferred, so that no query runs out of memory for
+        it. Allocated but never written, it takes only address space.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore.linalg import Cholesky
@@ -62,22 +61,21 @@ class Living(Generic[M]):
 
     @classmethod
     def of(cls, model: M, examples: Examples, *, settled: bool = True) -> Living[M]:
-        """A fresh fit to those of the examples that count."""
+        """A fresh fit to the examples whose weight is above zero."""
         covariance = model.covariance
         return cls(model, examples, covariance.kernel, settled, covariance.peak)
 
     @property
     def current(self) -> M:
-        """The model of the examples as they are now.
+        """The model of these examples. It is computed on first use and replaces the earlier one.
 
-        It follows on first use and takes the place of the old one, which is not needed any more.
         Two threads may compute it twice, with the same result.
         """
         model, examples = self.model, self.examples.counted
         same_kernel = model.covariance.kernel is self.kernel
         if model.examples is examples and same_kernel:
             return model
-        # In place: an error that somebody keeps may refer to the list.
+        # In place, since the traceback of an earlier error may still refer to the list.
         self.reserve.clear()
         with _enough_memory("bring the model up to date"):
             followed = model.follow(examples) if same_kernel else model.refit(self.kernel, examples)
@@ -86,7 +84,7 @@ class Living(Generic[M]):
 
     @property
     def nonempty(self) -> M:
-        """The current model. Raises NoExamples if it has none, since it can answer nothing then."""
+        """The current model; raises NoExamples if it has none to predict from."""
         model = self.current
         if len(model.examples) == 0:
             reason = "all have weight zero" if len(self.examples) else "all were removed"
@@ -94,21 +92,21 @@ class Living(Generic[M]):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles: up to date, so that they hold nothing that was removed."""
+        """For pickles: up to date, so that they contain nothing that was removed."""
         return {**vars(self), "model": self.current, "reserve": []}
 
     # -- edits -------------------------------------------------------------------------------
 
     def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
-        """The value after an edit; raises at once whatever could fail later.
+        """The value after an edit. Whatever could fail later raises now.
 
-        kernel : what a value whose kernel is not settled takes over, if given
+        kernel : if given, an unsettled kernel is replaced by this one
         """
         self._check_kind(edit)
         with _enough_memory("apply this edit"):
             if self.settled or not isinstance(edit, Remove):
                 return self._after(edit, kernel)
-            # The width of what is left may suit none of it. It can be forgotten all the same.
+            # The rest may have no usable width. Forgetting must succeed all the same.
             with suppress(InvalidInput, NotPositiveDefinite):
                 after = self._after(edit, kernel)
                 _ = after.current
@@ -116,7 +114,7 @@ class Living(Generic[M]):
             return replace(replace(self, settled=True)._after(edit, kernel), settled=False)
 
     def _after(self, edit: Edit, kernel: AnyKernel | None) -> Living[M]:
-        """The value after an edit, either sure to follow or up to date already."""
+        """The value after an edit; its model is sure to follow, or already up to date."""
         examples, model, peak = self.examples.apply(edit), self.model, self.peak
         model.admit(examples.counted)
         after = replace(self, examples=examples)
@@ -135,10 +133,10 @@ class Living(Generic[M]):
         return after
 
     def _with_width(self) -> Living[M]:
-        """With the width of the examples as they are now, settled if they are enough.
+        """With the kernel width of these examples, settled if there are enough of them.
 
-        The first of them that are enough settle it, so that to add many is the same as to add them
-        one after the other.
+        The first rows that are enough settle it, so adding many at once is the same as adding them
+        one by one.
         """
         X = self.examples.counted.X
         first = rows_to_settle_width(X)

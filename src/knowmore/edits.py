@@ -1,4 +1,4 @@
-"""The four edits, as values. Library, journal, command line and service share these words."""
+"""The four edits, as values, and the ids that they name examples by."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Id = int | str
 class Add:
     """New examples: X (k, d) and labels (k,).
 
-    ids: None for consecutive integers; weights (k,): None for one each; side (k, q): what else is
-    known of each example, such as a source's scores, None if nothing is.
+    ids: None for consecutive integers; weights (k,): None for one each; side (k, q): side
+    information such as the scores of another classifier, or None.
     """
 
     X: Array

@@ -1,4 +1,4 @@
-"""Examples: the only place where an id becomes a row."""
+"""Examples: the only place where ids become rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Buffer:
     filled: int
 
     def claim(self, begin: int, end: int) -> bool:
-        """Whether rows [begin, end) are now the caller's to write; not if they are taken."""
+        """Take rows [begin, end) for the caller to write. False if they are taken or too many."""
         with moment:
             free = self.filled == begin and end <= len(self.array)
             if free:
@@ -106,10 +106,10 @@ _serial_numbers = _SerialNumbers()
 class Examples:
     """Rows of (id, x, label, weight, side), immutable; edits return new sets that share rows.
 
-    `side` is what else is known of each example, such as the scores of another classifier.
+    `side` is side information about each example, such as the scores of another classifier.
 
-    The index looks up the serial number of an id. Successive sets share it: only ids that it never
-    had are written in place, and a number that a set does not hold means that the id is not in it.
+    The index maps ids to serial numbers. Successive sets share it: only ids that it never had are
+    written in place, and an id whose serial number a set does not hold is not in that set.
 
     >>> some = Examples.of(np.eye(2), np.array(["a", "b"]))
     >>> some = some.apply(Remove((0,))).apply(Add(np.zeros((1, 2)), np.array(["c"]), ("third",)))
@@ -148,7 +148,7 @@ class Examples:
 
     @property
     def ids(self) -> Array:
-        """The ids, (n,), in the order of the rows; of dtype object where kinds are mixed."""
+        """The ids, (n,), in the order of the rows; of dtype object if types are mixed."""
         return self.last_ids(len(self))
 
     def last_ids(self, k: int) -> Array:
@@ -156,8 +156,7 @@ class Examples:
         ids = self._columns.ids.view[len(self) - k :]
         if len(set(map(type, ids))) == 1:
             natural = np.array(ids.tolist())
-            # Integers beyond 64 bits (of both signs: floats) and strings that end in NUL would not
-            # come out again.
+            # NumPy cannot store integers beyond 64 bits and strings that end in NUL exactly.
             if natural.dtype.kind in "iuU" and natural.tolist() == ids.tolist():
                 return natural
         return ids.copy()
@@ -179,12 +178,12 @@ class Examples:
 
     @property
     def weights(self) -> Array:
-        """How much each example counts, (n,), read-only; one by default."""
+        """The weight of each example, (n,), read-only; one by default."""
         return self._columns.weights.view
 
     @property
     def side(self) -> Array:
-        """What else is known of the examples, (n, q), read-only; q is zero if nothing is."""
+        """Side information, (n, q), read-only; q is zero if there is none."""
         return self._columns.side.view
 
     @property
@@ -211,7 +210,7 @@ class Examples:
         return self if counted.all() else self._without(np.flatnonzero(~counted))
 
     def apply(self, edit: Edit) -> Examples:
-        """The examples after one edit; an edit that cannot be done raises and nothing changes."""
+        """The examples after an edit; an edit that is impossible raises and changes nothing."""
         match edit:
             case Add():
                 return self._with(edit)
@@ -229,9 +228,9 @@ class Examples:
         assert_never(edit)
 
     def since(self, earlier: Examples) -> tuple[Array, int]:
-        """What leads from `earlier` to these: its rows to delete, and how many of ours to append.
+        """How to get from `earlier` to these: its rows to delete, and how many of ours to append.
 
-        Rows that both have and that stand before the first row that is only ours are kept.
+        Rows of both that precede the first row of ours alone are kept.
         """
         mine, theirs = self.serials, earlier.serials
         if len(mine) >= len(theirs) and (mine[: len(theirs)] == theirs).all():
@@ -283,7 +282,7 @@ class Examples:
 
 
 def _restore(columns: _Columns, next_id: int) -> Examples:
-    """Examples as they were pickled, without any trace of earlier ones."""
+    """Unpickled examples, without any trace of earlier ones."""
     # Never issue a number again that a pickle brought from another process.
     _serial_numbers.take(0, least=int(columns.serials.view.max(initial=-1)) + 1)
     return Examples(columns, _index_of(columns), next_id)

@@ -1,8 +1,7 @@
 """The index of a pandas table says which example each row is.
 
-An index that is not the default 0, 1, ... becomes the ids, so `remove(index)` forgets exactly those
-rows. Polars tables and arrays have no index: their rows get consecutive ids unless `ids` names
-them.
+An index other than the default 0, 1, ... becomes the ids, so `remove(index)` forgets exactly those
+rows. Polars tables and arrays have no index: their rows get consecutive ids unless `ids` are given.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... name
 
 
 def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
-    """The ids of new examples: those given, else the first index that names rows, else None.
+    """The ids of new examples: those given, or the first index that has names, or None.
 
-    columns : tables, columns and arrays by the names of their arguments; see `in_step`
+    columns : tables, columns and arrays by the names of their arguments
     """
-    in_step(**columns, ids=ids)
+    check_aligned(**columns, ids=ids)
     if ids is not None:
         return as_ids(ids)
     numbered = False
@@ -35,15 +34,15 @@ def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
             try:
                 return _as_names(name, index)
             except InvalidInput:
-                # Rows that are numbered already need no names, so these may be unusable.
+                # Rows that are already numbered do not need these names.
                 if not numbered:
                     raise
         numbered |= index is not None
     return None
 
 
-def in_step(**columns: Any) -> None:
-    """Raise InvalidInput if the rows of two of these belong to different examples by their index.
+def check_aligned(**columns: Any) -> None:
+    """Raise InvalidInput if two of these have rows of different examples, according to the index.
 
     A default index agrees with any other of its length.
     """
@@ -79,7 +78,7 @@ def warn_if_renumbered(table: Any) -> None:
 
 
 def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:
-    """The ids that a Boolean mask selects: by its index if it has one, else among those `held`."""
+    """The ids that a Boolean mask selects, by its index if it has one, or in the order `held`."""
     index = index_of(mask)
     if index is not None and not _is_default(index):
         return _as_names("the mask", index[np.asarray(mask, dtype=bool)])
@@ -89,7 +88,7 @@ def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:
 
 
 def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
-    """Values for all examples `held`, in that order: by their index if they have one."""
+    """The values in the order of the ids `held`, matched by their index if they have one."""
     index = index_of(values)
     if index is None:
         return values
@@ -104,9 +103,9 @@ def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
 
 
 def by_name(name: str, values: Any, ids: tuple[Id, ...], given: Any) -> Any:
-    """Values for these ids, in that order: by their index if it names rows.
+    """The values in the order of these ids, matched by their index if it has names.
 
-    given : the ids as the user gave them; a column of the same table is matched by position
+    given : the ids as the user gave them; columns of one table are matched by position
     """
     index, beside = index_of(values), index_of(given)
     if not _names_rows(index):
@@ -117,19 +116,16 @@ def by_name(name: str, values: Any, ids: tuple[Id, ...], given: Any) -> Any:
 
 
 def labels_by_id(series: Any) -> tuple[tuple[Id, ...], Any]:
-    """The ids and the labels in a Series of labels whose index is the ids."""
+    """The ids and labels in a Series of labels whose index is the ids."""
     index = index_of(series)
     if index is None or np.ndim(series) != 1:
-        raise InvalidInput(
-            "Which labels? Give relabel(ids, labels), or a pandas Series of labels whose index is "
-            "the ids."
-        )
+        raise InvalidInput("Give ids and labels, or a pandas Series of labels with ids as index.")
     return _as_names("the labels", index), series
 
 
 def index_of(values: Any) -> Any:
     """The index of a pandas table or column; None for anything else."""
-    # If pandas was never loaded, nothing can be one of its tables.
+    # If pandas is not imported, nothing is one of its tables.
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(values, (pandas.DataFrame, pandas.Series)):
         return None
@@ -141,13 +137,13 @@ def _names_rows(index: Any) -> bool:
 
 
 def _is_default(index: Any) -> bool:
-    """Whether this is 0, 1, ..., as pandas numbers rows by default."""
+    """Whether this is 0, 1, ..., the default of pandas."""
     # By value: versions of pandas differ in which selections of rows keep a RangeIndex.
     return index.dtype.kind in "iu" and bool((index == np.arange(len(index))).all())
 
 
 def _is_time(index: Any) -> bool:
-    """Whether these are times, which are never ids: such rows are numbered."""
+    """Whether these are times, which are never ids."""
     pandas = sys.modules["pandas"]
     return isinstance(index, (pandas.DatetimeIndex, pandas.TimedeltaIndex, pandas.PeriodIndex))
 
@@ -162,7 +158,7 @@ def _as_names(name: str, index: Any) -> tuple[Id, ...]:
 
 
 def _selected(name: str, values: Any, ids: tuple[Id, ...], *, exact: bool) -> Any:
-    """The values whose index names these ids, in that order; `exact` allows no others."""
+    """The values in the order of these ids by their index; with `exact` it may have no others."""
     names, wanted = set(_as_names(name, values.index)), set(ids)
     if different := names ^ wanted if exact else wanted - names:
         one = min(different, key=str)

@@ -28,8 +28,6 @@ _LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 class GaussianProcess(LivingEstimator[KernelModel]):
     """What classification and regression have in common."""
 
-    noise: float | str
-
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return super()._settings(model) | {"noise": model.covariance.noise}
 
@@ -39,10 +37,10 @@ class GaussianProcess(LivingEstimator[KernelModel]):
         return float(self._fitted.model.covariance.noise)
 
     def predict_variance(self, X: Any) -> Array:
-        """sigma_*^2 of eq. (3), noise included: how unlike all examples each row of X is.
+        """sigma_*^2 of eq. (3), noise included: how far each row of X is from all examples.
 
-        One for each row, (m,), since classes share it; of a regressor in the shape of the targets,
-        (m,) or (m, q).
+        One for each row, (m,), shared by all classes. A regressor with q columns of targets has
+        one for each, (m, q).
         """
         model = self._fitted.nonempty
         return self._variances(model, model.variance(self.model_inputs(X)[0]))
@@ -65,16 +63,16 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
         None is an RBF kernel as wide as the median distance of the examples. While fewer than 32
-        are held, or all are the same, the width follows them with every edit; then it stays, by
-        all that were given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
-    noise : sigma^2, the variance of the noise on the labels; may be zero. Or "loo": that of the
-        best leave-one-out predictions of the examples given to `fit`, kept from then; see `noise_`
-    class_weight : None, "balanced" (all classes count the same in sum), or a dict of class and
-        weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with every
-        example, so that edits cost as much as a fit.
+        are held, or all are equal, the width follows every edit. Then it is fixed: by all examples
+        given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
+    noise : sigma^2, the variance of the noise on the labels; may be zero. Or "loo": the noise with
+        the best leave-one-out predictions for the examples given to `fit`; see `noise_`
+    class_weight : None, "balanced" (all classes have the same total weight), or a dict of class
+        and weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with
+        every example, so each edit costs as much as a fit.
     solver : "cholesky", or "inverse" for the explicit inverse of the paper
     update : "direct", a block of examples at once; "iterative", one after the other; "auto"
-    dtype : "float64", or "float32" for twice the examples in memory. Scores are then good to
+    dtype : "float64", or "float32" for twice the examples in memory. Scores are then accurate to
         about 1e-7 times the condition of K + sigma^2 I, at most n max k(x, x) / sigma^2 + 1.
 
     Examples
@@ -93,9 +91,6 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
     noise: float | str = 0.1
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
-    solver: str = "cholesky"
-    update: str = "auto"
-    dtype: str = "float64"
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
         weighting = checks.class_weights(self.class_weight, examples.labels)
@@ -107,16 +102,16 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
         return KernelModel.of(kernel, noise, examples, one_vs_all, empty, weighting)
 
     def predict(self, X: Any, unknown: Any = None, rate: float = 0.05) -> Array:
-        """The class of the largest score, (m,). Eq. (5). `unknown`: a label for what is of none.
+        """The class of the largest score, (m,). Eq. (5). `unknown`: a label for rows of no class.
 
-        That is what is newer to the model than all but `rate` of its own examples are when left
-        out: see `knowmore.insight.novelty`, of which this is the method "probability".
+        These are rows more novel than all but a fraction `rate` of the model's own examples, each
+        left out: the method "probability" of `knowmore.insight.novelty`.
         """
         model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         predicted = self._prediction(model, model.mean(X))
         if unknown is None:
             return predicted
-        label = checks.label_like(unknown, model.targets.names)
+        label = checks.unknown_label(unknown, model.targets.names)
         return np.where(unknown_rows(model, X, rate), label, predicted)
 
     def predict_proba(self, X: Any) -> Array:
@@ -140,13 +135,12 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     Parameters
     ----------
     kernel, solver, update, dtype : as for `GPClassifier`
-    noise : sigma^2, the variance of the noise on the targets as they are learnt; may be zero
-    normalize_y : learn each column of targets less its mean and over its standard deviation, both
-        of the examples held now and weighted as they are; predictions and variances are in the
-        units of y again. So kernel and noise are relative: a noise of 0.1 is a tenth of the
-        variance of y. `log_marginal_likelihood` is that of the normalised targets. All as in
-        scikit-learn, but mean and deviation follow every edit. Values that are all equal have a
-        deviation of one.
+    noise : sigma^2, the variance of the noise on the (normalised) targets; may be zero
+    normalize_y : subtract the mean of each column of targets and divide by its standard deviation,
+        both weighted and of the examples held now; predictions and variances are in the units of
+        y. So kernel and noise are relative: a noise of 0.1 is a tenth of the variance of y.
+        `log_marginal_likelihood` is that of the normalised targets. All as in scikit-learn, but
+        mean and deviation follow every edit. Equal values have a deviation of one.
 
     Examples
     --------
@@ -162,9 +156,6 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     noise: float = 0.1
     _: KW_ONLY
     normalize_y: bool = True
-    solver: str = "cholesky"
-    update: str = "auto"
-    dtype: str = "float64"
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
         coding = normalised_values if flag("normalize_y", self.normalize_y) else real_values

@@ -24,7 +24,7 @@ from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.models import Discriminant
 from knowmore.models.discriminant import LEDOIT_WOLF
-from knowmore.tables import in_step
+from knowmore.tables import check_aligned
 
 
 @final
@@ -240,7 +240,7 @@ class EigenspaceLDA(
     ) -> tuple[Array, Array, Array]:
         """X (n, D), the memberships of its rows (n, C), and the names of these classes, (C,)."""
         known = None if reset else self.classes_
-        in_step(X=X, y=y)
+        check_aligned(X=X, y=y)
         X = inputs(self, X, reset=reset)
         names, Y = memberships(y, len(X), classes, known)
         return X, Y, names

@@ -79,8 +79,7 @@ MISTAKES = {
     "no X": (
         lambda clf: clf.predict(None),
         ValueError,
-        "Expected array-like (array or non-string sequence), got None as X. Give one row or value "
-        "for each example.",
+        "Expected array-like (array or non-string sequence), got None as X.",
     ),
     "a masked X": (
         lambda clf: clf.add(np.ma.masked_equal(X, 1.0), Y),
@@ -114,8 +113,7 @@ MISTAKES = {
     "no labels": (
         lambda clf: clf.add(X, None),
         ValueError,
-        "Expected array-like (array or non-string sequence), got None as y. Give one row or value "
-        "for each example.",
+        "Expected array-like (array or non-string sequence), got None as y.",
     ),
     "mixed labels": (
         lambda clf: clf.add(X, ["a", 1, "b"]),
@@ -136,32 +134,29 @@ MISTAKES = {
     "missing labels": (
         lambda clf: clf.relabel([0, 1], [None, None]),
         ValueError,
-        "2 of 2 labels are missing, the first at position 0 (None). Leave these examples out until "
-        "they are known.",
+        "2 of 2 labels are missing, the first at position 0 (None). Leave these examples out.",
     ),
     "missing labels among others": (
         lambda clf: clf.add(X, ["a", "b", np.nan]),
         ValueError,
-        "1 of 3 labels are missing, the first at position 2 (nan). Leave these examples out until "
-        "they are known.",
+        "1 of 3 labels are missing, the first at position 2 (nan). Leave these examples out.",
     ),
     "missing labels in a column of strings": (
         lambda clf: clf.add(X, pd.Series(["a", None, "b"], dtype="string")),
         ValueError,
-        "1 of 3 labels are missing, the first at position 1 (<NA>). Leave these examples out until "
-        "they are known.",
+        "1 of 3 labels are missing, the first at position 1 (<NA>). Leave these examples out.",
     ),
     "a declared class without a name": (
         lambda clf: clf.partial_fit(X, Y, classes=["a", "b", None]),
         ValueError,
         "classes=['a', 'b', None] is not a list of class names. 1 of 3 labels are missing, the "
-        "first at position 2 (None). Leave these examples out until they are known.",
+        "first at position 2 (None). Leave these examples out.",
     ),
     "a declared class of another type": (
         lambda clf: clf.partial_fit(X, Y, classes=[0, 1, None]),
         ValueError,
         "classes=[0, 1, None] is not a list of class names. 1 of 3 labels are missing, the first "
-        "at position 2 (None). Leave these examples out until they are known.",
+        "at position 2 (None). Leave these examples out.",
     ),
     "classes that are no list": (
         lambda clf: clf.partial_fit(X, Y, classes="ab"),
@@ -277,8 +272,7 @@ MISTAKES = {
     "groups with a gap": (
         lambda clf: clf.leave_one_out([1.0, np.nan, 1.0]),
         ValueError,
-        "1 of 3 groups are missing, the first at position 1 (nan). Leave these examples out until "
-        "they are known.",
+        "1 of 3 groups are missing, the first at position 1 (nan). Leave these examples out.",
     ),
     "groups with a gap in an array": (
         lambda clf: clf.leave_one_out(np.array([1.0, np.nan, 1.0])),
@@ -289,8 +283,7 @@ MISTAKES = {
     "groups with None": (
         lambda clf: clf.leave_one_out(["a", None, 1]),
         ValueError,
-        "1 of 3 groups are missing, the first at position 1 (None). Leave these examples out until "
-        "they are known.",
+        "1 of 3 groups are missing, the first at position 1 (None). Leave these examples out.",
     ),
     "groups of mixed type": (
         lambda clf: clf.leave_one_out(["a", "b", 1]),
@@ -372,8 +365,8 @@ SETTINGS = {
     ),
     "a kernel that is none": (
         {"kernel": "rbf"},
-        "kernel='rbf' is no kernel. Give one of sklearn.gaussian_process.kernels, a function of "
-        "X (n, d) and Y (m, d) that returns (n, m), or None.",
+        "kernel='rbf' is no kernel. Give one of sklearn.gaussian_process.kernels, such as RBF(), "
+        "a function of X (n, d) and Y (m, d) that returns (n, m), or None.",
     ),
     "a kernel of single pairs": (
         {"kernel": np.vdot},

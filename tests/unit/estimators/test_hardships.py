@@ -104,7 +104,7 @@ def test_no_threshold_separates_silent_examples_from_new_rows():
 
 
 def test_a_class_is_no_label_for_the_unknown():
-    with pytest.raises(InvalidInput, match="unknown=1 is already a class of the model"):
+    with pytest.raises(InvalidInput, match="unknown=1 is a class of the model"):
         GPClassifier().fit(X, Y).predict(X, unknown=1)
 
 

@@ -136,13 +136,14 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
     [
         (
             lambda: living(GPClassifier()),
-            "living() takes a Pipeline, but was given an object of type GPClassifier. An estimator "
-            "of knowmore has these verbs itself.",
+            "living() takes a Pipeline that ends in an estimator of knowmore which adds and "
+            "removes examples, such as GPClassifier, but got GPClassifier().",
         ),
         (
-            lambda: living(make_pipeline(StandardScaler(), LogisticRegression())),
-            "The last step of this pipeline is a LogisticRegression, which cannot add and remove "
-            "single examples. Let it end in one that can, such as GPClassifier.",
+            lambda: living(make_pipeline(LogisticRegression())),
+            "living() takes a Pipeline that ends in an estimator of knowmore which adds and "
+            "removes examples, such as GPClassifier, but got "
+            "Pipeline(steps=[('logisticregression', LogisticRegression())]).",
         ),
         (
             lambda: living(make_pipeline(StandardScaler(), GPClassifier())),

@@ -219,8 +219,7 @@ def test_polars_has_no_index_so_that_rows_are_numbered_or_named():
     with pytest.raises(KnowmoreError) as caught:
         clf.relabel(pl.Series(["a", "b"]))
     assert str(caught.value) == (
-        "Which labels? Give relabel(ids, labels), or a pandas Series of labels whose index is the "
-        "ids."
+        "Give ids and labels, or a pandas Series of labels with ids as index."
     )
 
 
