@@ -77,8 +77,7 @@ def _check_names(known: Names, given: Names) -> None:
         return
     if (at := first_difference(known, given)) is not None:
         raise InvalidInput(
-            f"Column {at} of X is {given[at]!r}, but it was {known[at]!r} in fit. Give the "
-            f"columns of the fit in the same order."
+            f"Column {at} of X is {given[at]!r}, but it was {known[at]!r} in fit. Keep the order."
         )
 
 

@@ -245,8 +245,7 @@ class NPlusOneClassifier(LeastSquares):
         return coding
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
-        coding = model.coding
-        assert isinstance(coding, Transfer)
+        coding: Any = model.coding
         parameters = {"positive": coding.positive, "optimiser": coding.optimiser}
         return {"known classes": self._known.tolist()} | super()._settings(model) | parameters
 

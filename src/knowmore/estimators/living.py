@@ -99,8 +99,7 @@ class LivingEstimator(SolverParameters, BaseEstimator, ABC, Generic[M]):
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         X, side = self._inputs(X, reset=True)
         labels = self._labels(y, len(X), None)
-        weights = checks.sample_weights(sample_weight, len(X))
-        examples = Examples.of(X, labels, names, weights, side)
+        examples = Examples.of(X, labels, names, checks.sample_weights(sample_weight, len(X)), side)
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self._fresh(examples)
@@ -119,18 +118,18 @@ class LivingEstimator(SolverParameters, BaseEstimator, ABC, Generic[M]):
         y: a label for each, or one for all.
         ids are as in `fit`; by default they continue after the largest integer used so far.
         """
-        first = fit_copy(self, lambda copy: copy.fit(X, y, ids, sample_weight), unless="_living")
+        first = fit_copy(self, lambda copy: copy.fit(X, y, ids, sample_weight).ids_, "_living")
         if first is not None:
-            return first.ids_
+            return first
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         rows, side = self._inputs(X, reset=False)
         held = self._living.examples
         labels = self._labels(_for_all(y, len(rows)), len(rows), held.labels)
-        weights = checks.sample_weights(sample_weight, len(rows))
+        edit = Add(rows, labels, names, checks.sample_weights(sample_weight, len(rows)), side)
         if names is None and len(held):
             warn_if_renumbered(X)
-        after = self._apply(Add(rows, labels, names, weights, side))
-        return after.examples.last_ids(len(rows))
+        new: Array = self._apply(edit, answer=lambda living: living.examples.last_ids(len(rows)))
+        return new
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.
@@ -282,10 +281,9 @@ class LivingEstimator(SolverParameters, BaseEstimator, ABC, Generic[M]):
         living: Living[M] = fitted(self, "_living")
         return living
 
-    def _apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
-        """Apply an edit, and return the fitted value after it."""
-        after: Living[M] = update_fitted(self, "_living", lambda living: living.apply(edit, kernel))
-        return after
+    def _apply(self, edit: Edit, kernel: AnyKernel | None = None, answer: Any = None) -> Any:
+        """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
+        return update_fitted(self, "_living", lambda living: living.apply(edit, kernel), answer)
 
     def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
         """The ids of the examples that these ids or this mask select."""

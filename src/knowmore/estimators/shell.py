@@ -13,6 +13,8 @@ from knowmore.errors import InvalidInput
 from knowmore.unfitted import Unfitted
 
 E = TypeVar("E", bound=BaseEstimator)
+T = TypeVar("T")
+Function = Callable[[Any], Any]
 
 
 def fitted(estimator: BaseEstimator, name: str) -> Any:
@@ -20,40 +22,39 @@ def fitted(estimator: BaseEstimator, name: str) -> Any:
 
     Take it once for each query: another thread may replace it at any time.
     """
-    try:
-        return vars(estimator)[name]
-    except KeyError as error:
-        kind = type(estimator).__name__
-        raise Unfitted(f"This {kind} is not fitted yet. Call fit first.") from error
+    if name not in vars(estimator):
+        raise Unfitted(f"This {type(estimator).__name__} is not fitted yet. Call fit first.")
+    return vars(estimator)[name]
 
 
-def update_fitted(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) -> Any:
-    """Replace the frozen value `name` by `change` of it, and return the new value.
+def update_fitted(estimator: E, name: str, change: Function, answer: Function | None = None) -> Any:
+    """Replace the frozen value `name` by `change` of it, and return `answer` of the new value.
 
-    If another thread replaced it in the meantime, the change is applied again to what is there.
+    Both are computed first: if one raises, nothing has changed. If another thread replaced the
+    value in the meantime, the change is applied again to what is there.
     """
     while True:
         before = fitted(estimator, name)
         after = change(before)
+        result = answer(after) if answer else None
         with moment:
             if getattr(estimator, name) is before:
                 setattr(estimator, name, after)
-                return after
+                return result
 
 
-def fit_copy(estimator: E, fit: Callable[[E], object], *, unless: str | None = None) -> E | None:
-    """Fit a copy of the estimator, then hand its fitted attributes over at once.
+def fit_copy(estimator: E, fit: Callable[[E], T], unless: str | None = None) -> T | None:
+    """Fit a copy of the estimator, then pass its fitted attributes on at once; returns `fit(copy)`.
 
     scikit-learn notes features before it checks values. It does so on the copy: after an error, or
     while other threads query it, the estimator is unchanged. With `unless`, the name of a fitted
-    attribute, nothing happens to an estimator that has it. Returns the copy, or None if nothing
-    happened.
+    attribute, nothing happens to an estimator that has it, and None is returned.
     """
     if unless in vars(estimator):
         return None
     copy = object.__new__(type(estimator))
     copy.__dict__.update(vars(estimator))
-    fit(copy)
+    result = fit(copy)
     parameters = estimator.get_params(deep=False)
     attributes = {name: value for name, value in vars(copy).items() if name not in parameters}
     with moment:
@@ -61,7 +62,7 @@ def fit_copy(estimator: E, fit: Callable[[E], object], *, unless: str | None = N
         if unless in now:
             return None
         estimator.__dict__ = {name: now[name] for name in now if name in parameters} | attributes
-        return copy
+        return result
 
 
 def check_mergeable(one: BaseEstimator, other: Any, name: str) -> None:

@@ -102,7 +102,7 @@ def test_columns_in_another_order_are_refused_by_every_verb_and_question(name, n
     for verb in verbs:
         method, *labels = verb.split()
         with pytest.raises(
-            KnowmoreError, match=r"^Column 0 of X is .*, but .* in fit\. Give the col"
+            KnowmoreError, match=r"^Column 0 of X is .*, but .* in fit\. Keep the order"
         ):
             getattr(model, method)(turned(table)[30:], *[Y[30:] for _ in labels])
     assert pickle.dumps(model) == before
