@@ -1,9 +1,9 @@
 """How a model follows edits.
 
-An edit is applied to the examples at once, and to the model when a question is asked next: a
-thousand single adds and then one prediction cost about what one add of a thousand costs. What could
-fail then must fail at the edit. So `apply` either proves that the model can follow, and reserves
-the memory for it, or lets it follow at once.
+An edit is applied to the examples at once, and to the model by the next query: a thousand single
+adds and then one prediction cost about as much as one add of a thousand. Whatever could fail in the
+query must fail in the edit. So `apply` either proves that the model can follow, and reserves the
+memory for it, or lets it follow at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
+from knowmore.arrays import Array
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotPositiveDefinite
 from knowmore.examples import Examples
@@ -29,49 +30,18 @@ _UNIT = 4 * 2**20
 
 
 @final
-class Reserve:
-    """Memory for work that is deferred until a question is asked, released when it begins.
-
-    A question must not fail for what an edit has deferred: the edit fails instead. The memory is
-    not touched, so that it costs nothing but address space. `size` is in bytes.
-
-    >>> reserve = Reserve().grown(10_000_000)
-    >>> reserve.size >= 10_000_000 and reserve.grown(20_000_000).size >= 20_000_000
-    True
-    >>> reserve.release()
-    >>> reserve.size
-    0
-    """
-
-    def __init__(self, blocks: tuple[np.ndarray, ...] = ()) -> None:
-        self._blocks = blocks
-        self.size = sum(block.nbytes for block in blocks)
-
-    def __reduce__(self) -> tuple[type[Reserve], tuple[()]]:
-        return Reserve, ()
-
-    def grown(self, size: int) -> Reserve:
-        """At least `size` bytes, these included. Raises MemoryError."""
-        more = -(-size // _UNIT) * _UNIT - self.size if size > _UNIT else 0
-        return Reserve((*self._blocks, np.empty(more, np.uint8))) if more > 0 else self
-
-    def release(self) -> None:
-        """Free the memory."""
-        self._blocks, self.size = (), 0
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class Living(Generic[M]):
-    """Examples, and the model of them, which follows when it is asked for; frozen.
+    """Examples, and a model of them that follows edits when it is next needed; frozen.
 
-    examples : all that are held. The model knows only those that count: an example of weight zero
-        is held here and nowhere else.
+    model : the latest model, of these examples or earlier ones; all have the same settings
+    examples : all that are held; the model has only those whose weight is above zero
     kernel : that of the model of these examples
-    settled : whether the kernel stays; otherwise its width follows the examples, see
+    settled : whether the kernel is fixed; otherwise its width follows the examples, see
         `rows_to_settle_width`
     peak : the largest kappa(x, x) among the examples, now or before
-    reserve : memory to follow with
+    reserve : memory for the work that edits have deferred, so that no query runs out of memory for
+        it. Allocated but never written, it takes only address space.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore.linalg import Cholesky
@@ -82,16 +52,16 @@ class Living(Generic[M]):
     array(['yes'], dtype='<U3')
     """
 
-    _model: M  # of examples held before, unless it has followed already
+    model: M
     examples: Examples
     kernel: AnyKernel
     settled: bool
     peak: float
-    reserve: Reserve = field(default_factory=Reserve, repr=False)
+    reserve: list[Array] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, model: M, examples: Examples, *, settled: bool = True) -> Living[M]:
-        """A fresh fit to those of the examples that count."""
+        """A fresh fit to the examples whose weight is above zero."""
         covariance = model.covariance
         return cls(
             model, examples, covariance.kernel, settled, covariance.max_variance(model.examples.X)
@@ -99,56 +69,46 @@ class Living(Generic[M]):
 
     @property
     def current(self) -> M:
-        """The model of the examples as they are now.
+        """The model of these examples. It is computed on first use and replaces the earlier one.
 
-        It follows when first asked for and takes the place of the old one, which the value does
-        not need any more. Two threads may compute it twice, with the same result.
+        Two threads may compute it twice, with the same result.
         """
-        model, examples = self._model, self.examples.counted
+        model, examples = self.model, self.examples.counted
         same_kernel = model.covariance.kernel is self.kernel
         if model.examples is examples and same_kernel:
             return model
-        self.reserve.release()
+        # In place, since the traceback of an earlier error may still refer to the list.
+        self.reserve.clear()
         with _enough_memory("bring the model up to date"):
             followed = model.follow(examples) if same_kernel else model.refit(self.kernel, examples)
-        object.__setattr__(self, "_model", followed)
+        object.__setattr__(self, "model", followed)
         return followed
 
     @property
-    def asked(self) -> M:
-        """The current model, which must hold an example to be asked anything."""
+    def nonempty(self) -> M:
+        """The current model; raises NoExamples if it has none to predict from."""
         model = self.current
         if len(model.examples) == 0:
             reason = "all have weight zero" if len(self.examples) else "all were removed"
             raise NoExamples(f"The model holds no examples: {reason}. Add some before asking.")
         return model
 
-    @property
-    def settings(self) -> M:
-        """A model with the same settings, of these examples or of earlier ones."""
-        return self._model
-
-    def with_model(self, model: M) -> Living[M]:
-        """The same examples with another model of them."""
-        return replace(self, _model=model)
-
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles: up to date, so that nothing is in them that was removed."""
-        _ = self.current
-        return vars(self).copy()
+        """For pickles: up to date, so that they contain nothing that was removed."""
+        return {**vars(self), "model": self.current, "reserve": []}
 
     # -- edits -------------------------------------------------------------------------------
 
     def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
-        """The value after an edit; raises at once whatever could fail later.
+        """The value after an edit. Whatever could fail later raises now.
 
-        kernel : what a value whose kernel is not settled takes over, if given
+        kernel : if given, an unsettled kernel is replaced by this one
         """
         self._check_kind(edit)
         with _enough_memory("apply this edit"):
             if self.settled or not isinstance(edit, Remove):
                 return self._after(edit, kernel)
-            # The width of what is left may suit none of it. It can be forgotten all the same.
+            # The rest may have no usable width. Forgetting must succeed all the same.
             with suppress(InvalidInput, NotPositiveDefinite):
                 after = self._after(edit, kernel)
                 _ = after.current
@@ -156,8 +116,8 @@ class Living(Generic[M]):
             return replace(replace(self, settled=True)._after(edit, kernel), settled=False)
 
     def _after(self, edit: Edit, kernel: AnyKernel | None) -> Living[M]:
-        """The value after an edit, either sure to follow or up to date already."""
-        examples, model, peak = self.examples.apply(edit), self._model, self.peak
+        """The value after an edit; its model is sure to follow, or already up to date."""
+        examples, model, peak = self.examples.apply(edit), self.model, self.peak
         model.admit(examples.counted)
         after = replace(self, examples=examples)
         if not self.settled:
@@ -170,15 +130,15 @@ class Living(Generic[M]):
         if model.is_certain(examples.counted, peak):
             again = model.covariance.kernel is not after.kernel
             size = model.covariance.prepare(examples.counted, from_scratch=again)
-            return replace(after, reserve=after.reserve.grown(size))
+            return replace(after, reserve=_reserved(size, after.reserve))
         _ = after.current
         return after
 
     def _with_width(self) -> Living[M]:
-        """With the width of the examples as they are now, settled if they are enough.
+        """With the kernel width of these examples, settled if there are enough of them.
 
-        The first of them that are enough settle it, so that to add many is the same as to add them
-        one after the other.
+        The first rows that are enough settle it, so adding many at once is the same as adding them
+        one by one.
         """
         X = self.examples.counted.X
         first = rows_to_settle_width(X)
@@ -195,9 +155,15 @@ class Living(Generic[M]):
         for new, old in given:
             if new.shape[1:] != old.shape[1:] or (new.dtype.kind != old.dtype.kind and len(old)):
                 raise InvalidInput(
-                    "The features or labels are not of the kind that the model holds: another "
-                    "thread has fitted it to other data in the meantime. Nothing was changed."
+                    "Features or labels do not match those held: another thread has fitted the "
+                    "model to other data in the meantime. Nothing was changed."
                 )
+
+
+def _reserved(size: int, blocks: list[Array]) -> list[Array]:
+    """These blocks, and one more if they have less than `size` bytes. Raises MemoryError."""
+    missing = -(-size // _UNIT) * _UNIT - sum(block.nbytes for block in blocks)
+    return [*blocks, np.empty(missing, np.uint8)] if size > _UNIT and missing > 0 else blocks
 
 
 @contextmanager
@@ -208,7 +174,6 @@ def _enough_memory(purpose: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise NotEnoughMemory(
-            f"There is not enough memory to {purpose}: the model needs a matrix of all pairs of "
-            f"its examples, and while it changes, parts of it twice. Nothing was changed. Free "
-            f"memory and try again, remove examples, or use dtype='float32'."
+            f"There is not enough memory to {purpose}: a matrix of all pairs of examples. Nothing "
+            f"was changed. Free memory, remove examples, or use dtype='float32'."
         ) from error

@@ -1,4 +1,4 @@
-"""Checks of arguments that every layer shares; an error names the values that are allowed."""
+"""Checks of arguments for all layers. Their errors name the values that are allowed."""
 
 from __future__ import annotations
 
@@ -46,14 +46,10 @@ def number(name: str, value: Any, interval: str, hint: str = "") -> float:
     2.0
     """
     low, high = map(float, interval[1:-1].split(","))
-    if is_real(value):
-        x = float(value)
-        if (
-            low < x < high
-            or (x == low and interval[0] == "[")
-            or (x == high and interval[-1] == "]")
-        ):
-            return x
+    x = float(value) if is_real(value) else np.nan
+    closed = (x == low and interval[0] == "[") or (x == high and interval[-1] == "]")
+    if low < x < high or closed:
+        return x
     raise InvalidInput(f"{name}={value!r} must be a number in {interval}.{hint and ' ' + hint}")
 
 
@@ -73,7 +69,7 @@ def is_missing(value: Any) -> bool:
 
 
 def unmasked(name: str, values: Any) -> None:
-    """Raise InvalidInput if values are masked: np.asarray would read what is behind the mask."""
+    """Raise InvalidInput if values are masked: np.asarray would read what the mask hides."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         where = np.argwhere(np.ma.getmaskarray(values))
         raise InvalidInput(

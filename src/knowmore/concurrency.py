@@ -1,7 +1,7 @@
 """Threads, forks and Ctrl-C: one lock, a cached property without a lock, uninterruptible work.
 
-If a process forks while another of its threads holds a lock, the child inherits a lock that nobody
-will ever release. So there is one lock, `moment`, for everything that several threads write. It is
+If a process forks while another of its threads holds a lock, the child inherits a lock that is
+never released. So there is one lock, `moment`, for everything that several threads write. It is
 held for a comparison and an assignment, never during a computation, and a fork waits for it: in the
 child it is free, and what it guards is consistent.
 """
@@ -32,8 +32,8 @@ else:
         """`functools.cached_property` without the lock that it has before Python 3.12.
 
         That lock is shared by all instances and held while the value is computed: other threads
-        wait for it, and a forked child would wait for ever. Here two threads may compute the value
-        twice.
+        wait for it, and a forked child may wait forever. Without it, two threads may compute the
+        value twice.
         """
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
@@ -50,9 +50,9 @@ _at_work: list[Thread] = []
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
-    """The result of `work`, computed in a thread of its own, which Ctrl-C cannot interrupt.
+    """The result of `work`, computed in its own thread, which Ctrl-C cannot interrupt.
 
-    Ctrl-C interrupts the caller, who waits for the result. A fork waits until the work is done.
+    Ctrl-C interrupts the waiting caller. A fork waits until the work is done.
 
     >>> uninterrupted(lambda: 6 * 7)
     42
@@ -72,7 +72,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
     try:
         thread.start()
     except RuntimeError:
-        # No thread can be started any more, as at the end of the process.
+        # No more threads can be started, as when the process is about to end.
         _at_work.remove(thread)
         return work()
     return result.result()

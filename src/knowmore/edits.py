@@ -1,8 +1,10 @@
-"""The four edits, as values. Library, journal, command line and service share these words."""
+"""The four edits, as values, and the ids that they name examples by."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, KeysView, Set, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -21,8 +23,8 @@ Id = int | str
 class Add:
     """New examples: X (k, d) and labels (k,).
 
-    ids: None for consecutive integers; weights (k,): None for one each; side (k, q): what else is
-    known of each example, such as a source's scores, None if nothing is.
+    ids: None for consecutive integers; weights (k,): None for one each; side (k, q): side
+    information such as the scores of another classifier, or None.
     """
 
     X: Array
@@ -66,7 +68,7 @@ Edit = Add | Remove | Replace | Relabel
 def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     """One id or several, as a tuple of unique strings and integers.
 
-    ordered : whether their order says something, so that a set will not do
+    ordered : whether the order matters, so that a set is refused
 
     >>> as_ids("left"), as_ids(np.array([3, 1]))
     (('left',), (3, 1))
@@ -76,27 +78,21 @@ def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
         ids = [ids]
     if len(getattr(ids, "shape", ())) > 1:
         raise InvalidInput(
-            f"The ids are a table of shape {tuple(ids.shape)}. Give one of its columns, or its "
-            f"index."
+            f"The ids are a table of shape {tuple(ids.shape)}. Give its index or one column."
         )
     if ordered and isinstance(ids, Set) and not isinstance(ids, KeysView):
         raise InvalidInput(
-            f"The ids are a {type(ids).__name__}, which has no order: which of them belongs to "
-            f"which example? Give a list."
+            f"The ids are a {type(ids).__name__}, whose order means nothing. Give a list."
         )
     found = tuple(_as_id(one) for one in ids)
-    seen: set[Id] = set()
-    for one in found:
-        if one in seen:
-            raise RepeatedId(
-                f"The id {one!r} is given twice in one call. Each example is named once."
-            )
-        seen.add(one)
+    if len(set(found)) < len(found):
+        one = next(one for one, count in Counter(found).items() if count > 1)
+        raise RepeatedId(f"The id {one!r} is given twice in one call. Each example is named once.")
     return found
 
 
 def is_mask(ids: Any) -> bool:
-    """Are these truth values rather than ids, which are never any?
+    """Whether these are Booleans, which select examples and are never ids.
 
     >>> is_mask([True, False]), is_mask([1, 0]), is_mask([])
     (True, False, False)
@@ -112,12 +108,9 @@ def _as_id(one: Any) -> Id:
     if isinstance(one, str):
         return str(one)
     if not isinstance(one, (bool, np.bool_)):
-        try:
+        with suppress(TypeError):
             return index(one)
-        except TypeError:
-            pass
-    hint = " A float is not exact enough to name a thing by: use int or str."
+    hint = " Floats are not exact enough." if isinstance(one, (float, np.floating)) else ""
     raise InvalidInput(
-        f"An id is a string or an integer, but {one!r} is a {type(one).__name__}."
-        + (hint if isinstance(one, (float, np.floating)) else "")
+        f"An id is a string or an integer, but {one!r} is a {type(one).__name__}.{hint}"
     )

@@ -1,15 +1,14 @@
-"""Examples: the only place where an id becomes a row."""
+"""Examples: the only place where ids become rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, assert_never, final
+from typing import Any, NamedTuple, assert_never, final
 
 import numpy as np
-import numpy.typing as npt
 
 from knowmore.arguments import some
-from knowmore.arrays import Array
+from knowmore.arrays import Array, read_only
 from knowmore.concurrency import cached_property, moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, RepeatedId, UnknownId
@@ -17,15 +16,15 @@ from knowmore.errors import InvalidInput, RepeatedId, UnknownId
 __all__ = ["Examples"]
 
 
+@dataclass
 class _Buffer:
-    """Rows taken so far, and room for more. Who moves `filled` on writes the rows in between."""
+    """An array whose first `filled` rows are taken; whoever claims the next ones writes them."""
 
-    def __init__(self, array: Array) -> None:
-        self.array = array
-        self.filled = len(array)
+    array: Array
+    filled: int
 
     def claim(self, begin: int, end: int) -> bool:
-        """Are rows [begin, end) the caller's to write? Not if another came first."""
+        """Take rows [begin, end) for the caller to write. False if they are taken or too many."""
         with moment:
             free = self.filled == begin and end <= len(self.array)
             if free:
@@ -37,58 +36,52 @@ class _Buffer:
 class Rows:
     """An immutable array that shares its leading rows with the arrays it grew from.
 
+    view : the rows, read-only
+
     >>> one = Rows(np.zeros((2, 3)))
     >>> two = one.append(np.ones((1, 3)))
     >>> one.view.shape, two.view.shape
     ((2, 3), (3, 3))
     """
 
-    __slots__ = ("_buffer", "_length")
+    __slots__ = ("_buffer", "view")
 
-    def __init__(self, array: npt.ArrayLike) -> None:
-        self._buffer = _Buffer(np.array(array, order="C"))
-        self._length = self._buffer.filled
-
-    def __len__(self) -> int:
-        return self._length
+    def __init__(self, array: Array, buffer: _Buffer | None = None) -> None:
+        self.view = read_only(array)
+        self._buffer = _Buffer(array, len(array)) if buffer is None else buffer
 
     def __reduce__(self) -> tuple[type[Rows], tuple[Array]]:
         return Rows, (np.array(self.view),)
 
-    @property
-    def view(self) -> Array:
-        """The rows, read-only."""
-        view = self._buffer.array[: self._length]
-        view.flags.writeable = False
-        return view
-
     def append(self, rows: Array) -> Rows:
         """These rows and `rows` behind them."""
-        begin, end = self._length, self._length + len(rows)
-        dtype = np.result_type(self._buffer.array, rows) if begin else rows.dtype
+        begin, end = len(self.view), len(self.view) + len(rows)
+        dtype = np.result_type(self.view, rows) if begin else rows.dtype
         buffer = self._buffer
         if buffer.array.dtype != dtype or not buffer.claim(begin, end):
             array = np.empty((max(end, begin + begin // 2 + 8), *rows.shape[1:]), dtype=dtype)
-            array[:begin] = buffer.array[:begin]
-            buffer = _Buffer(array)
-            buffer.filled = end
+            array[:begin] = self.view
+            buffer = _Buffer(array, end)
         buffer.array[begin:end] = rows
-        return Rows._of(buffer, end)
+        return Rows(buffer.array[:end], buffer)
 
     def keep(self, kept: Array) -> Rows:
-        """The rows that the mask or index array `kept` names, in a buffer of their own."""
-        array = np.ascontiguousarray(self.view[kept])
-        return Rows._of(_Buffer(array), len(array))
-
-    @classmethod
-    def _of(cls, buffer: _Buffer, length: int) -> Rows:
-        rows = object.__new__(cls)
-        rows._buffer = buffer
-        rows._length = length
-        return rows
+        """The rows where the mask `kept` (n,) is true, in a buffer of their own."""
+        return Rows(np.ascontiguousarray(self.view[kept]))
 
 
-class _Serials:
+class _Columns(NamedTuple):
+    """All that is known of each example, one row each."""
+
+    ids: Rows
+    X: Rows
+    labels: Rows
+    weights: Rows
+    side: Rows
+    serials: Rows
+
+
+class _SerialNumbers:
     """Numbers every row that is ever written; a replaced example gets a new number.
 
     So two sets of examples can tell what they share without comparing features.
@@ -97,48 +90,26 @@ class _Serials:
     def __init__(self) -> None:
         self.next = 0
 
-    def take(self, k: int) -> Array:
+    def take(self, k: int, least: int = 0) -> Array:
+        """The next k numbers, (k,), none below `least`."""
         with moment:
-            end = self.next = self.next + k
-        return np.arange(end - k, end)
-
-    def pass_over(self, serial: int) -> None:
-        """Never issue a number that a pickle brought from another process."""
-        with moment:
-            self.next = max(self.next, serial + 1)
+            begin = max(self.next, least)
+            self.next = begin + k
+        return np.arange(begin, begin + k)
 
 
-_serials = _Serials()
-
-
-class _Index:
-    """Looks up id -> serial number, shared by successive sets of examples.
-
-    Only ids that it never held are written in place, so an older set still finds what it always
-    did: a serial number that it does not hold means that the id is not its own.
-    """
-
-    def __init__(self, serials: dict[Id, int]) -> None:
-        self.serials = serials
-
-    @classmethod
-    def of(cls, ids: Rows, serials: Rows) -> _Index:
-        return cls(dict(zip(ids.view.tolist(), serials.view.tolist(), strict=True)))
-
-    def extended(self, new: dict[Id, int]) -> _Index:
-        with moment:
-            if self.serials.keys().isdisjoint(new):
-                self.serials.update(new)
-                return self
-        return _Index(self.serials | new)
+_serial_numbers = _SerialNumbers()
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Rows of (id, x, label, weight, side), immutable; edits give new values and share what stays.
+    """Rows of (id, x, label, weight, side), immutable; edits return new sets that share rows.
 
-    `side` is what else is known of each example, such as the scores of another classifier.
+    `side` is side information about each example, such as the scores of another classifier.
+
+    The index maps ids to serial numbers. Successive sets share it: only ids that it never had are
+    written in place, and an id whose serial number a set does not hold is not in that set.
 
     >>> some = Examples.of(np.eye(2), np.array(["a", "b"]))
     >>> some = some.apply(Remove((0,))).apply(Add(np.zeros((1, 2)), np.array(["c"]), ("third",)))
@@ -146,13 +117,8 @@ class Examples:
     (array([1, 'third'], dtype=object), ['b', 'c'], [1])
     """
 
-    _ids: Rows
-    _X: Rows
-    _labels: Rows
-    _weights: Rows
-    _side: Rows
-    _serials: Rows
-    _index: _Index
+    _columns: _Columns
+    _index: dict[Id, int]
     _next_id: int
 
     @classmethod
@@ -165,34 +131,32 @@ class Examples:
         side: Array | None = None,
     ) -> Examples:
         """A first set: X (n, d), labels (n,) or (n, q), weights (n,) or None for one each."""
-        ids0, serials0 = Rows(np.empty(0, dtype=object)), Rows(np.empty(0, dtype=np.int64))
-        side0 = Rows(np.empty((0, 0 if side is None else side.shape[1])))
-        rows = Rows(X[:0]), Rows(labels[:0]), Rows(np.empty(0)), side0
-        empty = cls(ids0, *rows, serials0, _Index({}), 0)
+        nothing = np.empty(0, dtype=object), X[:0], labels[:0], np.empty(0)
+        no_side = np.empty((0, 0 if side is None else side.shape[1]))
+        no_serials = np.empty(0, dtype=np.int64)
+        empty = cls(_Columns(*map(Rows, (*nothing, no_side, no_serials))), {}, 0)
         return empty.apply(Add(X, labels, ids, weights, side)) if len(X) else empty
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self.serials)
 
     def __repr__(self) -> str:
         return f"Examples({len(self)} rows of {self.X.shape[1]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rows = self._ids, self._X, self._labels, self._weights, self._side, self._serials
-        return _restore, (*rows, self._next_id)
+        return _restore, (self._columns, self._next_id)
 
     @property
     def ids(self) -> Array:
-        """The ids, (n,), in the order of the rows; of dtype object where kinds are mixed."""
+        """The ids, (n,), in the order of the rows; of dtype object if types are mixed."""
         return self.last_ids(len(self))
 
     def last_ids(self, k: int) -> Array:
         """The ids of the last k rows, (k,)."""
-        ids = self._ids.view[len(self) - k :]
+        ids = self._columns.ids.view[len(self) - k :]
         if len(set(map(type, ids))) == 1:
             natural = np.array(ids.tolist())
-            # Integers beyond 64 bits (of both signs: floats) and strings that end in NUL would not
-            # come out again.
+            # NumPy cannot store integers beyond 64 bits and strings that end in NUL exactly.
             if natural.dtype.kind in "iuU" and natural.tolist() == ids.tolist():
                 return natural
         return ids.copy()
@@ -200,41 +164,44 @@ class Examples:
     @property
     def names(self) -> tuple[Id, ...]:
         """The ids as they were given."""
-        return tuple(self._ids.view)
+        return tuple(self._columns.ids.view)
 
     @property
     def X(self) -> Array:
         """The inputs, (n, d), read-only."""
-        return self._X.view
+        return self._columns.X.view
 
     @property
     def labels(self) -> Array:
         """The labels, (n,) or (n, q), read-only."""
-        return self._labels.view
+        return self._columns.labels.view
 
     @property
     def weights(self) -> Array:
-        """How much each example counts, (n,), read-only; one by default."""
-        return self._weights.view
+        """The weight of each example, (n,), read-only; one by default."""
+        return self._columns.weights.view
 
     @property
     def side(self) -> Array:
-        """What else is known of the examples, (n, q), read-only; q is zero if nothing is."""
-        return self._side.view
+        """Side information, (n, q), read-only; q is zero if there is none."""
+        return self._columns.side.view
 
     @property
     def serials(self) -> Array:
         """The serial numbers of the rows, (n,), ascending."""
-        return self._serials.view
+        return self._columns.serials.view
 
     def rows(self, ids: tuple[Id, ...]) -> Array:
         """The rows of these examples, (k,)."""
-        mine = self.serials
-        found = np.array([self._index.serials.get(one, -1) for one in ids], dtype=np.int64)
-        held = _among(found, mine)
+        serials, held = self._find(ids)
         if not held.all():
             raise UnknownId(self._unknown([ids[i] for i in np.flatnonzero(~held)]))
-        return np.searchsorted(mine, found)
+        return np.searchsorted(self.serials, serials)
+
+    def _find(self, ids: tuple[Id, ...]) -> tuple[Array, Array]:
+        """The serial numbers of these ids, (k,), and which of the ids are held, (k,)."""
+        serials = np.array([self._index.get(one, -1) for one in ids], dtype=np.int64)
+        return serials, _among(serials, self.serials)
 
     @cached_property
     def counted(self) -> Examples:
@@ -243,7 +210,7 @@ class Examples:
         return self if counted.all() else self._without(np.flatnonzero(~counted))
 
     def apply(self, edit: Edit) -> Examples:
-        """The examples after one edit; an edit that cannot be done raises and nothing changes."""
+        """The examples after an edit; an edit that is impossible raises and changes nothing."""
         match edit:
             case Add():
                 return self._with(edit)
@@ -257,13 +224,13 @@ class Examples:
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
                 changed[rows] = labels
-                return replace(self, _labels=Rows(changed))
+                return replace(self, _columns=self._columns._replace(labels=Rows(changed)))
         assert_never(edit)
 
     def since(self, earlier: Examples) -> tuple[Array, int]:
-        """What leads from `earlier` to these: its rows to delete, and how many of ours to append.
+        """How to get from `earlier` to these: its rows to delete, and how many of ours to append.
 
-        Rows that both have and that stand before the first row that is only ours are kept.
+        Rows of both that precede the first row of ours alone are kept.
         """
         mine, theirs = self.serials, earlier.serials
         if len(mine) >= len(theirs) and (mine[: len(theirs)] == theirs).all():
@@ -278,47 +245,34 @@ class Examples:
             ids = tuple(range(self._next_id, self._next_id + k))
         if len(ids) != k:
             raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
-        held = [one for one in ids if self._holds(one)]
-        if held:
+        if (held := self._find(ids)[1]).any():
             raise RepeatedId(
-                f"The model already holds {some(held)}. "
-                f"Use replace() to change an example, or give the new one another id."
+                f"The model already holds {some([ids[i] for i in np.flatnonzero(held)])}. Use "
+                f"replace() to change examples, or give new ones other ids. Without ids=... they "
+                f"are a table's index; reset_index(drop=True) numbers its rows instead."
             )
-        serials = _serials.take(k)
         names = np.empty(k, dtype=object)
         names[:] = ids
+        weights = np.ones(k) if new.weights is None else new.weights
+        side = np.empty((k, 0)) if new.side is None else new.side
+        serials = _serial_numbers.take(k)
+        rows = names, new.X, new.labels, weights, side, serials
+        columns = (old.append(more) for old, more in zip(self._columns, rows, strict=True))
+        index = _extended(self._index, dict(zip(ids, serials.tolist(), strict=True)))
         integers = [one + 1 for one in ids if isinstance(one, int)]
-        return Examples(
-            self._ids.append(names),
-            self._X.append(new.X),
-            self._labels.append(new.labels),
-            self._weights.append(np.ones(k) if new.weights is None else new.weights),
-            self._side.append(np.empty((k, 0)) if new.side is None else new.side),
-            self._serials.append(serials),
-            self._index.extended(dict(zip(ids, serials.tolist(), strict=True))),
-            max([self._next_id, *integers]),
-        )
+        return Examples(_Columns(*columns), index, max([self._next_id, *integers]))
 
     def _without(self, rows: Array) -> Examples:
         kept = np.ones(len(self), dtype=bool)
         kept[rows] = False
-        ids, serials = self._ids.keep(kept), self._serials.keep(kept)
-        # The index keeps the names of what was removed, until they are the larger part of it.
-        crowded = len(self._index.serials) > 2 * len(ids) + 100
-        index = _Index.of(ids, serials) if crowded else self._index
-        columns = self._X, self._labels, self._weights, self._side
-        X, labels, weights, side = (each.keep(kept) for each in columns)
-        return Examples(ids, X, labels, weights, side, serials, index, self._next_id)
-
-    def _holds(self, one: Id) -> bool:
-        serial = self._index.serials.get(one)
-        if serial is None:
-            return False
-        row = int(np.searchsorted(self.serials, serial))
-        return row < len(self) and int(self.serials[row]) == serial
+        columns = _Columns(*(column.keep(kept) for column in self._columns))
+        # The index keeps the ids of removed examples until they are the larger part of it.
+        crowded = len(self._index) > 2 * int(kept.sum()) + 100
+        index = _index_of(columns) if crowded else self._index
+        return Examples(columns, index, self._next_id)
 
     def _unknown(self, ids: list[Id]) -> str:
-        kinds = {type(one) for one in self._ids.view}
+        kinds = set(map(type, self.names))
         they = "It" if len(ids) == 1 else "They"
         hint = f"{they} may have been removed before; ids_ lists those that are there."
         if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
@@ -327,12 +281,24 @@ class Examples:
         return f"The model holds no example {some(ids)}. {hint}"
 
 
-def _restore(
-    ids: Rows, X: Rows, labels: Rows, weights: Rows, side: Rows, serials: Rows, next_id: int
-) -> Examples:
-    """Examples as they were pickled, without any trace of earlier ones."""
-    _serials.pass_over(int(serials.view.max(initial=-1)))
-    return Examples(ids, X, labels, weights, side, serials, _Index.of(ids, serials), next_id)
+def _restore(columns: _Columns, next_id: int) -> Examples:
+    """Unpickled examples, without any trace of earlier ones."""
+    # Never issue a number again that a pickle brought from another process.
+    _serial_numbers.take(0, least=int(columns.serials.view.max(initial=-1)) + 1)
+    return Examples(columns, _index_of(columns), next_id)
+
+
+def _index_of(columns: _Columns) -> dict[Id, int]:
+    return dict(zip(columns.ids.view.tolist(), columns.serials.view.tolist(), strict=True))
+
+
+def _extended(index: dict[Id, int], new: dict[Id, int]) -> dict[Id, int]:
+    """The index with new ids, in place if it never had any of them."""
+    with moment:
+        if index.keys().isdisjoint(new):
+            index.update(new)
+            return index
+    return index | new
 
 
 def _among(some: Array, others: Array) -> Array:

@@ -1,8 +1,7 @@
 """The index of a pandas table says which example each row is.
 
-An index that is not the default 0, 1, ... becomes the ids, so `remove(index)` forgets exactly those
-rows. Polars tables and arrays have no index: their rows get consecutive ids unless `ids` names
-them.
+An index other than the default 0, 1, ... becomes the ids, so `remove(index)` forgets exactly those
+rows. Polars tables and arrays have no index: their rows get consecutive ids unless `ids` are given.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ import numpy as np
 
 from knowmore.arguments import one_each
 from knowmore.edits import Id, as_ids, is_mask
-from knowmore.errors import InvalidInput, KnowmoreWarning, RepeatedId
+from knowmore.errors import InvalidInput, KnowmoreWarning
 
 _NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... names them otherwise."
 
 
 def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
-    """The ids of new examples: those given, else the first index that names rows, else None.
+    """The ids of new examples: those given, or the first index that has names, or None.
 
-    columns : tables, columns and arrays by the names of their arguments; see `in_step`
+    columns : tables, columns and arrays by the names of their arguments
     """
-    in_step(**columns, ids=ids)
+    check_aligned(**columns, ids=ids)
     if ids is not None:
         return as_ids(ids)
     numbered = False
@@ -35,15 +34,15 @@ def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
             try:
                 return _as_names(name, index)
             except InvalidInput:
-                # Rows that are numbered already need no names, so these may be unusable.
+                # Rows that are already numbered do not need these names.
                 if not numbered:
                     raise
         numbered |= index is not None
     return None
 
 
-def in_step(**columns: Any) -> None:
-    """Raise InvalidInput if the rows of two of these belong to different examples by their index.
+def check_aligned(**columns: Any) -> None:
+    """Raise InvalidInput if two of these have rows of different examples, according to the index.
 
     A default index agrees with any other of its length.
     """
@@ -65,30 +64,21 @@ def in_step(**columns: Any) -> None:
             )
 
 
-def of_index(error: RepeatedId) -> RepeatedId:
-    """The error for ids that are held already, if they come from an index."""
-    return RepeatedId(f"{error} These ids are the index of the table: {_NUMBERED}")
-
-
-def is_named(table: Any) -> bool:
-    """Whether this is a pandas table or column whose index could be taken for ids."""
+def warn_if_renumbered(table: Any) -> None:
+    """Warn if rows that a pandas table numbers 0, 1, ... by default get other numbers as ids."""
     index = index_of(table)
-    return index is not None and not _is_time(index)
-
-
-def warn_renumbered(k: int) -> None:
-    """Warn that k rows get other ids than the numbers in the default index of their table."""
+    if index is None or _is_time(index):
+        return
     warnings.warn(
-        f"The table numbers these {k} rows 0 to {k - 1}, as pandas does by default. Other examples "
-        f"may have these ids, so the rows get the next ones: remove and relabel them by the ids "
-        f"that add returns, or name them with ids=... or an index of their own.",
+        f"The rows 0 to {len(index) - 1} of the table get other ids, since earlier examples may "
+        f"have these. Edit them by the ids that add returns, or name them: ids=... or an index.",
         KnowmoreWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
 
 
 def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:
-    """The ids that a Boolean mask selects: by its index if it has one, else among those `held`."""
+    """The ids that a Boolean mask selects, by its index if it has one, or in the order `held`."""
     index = index_of(mask)
     if index is not None and not _is_default(index):
         return _as_names("the mask", index[np.asarray(mask, dtype=bool)])
@@ -98,7 +88,7 @@ def masked(mask: Any, held: tuple[Id, ...]) -> tuple[Id, ...]:
 
 
 def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
-    """Values for all examples `held`, in that order: by their index if they have one."""
+    """The values in the order of the ids `held`, matched by their index if they have one."""
     index = index_of(values)
     if index is None:
         return values
@@ -113,9 +103,9 @@ def in_order(name: str, values: Any, held: tuple[Id, ...]) -> Any:
 
 
 def by_name(name: str, values: Any, ids: tuple[Id, ...], given: Any) -> Any:
-    """Values for these ids, in that order: by their index if it names rows.
+    """The values in the order of these ids, matched by their index if it has names.
 
-    given : the ids as the user gave them; a column of the same table is matched by position
+    given : the ids as the user gave them; columns of one table are matched by position
     """
     index, beside = index_of(values), index_of(given)
     if not _names_rows(index):
@@ -126,19 +116,16 @@ def by_name(name: str, values: Any, ids: tuple[Id, ...], given: Any) -> Any:
 
 
 def labels_by_id(series: Any) -> tuple[tuple[Id, ...], Any]:
-    """The ids and the labels in a Series of labels whose index is the ids."""
+    """The ids and labels in a Series of labels whose index is the ids."""
     index = index_of(series)
     if index is None or np.ndim(series) != 1:
-        raise InvalidInput(
-            "Which labels? Give relabel(ids, labels), or a pandas Series of labels whose index is "
-            "the ids."
-        )
+        raise InvalidInput("Give ids and labels, or a pandas Series of labels with ids as index.")
     return _as_names("the labels", index), series
 
 
 def index_of(values: Any) -> Any:
     """The index of a pandas table or column; None for anything else."""
-    # If pandas was never loaded, nothing can be one of its tables.
+    # If pandas is not imported, nothing is one of its tables.
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(values, (pandas.DataFrame, pandas.Series)):
         return None
@@ -150,13 +137,13 @@ def _names_rows(index: Any) -> bool:
 
 
 def _is_default(index: Any) -> bool:
-    """Whether this is 0, 1, ..., as pandas numbers rows by default."""
+    """Whether this is 0, 1, ..., the default of pandas."""
     # By value: versions of pandas differ in which selections of rows keep a RangeIndex.
     return index.dtype.kind in "iu" and bool((index == np.arange(len(index))).all())
 
 
 def _is_time(index: Any) -> bool:
-    """Whether these are times, which are never ids: such rows are numbered."""
+    """Whether these are times, which are never ids."""
     pandas = sys.modules["pandas"]
     return isinstance(index, (pandas.DatetimeIndex, pandas.TimedeltaIndex, pandas.PeriodIndex))
 
@@ -171,7 +158,7 @@ def _as_names(name: str, index: Any) -> tuple[Id, ...]:
 
 
 def _selected(name: str, values: Any, ids: tuple[Id, ...], *, exact: bool) -> Any:
-    """The values whose index names these ids, in that order; `exact` allows no others."""
+    """The values in the order of these ids by their index; with `exact` it may have no others."""
     names, wanted = set(_as_names(name, values.index)), set(ids)
     if different := names ^ wanted if exact else wanted - names:
         one = min(different, key=str)

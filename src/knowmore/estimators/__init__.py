@@ -2,9 +2,8 @@
 
 from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
 from knowmore.estimators.lda import EigenspaceLDA
-from knowmore.estimators.least_squares import LSSVMClassifier
+from knowmore.estimators.least_squares import LSSVMClassifier, NPlusOneClassifier, Scores
 from knowmore.estimators.monitor import SubspaceMonitor
-from knowmore.estimators.n_plus_one import NPlusOneClassifier, Scores
 from knowmore.estimators.one_shot import OneShotClassifier
 from knowmore.estimators.pca import EigenspacePCA
 from knowmore.estimators.pipeline import living

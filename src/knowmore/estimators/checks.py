@@ -1,4 +1,4 @@
-"""Arguments of the estimators as clean arrays, or an error that says what is wrong with them."""
+"""Arguments of the estimators as clean arrays, or an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from knowmore.arguments import is_missing, number, one_each, unmasked
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
+from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.shell import names_in
+from knowmore.models.weights import Weighting, class_weighting
+from knowmore.tables import in_order
 
-# The square of a weight must be a number, and so must the sum of as many as there may be.
+# Squares and sums of weights must be finite.
 _HEAVIEST = 1e150
 
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str", "S": "bytes"}
@@ -27,25 +30,31 @@ _LABELS = {"bool": bool, "int": np.int64, "float": float, "str": str}
 # -- features -------------------------------------------------------------------------------------
 
 
-def inputs(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
+def inputs(estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: Any = False) -> Any:
     """X as finite float64 (k, d), from any table that scikit-learn reads.
 
-    reset : whether to learn the number and names of the features; otherwise X must match them
+    reset : whether to store the number and names of the features; otherwise X must match them
     """
-    _given("X", X)
+    _check_given("X", X)
     # For speed, a plain array skips scikit-learn's validation.
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
     known = not reset and not hasattr(estimator, "feature_names_in_")
-    if not (plain and known and X.shape[1] == estimator.n_features_in_):
-        X = _validated(estimator, X, reset)
-    return np.asarray(_finite("X", X))
+    if plain and known and X.shape[1] == estimator.n_features_in_:
+        return _finite("X", X)
+    names = names_of(X)
+    if not reset:
+        _check_names(names_in(estimator), names)
+    options = {"reset": reset, "ensure_all_finite": False, "accept_sparse": accept_sparse}
+    with _translated(X):
+        X = validate_data(estimator, X, dtype=np.float64, **options)
+    if reset:
+        estimator._names_in = names
+    return _finite("X", X)
 
 
 def table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """X as `inputs` returns it; a sparse matrix as finite float64 in CSR format."""
-    if not sparse.issparse(X):
-        return inputs(estimator, X, reset=reset)
-    return _finite("X", _validated(estimator, X, reset, accept_sparse="csr"))
+    """X as `inputs` returns it; a sparse matrix stays sparse, in CSR format."""
+    return inputs(estimator, X, reset=reset, accept_sparse="csr")
 
 
 def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
@@ -59,30 +68,16 @@ def points(X: Any) -> Array:
     return _numbers("X", X, ensure_2d=True)
 
 
-def _validated(estimator: BaseEstimator, X: Any, reset: bool, **options: Any) -> Any:
-    names = names_of(X)
-    if not reset:
-        _check_names(names_in(estimator), names)
-    with _translated(X):
-        values = validate_data(
-            estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, **options
-        )
-    if reset:
-        estimator._names_in = names
-    return values
-
-
-def _check_names(learnt: Names, given: Names) -> None:
+def _check_names(known: Names, given: Names) -> None:
     """Raise InvalidInput if columns differ from those of the fit.
 
-    scikit-learn compares names that are all strings, in words that its own checks expect.
+    Names that are all strings are left to scikit-learn, whose checks expect its own words.
     """
-    if learnt is None or given is None or all(isinstance(one, str) for one in learnt + given):
+    if known is None or given is None or all(isinstance(one, str) for one in known + given):
         return
-    if (at := first_difference(learnt, given)) is not None:
+    if (at := first_difference(known, given)) is not None:
         raise InvalidInput(
-            f"Column {at} of X is {given[at]!r}, but {learnt[at]!r} was learnt there. X needs the "
-            f"columns of the fit in the same order: select them by their names."
+            f"Column {at} of X is {given[at]!r}, but it was {known[at]!r} in fit. Keep the order."
         )
 
 
@@ -90,7 +85,7 @@ def _check_names(learnt: Names, given: Names) -> None:
 
 
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
-    """y as k class labels (k,) of one type, which is also that of the labels `held`."""
+    """y as k class labels (k,) of one type, the same as that of the labels `held`."""
     labels = _column("y", y)
     kind = _type_of("label", labels, _LABELS)
     one_each("y", labels.shape, k)
@@ -115,22 +110,19 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
     return converted
 
 
-def label_like(unknown: Any, classes: Array) -> Array:
-    """The label for rows of no known class, (1,), of the type of the classes."""
+def unknown_label(unknown: Any, classes: Array) -> Array:
+    """The label for rows of no known class, (1,), of the same type as the classes."""
     try:
         label = class_labels([unknown], 1, classes)
     except InvalidInput as error:
         raise InvalidInput(f"unknown={unknown!r} cannot be a label here. {error}") from error
     if label[0] in classes:
-        raise InvalidInput(
-            f"unknown={unknown!r} is already a class of the model, so the two could not be told "
-            f"apart. Give another label."
-        )
+        raise InvalidInput(f"unknown={unknown!r} is a class of the model. Give another label.")
     return label
 
 
-def among(y: Any, classes: Any) -> None:
-    """Raise InvalidInput if y has a label that is not one of `classes`, unless that is None."""
+def check_declared(y: Any, classes: Any) -> None:
+    """Raise InvalidInput if classes are declared and y has a label that is not among them."""
     if classes is None or y is None:
         return
     labels, known = _column("y", y), _declared(classes).tolist()
@@ -143,7 +135,7 @@ def among(y: Any, classes: Any) -> None:
 
 
 def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array, Array]:
-    """The class names, (C,) sorted, and how far each of k examples belongs to each class, (k, C).
+    """The class names, (C,) sorted, and the membership of k examples in each class, (k, C).
 
     Y is a column of labels, or soft labels: a matrix whose rows sum to one and whose columns are
     `classes`, or those held.
@@ -151,7 +143,7 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
     unmasked("y", Y)
     parts, columns = np.asarray(Y), held if classes is None else np.asarray(classes)
     if not _is_soft(parts, columns):
-        among(Y, classes)
+        check_declared(Y, classes)
         names, index = np.unique(class_labels(Y, k, held), return_inverse=True)
         return names, np.eye(len(names))[index]
     names = _declared(() if columns is None else columns)
@@ -164,9 +156,7 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
     parts = real_values(parts, k, None)
     rounding = len(names) * np.sqrt(np.finfo(float).eps)
     if parts.min() < 0 or abs(parts.sum(axis=1) - 1).max() > rounding:
-        raise InvalidInput(
-            "Soft labels are parts of a whole: none may be negative, and each row must sum to one."
-        )
+        raise InvalidInput("Soft labels must not be negative, and each row must sum to one.")
     order = np.argsort(names)
     return names[order], parts[:, order]
 
@@ -198,9 +188,24 @@ def sample_weights(weights: Any, k: int) -> Array | None:
     return values
 
 
-def group_names(groups: Any, n: int) -> Array:
-    """The group of each of n examples, (n,), all of one type."""
-    one_each("groups", np.shape(groups), n, "the order of ids_")
+def class_weights(class_weight: Any, labels: Array) -> Weighting:
+    """scikit-learn's `class_weight`, with class names of the type of the labels."""
+    weighting = class_weighting(class_weight)
+    if isinstance(weighting.classes, tuple):
+        names = [name for name, _ in weighting.classes]
+        class_labels(names, len(names), labels)
+    return weighting
+
+
+def group_names(groups: Any, ids: tuple[Id, ...]) -> Array | None:
+    """The group of each of these examples, (n,), all of one type; None if groups is None.
+
+    Groups with an index are matched by it; others are in the order of the ids.
+    """
+    if groups is None:
+        return None
+    groups = in_order("groups", groups, ids)
+    one_each("groups", np.shape(groups), len(ids), "the order of ids_")
     names = _column("groups", groups)
     if _type_of("group", names, _KINDS.values()) == "float":
         _finite("groups", names.astype(float))
@@ -209,8 +214,7 @@ def group_names(groups: Any, n: int) -> Array:
 
 def noise_level(noise: Any) -> float:
     """The noise variance as a float."""
-    hint = "It is a variance; usual values lie between 1e-6 and 1."
-    return number("noise", noise, "[0, inf)", hint)
+    return number("noise", noise, "[0, inf)", "It is a variance, usually from 1e-6 to 1.")
 
 
 # -- what they share ------------------------------------------------------------------------------
@@ -228,37 +232,32 @@ def _translated(X: Any = None) -> Iterator[None]:
 
 
 def _about_text(X: Any, message: str) -> str:
-    """The message; if it is about text in X, with the first column of text and what to do."""
+    """The message; if it is about text in X, also the first text column and what to do."""
     if X is None or not message.startswith("could not convert"):
         return message
     text = next((f"The column {name!r} of X" for name in columns_of(X) if _is_text(X[name])), "X")
-    return (
-        f"{text} has values that are not numbers: {message}. Leave such columns out, or encode "
-        f"them with a OneHotEncoder in a Pipeline."
-    )
+    return f"{text} has values that are not numbers: {message}. Encode them with a OneHotEncoder."
 
 
 def _is_text(column: Any) -> bool:
-    try:
+    with suppress(TypeError, ValueError):
         np.asarray(column, dtype=float)
-    except (TypeError, ValueError):
-        return True
-    return False
+        return False
+    return True
 
 
-def _given(name: str, values: Any) -> None:
+def _check_given(name: str, values: Any) -> None:
     if values is None:
         # scikit-learn's checks look for these words.
         raise InvalidInput(
-            f"Expected array-like (array or non-string sequence), got None as {name}. Give one row "
-            f"or value for each example."
+            f"Expected array-like (array or non-string sequence), got None as {name}."
         )
     unmasked(name, values)
 
 
 def _numbers(name: str, values: Any, *, ensure_2d: bool = False) -> Array:
     """The values as finite float64, (k,) or (k, d)."""
-    _given(name, values)
+    _check_given(name, values)
     with _translated():
         array = check_array(
             values, dtype=np.float64, ensure_2d=ensure_2d, ensure_all_finite=False, input_name=name
@@ -281,12 +280,12 @@ def _finite(name: str, values: Any) -> Any:
 
 
 def _column(name: str, values: Any) -> Array:
-    """The values as an array (k,). Lists and columns of other libraries keep their objects."""
-    _given(name, values)
+    """The values as an array (k,), of objects unless NumPy already has a type for them."""
+    _check_given(name, values)
     dtype = getattr(values, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind not in _KINDS:
-        # NumPy would turn numbers beside strings into strings, and scikit-learn nullable integers
-        # into floats; strings of any length (kind T) do not convert to those of a fixed length.
+        # NumPy would turn numbers mixed with strings into strings, and scikit-learn nullable
+        # integers into floats; variable-width strings (kind T) do not convert to fixed-width ones.
         values = np.asarray(values, dtype=object)
     if type(values) is np.ndarray and values.ndim == 1:
         return values
@@ -319,8 +318,7 @@ def _type_of(what: str, values: Array, known: Collection[str]) -> str:
         if missing := [i for i, one in enumerate(values) if is_missing(one)]:
             raise InvalidInput(
                 f"{len(missing)} of {len(values)} {what}s are missing, the first at position "
-                f"{missing[0]} ({values[missing[0]]!r}). Leave these examples out until they are "
-                f"known."
+                f"{missing[0]} ({values[missing[0]]!r}). Leave these examples out."
             )
         types = {
             _KINDS.get(np.asarray(one).dtype.kind if np.isscalar(one) else "O", type(one).__name__)

@@ -2,61 +2,52 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, final
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from knowmore.arguments import flag, number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import label_like, noise_level
-from knowmore.estimators.checks import real_values as finite_values
-from knowmore.estimators.least_squares import class_weight_of, class_weights
+from knowmore.estimators import checks
 from knowmore.estimators.living import LivingClassifier, LivingEstimator
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.models import (
-    KernelModel,
-    class_probabilities,
-    normalised_values,
-    one_vs_all,
-    real_values,
-)
+from knowmore.models import KernelModel, class_probabilities
 from knowmore.models.loo import noise_by_loo
 from knowmore.models.novelty import unknown_rows
-from knowmore.models.targets import Coding
+from knowmore.models.targets import normalised_values, one_vs_all, real_values
 
 # Coefficients are targets over the noise, and the likelihood has products of both.
 _LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 
 
 class GaussianProcess(LivingEstimator[KernelModel]):
-    """The parameters and questions that classification and regression have in common."""
-
-    noise: float | str
-
-    @abstractmethod
-    def _coding(self) -> Coding:
-        """How labels become targets."""
-
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
-        noise = noise_level(self.noise)
-        return KernelModel.of(kernel, noise, examples, self._coding(), empty, update=self.update)
+    """What classification and regression have in common."""
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
-        return {"kernel": model.covariance.kernel, "noise": model.covariance.noise}
+        return super()._settings(model) | {"noise": model.covariance.noise}
 
     @property
     def noise_(self) -> float:
         """The noise in use."""
-        return float(self._checked.settings.covariance.noise)
+        return float(self._fitted.model.covariance.noise)
+
+    def predict_variance(self, X: Any) -> Array:
+        """sigma_*^2 of eq. (3), noise included: how far each row of X is from all examples.
+
+        One for each row, (m,), shared by all classes. A regressor with q columns of targets has
+        one for each, (m, q).
+        """
+        model = self._fitted.nonempty
+        return self._variances(model, model.variance(self.model_inputs(X)[0]))
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
-        return self._asked().log_marginal_likelihood()
+        return self._fitted.nonempty.log_marginal_likelihood()
 
 
 @final
@@ -72,16 +63,16 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
         None is an RBF kernel as wide as the median distance of the examples. While fewer than 32
-        are held, or all are the same, the width follows them with every edit; then it stays, by
-        all that were given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
-    noise : sigma^2, the variance of the noise on the labels; may be zero. Or "loo": that of the
-        best leave-one-out predictions of the examples given to `fit`, kept from then; see `noise_`
-    class_weight : None, "balanced" (all classes count the same in sum), or a dict of class and
-        weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with every
-        example, so that edits cost as much as a fit.
+        are held, or all are equal, the width follows every edit. Then it is fixed: by all examples
+        given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
+    noise : sigma^2, the variance of the noise on the labels; may be zero. Or "loo": the noise with
+        the best leave-one-out predictions for the examples given to `fit`; see `noise_`
+    class_weight : None, "balanced" (all classes have the same total weight), or a dict of class
+        and weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with
+        every example, so each edit costs as much as a fit.
     solver : "cholesky", or "inverse" for the explicit inverse of the paper
     update : "direct", a block of examples at once; "iterative", one after the other; "auto"
-    dtype : "float64", or "float32" for twice the examples in memory. Scores are then good to
+    dtype : "float64", or "float32" for twice the examples in memory. Scores are then accurate to
         about 1e-7 times the condition of K + sigma^2 I, at most n max k(x, x) / sigma^2 + 1.
 
     Examples
@@ -100,55 +91,35 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
     noise: float | str = 0.1
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
-    solver: str = "cholesky"
-    update: str = "auto"
-    dtype: str = "float64"
-
-    def _coding(self) -> Coding:
-        return one_vs_all
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
-        weighting = class_weights(self.class_weight, examples)
-        if not isinstance(self.noise, str):
-            noise = noise_level(self.noise)
-        elif self.noise == "loo":
+        weighting = checks.class_weights(self.class_weight, examples.labels)
+        if isinstance(self.noise, str) and self.noise == "loo":
             noise = noise_by_loo("noise", kernel, examples, weighting, bias=False)
         else:
-            raise InvalidInput(
-                f"noise={self.noise!r} is not known. Give a number that is not below zero, or "
-                f"'loo'."
-            )
-        return KernelModel.of(
-            kernel, noise, examples, self._coding(), empty, weighting, self.update
-        )
-
-    def _settings(self, model: KernelModel) -> dict[str, Any]:
-        by_class = class_weight_of(model.covariance.weighting)
-        return super()._settings(model) | {"class_weight": by_class}
+            hint = "It is a variance, usually from 1e-6 to 1; 'loo' chooses it by leave-one-out."
+            noise = number("noise", self.noise, "[0, inf)", hint)
+        return KernelModel.of(kernel, noise, examples, one_vs_all, empty, weighting, self.update)
 
     def predict(self, X: Any, unknown: Any = None, rate: float = 0.05) -> Array:
-        """The class of the largest score, (m,). Eq. (5). `unknown`: a label for what is of none.
+        """The class of the largest score, (m,). Eq. (5). `unknown`: a label for rows of no class.
 
-        That is what is newer to the model than all but `rate` of its own examples are when left
-        out: see `knowmore.insight.novelty`, of which this is the method "probability".
+        These are rows more novel than all but a fraction `rate` of the model's own examples, each
+        left out: the method "probability" of `knowmore.insight.novelty`.
         """
-        model, (X, _) = self._asked(), self.model_inputs(X)
+        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         predicted = self._prediction(model, model.mean(X))
         if unknown is None:
             return predicted
-        label = label_like(unknown, model.targets.names)
+        label = checks.unknown_label(unknown, model.targets.names)
         return np.where(unknown_rows(model, X, rate), label, predicted)
-
-    def predict_variance(self, X: Any) -> Array:
-        """sigma_*^2 of eq. (3), (m,), noise included: how unlike all examples each row of X is."""
-        return self._asked().variance(self.model_inputs(X)[0])
 
     def predict_proba(self, X: Any) -> Array:
         """Phi(mu_*^(c) / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`.
 
         Phi is the chance that the noisy target is above zero; the scaling is a convention.
         """
-        model, (X, _) = self._asked(), self.model_inputs(X)
+        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         return class_probabilities(model.mean(X), model.variance(X))
 
 
@@ -164,13 +135,12 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     Parameters
     ----------
     kernel, solver, update, dtype : as for `GPClassifier`
-    noise : sigma^2, the variance of the noise on the targets as they are learnt; may be zero
-    normalize_y : learn each column of targets less its mean and over its standard deviation, both
-        of the examples held now and weighted as they are; predictions and variances are in the
-        units of y again. So kernel and noise are relative: a noise of 0.1 is a tenth of the
-        variance of y. `log_marginal_likelihood` is that of the normalised targets. All as in
-        scikit-learn, but mean and deviation follow every edit. Values that are all equal have a
-        deviation of one.
+    noise : sigma^2, the variance of the noise on the (normalised) targets; may be zero
+    normalize_y : subtract the mean of each column of targets and divide by its standard deviation,
+        both weighted and of the examples held now; predictions and variances are in the units of
+        y. So kernel and noise are relative: a noise of 0.1 is a tenth of the variance of y.
+        `log_marginal_likelihood` is that of the normalised targets. All as in scikit-learn, but
+        mean and deviation follow every edit. Equal values have a deviation of one.
 
     Examples
     --------
@@ -186,26 +156,22 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     noise: float = 0.1
     _: KW_ONLY
     normalize_y: bool = True
-    solver: str = "cholesky"
-    update: str = "auto"
-    dtype: str = "float64"
 
-    def _coding(self) -> Coding:
-        if not isinstance(self.normalize_y, (bool, np.bool_)):
-            raise InvalidInput(f"normalize_y={self.normalize_y!r}. Give True or False.")
-        return normalised_values if self.normalize_y else real_values
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
+        coding = normalised_values if flag("normalize_y", self.normalize_y) else real_values
+        noise = checks.noise_level(self.noise)
+        return KernelModel.of(kernel, noise, examples, coding, empty, update=self.update)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
-        normalised = model.targets.units is not None
-        return super()._settings(model) | {"normalize_y": normalised}
+        return super()._settings(model) | {"normalize_y": model.targets.units is not None}
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        values = finite_values(y, k, held)
+        values = checks.real_values(y, k, held)
         most = _LARGEST_TARGET.get(self.dtype, np.inf)
         if abs(values).max(initial=0) > most:
             raise InvalidInput(
-                f"y has values up to {abs(values).max():.3g}, but with dtype={self.dtype!r} what "
-                f"is solved for them has room only up to {most:g}. Scale the targets."
+                f"y has values up to {abs(values).max():.3g}, but with dtype={self.dtype!r} they "
+                f"may be at most {most:g}. Scale the targets."
             )
         return values
 
@@ -232,30 +198,20 @@ class GPRegressor(RegressorMixin, GaussianProcess):
         """
         if return_std and return_cov:
             raise InvalidInput(
-                "return_std=True and return_cov=True. Ask for one of them: the squares of the "
-                "deviations are the diagonal of the covariance."
+                "return_std=True and return_cov=True. Ask for one: std**2 is the diagonal of cov."
             )
-        model, (X, _) = self._asked(), self.model_inputs(X)
+        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         mean = self._prediction(model, model.mean(X))
         if return_std:
-            return mean, np.sqrt(_as_targets(model, model.variance(X)))
+            return mean, np.sqrt(self._variances(model, model.variance(X)))
         if return_cov:
-            return mean, _as_targets(model, model.joint(X))
+            return mean, self._variances(model, model.joint(X))
         return mean
 
-    def predict_variance(self, X: Any) -> Array:
-        """sigma_*^2 of eq. (3), (m,) or (m, q) as the targets are, noise included."""
-        model = self._asked()
-        return _as_targets(model, model.variance(self.model_inputs(X)[0]))
-
     def _variances(self, model: KernelModel, variance: Array) -> Array:
-        return _as_targets(model, variance)
-
-
-def _as_targets(model: KernelModel, variance: Array) -> Array:
-    """Variances (..., q), or (...) if the columns share them, in the shape of the targets."""
-    labels = model.examples.labels
-    columns = variance[..., None] if model.targets.units is None else variance
-    if labels.ndim == 1:
-        return np.asarray(columns[..., 0])
-    return np.array(np.broadcast_to(columns, (*columns.shape[:-1], labels.shape[1])))
+        """Variances (..., q), or (...) if the columns share them, in the shape of the targets."""
+        labels = model.examples.labels
+        columns = variance[..., None] if model.targets.units is None else variance
+        if labels.ndim == 1:
+            return np.asarray(columns[..., 0])
+        return np.array(np.broadcast_to(columns, (*columns.shape[:-1], labels.shape[1])))

@@ -19,11 +19,11 @@ from sklearn.base import (
 from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array, bounded
 from knowmore.estimators.checks import class_labels, inputs, memberships
-from knowmore.estimators.shell import exchange, held, learnt, same_features, same_kind
+from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.models import Discriminant
 from knowmore.models.discriminant import LEDOIT_WOLF
-from knowmore.tables import in_step
+from knowmore.tables import check_aligned
 
 
 @final
@@ -80,7 +80,7 @@ class EigenspaceLDA(
 
         y may be soft: (n, C), how far each row belongs to each of the `classes`, with sum one.
         """
-        learnt(self, lambda double: double._learn(X, y, classes))
+        fit_copy(self, lambda copy: copy._learn(X, y, classes))
         return self
 
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
@@ -90,7 +90,7 @@ class EigenspaceLDA(
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class."""
         while not hasattr(self, "model_"):
-            if learnt(self, lambda double: double.fit(X, y, classes), unless="model_"):
+            if fit_copy(self, lambda copy: copy.fit(X, y, classes), unless="model_"):
                 return self
         rows = self._labelled(X, y, classes)
         self._exchange(lambda model: model.add_rows(*rows))
@@ -116,10 +116,9 @@ class EigenspaceLDA(
         return self
 
     def merge(self, other: EigenspaceLDA) -> Self:
-        """Learn all rows that another model has learnt."""
-        same_kind(self, other)
-        classes, joining, rank = self.classes_, held(other, "model_"), self._rank()
-        same_features(self, other)
+        """Learn all that another one has learnt."""
+        check_mergeable(self, other, "model_")
+        classes, joining, rank = self.classes_, other.model_, self._rank()
         class_labels(joining.between.names, len(joining.between.names), classes)
         self._exchange(lambda model: model.merge(joining, rank))
         return self
@@ -130,7 +129,7 @@ class EigenspaceLDA(
         Expectation-maximisation: the probabilities under the model so far are the soft labels of
         the next one. The return value is what `forget` needs to remove the rows again.
         """
-        held(self, "model_")
+        fitted(self, "model_")
         X, rank = inputs(self, X, reset=False), self._rank()
         whole_number("rounds", rounds, 1)
         found: list[Array] = []
@@ -226,19 +225,19 @@ class EigenspaceLDA(
 
     @property
     def _held(self) -> Discriminant:
-        model: Discriminant = held(self, "model_")
+        model: Discriminant = fitted(self, "model_")
         return model
 
     def _exchange(self, change: Callable[[Discriminant], Discriminant]) -> None:
         shrinkage = self._shrinkage()
-        exchange(self, "model_", lambda model: change(model.shrunk(shrinkage)))
+        update_fitted(self, "model_", lambda model: change(model.shrunk(shrinkage)))
 
     def _labelled(
         self, X: Any, y: Any, classes: Any, reset: bool = False
     ) -> tuple[Array, Array, Array, Truncation]:
         """X (n, D), the memberships of its rows (n, C), the names of these classes, the rank."""
         known = None if reset else self.classes_
-        in_step(X=X, y=y)
+        check_aligned(X=X, y=y)
         X = inputs(self, X, reset=reset)
         names, Y = memberships(y, len(X), classes, known)
         return X, Y, names, self._rank()

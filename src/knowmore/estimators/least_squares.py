@@ -1,50 +1,72 @@
-"""The least-squares support vector machine as a scikit-learn estimator."""
+"""Least-squares support vector machines, and one class more than a known classifier has."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy, deepcopy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
-from knowmore.arguments import flag, number
-from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import class_labels
-from knowmore.estimators.living import LivingClassifier
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from knowmore.arguments import choice, flag, number
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput, InvalidType
+from knowmore.estimators.checks import class_labels, class_weights
+from knowmore.estimators.living import LivingClassifier, LivingEstimator
+from knowmore.estimators.shell import check_mergeable, fitted, names_in
 from knowmore.examples import Examples
+from knowmore.extras import optional
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
-from knowmore.models import KernelModel, one_vs_all
+from knowmore.models import KernelModel, Transfer, one_vs_all
 from knowmore.models.loo import noise_by_loo
-from knowmore.models.weights import Weighting, class_weighting
+from knowmore.models.targets import Coding
+from knowmore.models.transfer import interior, subgradient
+from knowmore.unfitted import Unfitted
+
+# Products of scores beyond this would overflow.
+_LARGEST = 1e50
+
+_OPTIMISERS = {"interior": interior, "subgradient": subgradient}
 
 
-def penalty(
-    C: Any, kernel: AnyKernel, examples: Examples, weighting: Weighting, *, bias: bool
-) -> float:
-    """C as a number: as given, or chosen by leave-one-out if it is "loo"."""
-    if not isinstance(C, str):
-        return number("C", C, "(0, inf)")
-    if C != "loo":
-        raise InvalidInput(f"C={C!r} is not known. Give a number above zero, or 'loo'.")
-    return 1 / noise_by_loo("C", kernel, examples, weighting, bias=bias)
+class LeastSquares(LivingClassifier[KernelModel]):
+    """A classifier with the parameters C and bias."""
 
+    C: float | str
+    bias: bool
+    class_weight: dict[Any, float] | str | None = None
 
-def class_weights(class_weight: Any, examples: Examples) -> Weighting:
-    """scikit-learn's `class_weight`, with names of classes that can be compared to the labels."""
-    weighting = class_weighting(class_weight)
-    if isinstance(weighting.classes, tuple):
-        names = [name for name, _ in weighting.classes]
-        class_labels(names, len(names), examples.labels)
-    return weighting
+    def _coding(self, examples: Examples) -> Coding:
+        """How labels become targets."""
+        return one_vs_all
 
+    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
+        coding, bias = self._coding(examples), flag("bias", self.bias)
+        weighting = class_weights(self.class_weight, examples.labels)
+        if isinstance(self.C, str) and self.C == "loo":
+            noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
+        else:
+            noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
+        return KernelModel.of(
+            kernel, noise, examples, coding, empty, weighting, self.update, bias=bias
+        )
 
-def class_weight_of(weighting: Weighting) -> Any:
-    """The `class_weight` that makes this weighting."""
-    return dict(weighting.classes) if isinstance(weighting.classes, tuple) else weighting.classes
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
+        return super()._settings(model) | {"C": model.C, "bias": model.bias}
+
+    @property
+    def C_(self) -> float:
+        """The C in use."""
+        return float(self._fitted.model.C)
 
 
 @final
 @dataclass(eq=False, repr=False)
-class LSSVMClassifier(LivingClassifier[KernelModel]):
+class LSSVMClassifier(LeastSquares):
     """A multi-class least-squares SVM that keeps learning and forgets exactly.
 
     One-vs-all on labels of -1 and 1: the least 1/2 |w|^2 + C/2 sum_i (w'x_i + b - y_i)^2 for each
@@ -54,16 +76,11 @@ class LSSVMClassifier(LivingClassifier[KernelModel]):
 
     Parameters
     ----------
-    kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
-        None is an RBF kernel as wide as the median distance of the examples. While fewer than 32
-        are held, or all are the same, the width follows them with every edit; then it stays, by
-        all that were given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
-    C : the weight of the squared errors, or "loo": that of the best leave-one-out predictions of
-        the examples given to `fit`, kept from then; see `C_`
+    kernel : as in `GPClassifier`
+    C : the weight of the squared errors, or "loo": the C with the best leave-one-out predictions
+        for the examples given to `fit`; see `C_`
     bias : whether each class has an offset b
-    class_weight : None, "balanced" (all classes count the same in sum), or a dict of class and
-        weight. Balanced weights change with every example, so that edits cost as much as a fit.
-    solver, update, dtype : as in `GPClassifier`
+    class_weight, solver, update, dtype : as in `GPClassifier`
 
     Examples
     --------
@@ -81,27 +98,189 @@ class LSSVMClassifier(LivingClassifier[KernelModel]):
     bias: bool = True
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
-    solver: str = "cholesky"
-    update: str = "auto"
-    dtype: str = "float64"
 
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
-        weighting = class_weights(self.class_weight, examples)
-        bias = flag("bias", self.bias)
-        C = penalty(self.C, kernel, examples, weighting, bias=bias)
-        return KernelModel.of(
-            kernel, 1 / C, examples, one_vs_all, empty, weighting, self.update, bias=bias
-        )
 
-    def _settings(self, model: KernelModel) -> dict[str, Any]:
-        return {
-            "kernel": model.covariance.kernel,
-            "C": model.C,
-            "bias": model.bias,
-            "class_weight": class_weight_of(model.covariance.weighting),
-        }
+@final
+class Scores:
+    """A source for `NPlusOneClassifier` that is known only by its scores.
+
+    classes : the N known classes
+    of : a function of X (m, d) that returns their scores (m, N), columns as in `classes`; it must
+        always return the same. None if the last N columns of X are the scores, not features.
+
+    >>> Scores(["cat", "dog"]).decision_function(np.array([[5.0, 0.2, -0.9]]))
+    array([[ 0.2, -0.9]])
+    """
+
+    def __init__(self, classes: Any, of: Callable[[Array], Any] | None = None) -> None:
+        self.classes_ = np.array(classes)
+        self.of = of
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores of X, (m, N)."""
+        if self.of is not None:
+            return np.asarray(self.of(X))
+        N = len(self.classes_)
+        if X.shape[1] <= N:
+            raise InvalidInput(
+                f"X has {X.shape[1]} columns. Give features, then the scores of the {N} known "
+                f"classes as the last {N} columns."
+            )
+        return np.asarray(X[:, -N:])
+
+
+@final
+@dataclass(eq=False, repr=False)
+class NPlusOneClassifier(LeastSquares):
+    """Learns one class more than a known classifier, from few examples of all of them.
+
+    MULTIpLE (Kuzborskij, Orabona and Caputo 2013): the known classes stay close to what they were,
+    the new one starts as a mixture of them, and leave-one-out chooses its weights beta. The scores
+    are [s, s beta] + k_*' A + b', s those of the source. `fit` needs examples of all N known
+    classes and of one more. After any history of edits it equals a fresh fit of the examples it
+    holds. A further class is learnt by another `NPlusOneClassifier` with this one as its source.
+
+    Parameters
+    ----------
+    source : a fitted classifier of N classes with `decision_function`, or `Scores`
+        `fit` keeps a copy as `source_`. For `clone`, as in a grid search, wrap it in scikit-learn's
+        `FrozenEstimator`.
+    kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C without a source
+    positive : whether beta >= 0: known classes are only added to the mixture
+    optimiser : "interior", exact; or "subgradient", 2000 steps as in the paper
+    solver, update, dtype : as in `GPClassifier`
+
+    Examples
+    --------
+    >>> from knowmore import LSSVMClassifier
+    >>> known = LSSVMClassifier().fit([[0.0], [1.0], [4.0], [5.0]], ["cold"] * 2 + ["mild"] * 2)
+    >>> clf = NPlusOneClassifier(known).fit([[0.5], [4.5], [7.5]], ["cold", "mild", "hot"])
+    >>> clf.predict([[1.0], [4.0], [8.0]])
+    array(['cold', 'mild', 'hot'], dtype='<U4')
+    >>> dict(zip(clf.source_.classes_.tolist(), clf.beta_.round(2).tolist()))
+    {'cold': 0.0, 'mild': 0.7}
+    """
+
+    source: Any
+    kernel: AnyKernel | None = None
+    C: float | str = 1.0
+    bias: bool = True
+    _: KW_ONLY
+    positive: bool = True
+    optimiser: str = "interior"
+
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+        self.source_ = _snapshot(self.source)
+        super()._learn(X, y, ids, sample_weight)
+
+    def merge(self, other: Self) -> Self:
+        """Learn all examples of another estimator of the same kind, settings and source.
+
+        The two must not share an id.
+        """
+        check_mergeable(self, other, "_living")
+        if np.array_equal(self._known, other._known) and not _is_columns(self.source_):
+            held, names = other._living.examples, names_in(self)
+            X: Any = held.X
+            if names is not None:
+                X = optional("pandas", "tables").DataFrame(X, columns=list(names))
+            rounding = 1e-9 * abs(held.side).max(initial=0)
+            if abs(self._scores(X, len(held)) - held.side).max(initial=0) > rounding:
+                raise InvalidInput(
+                    "The two models differ in source: it gives other scores for the same examples. "
+                    "To merge them, fit both with the same source."
+                )
+        return super().merge(other)
 
     @property
-    def C_(self) -> float:
-        """The C in use."""
-        return float(self._checked.settings.C)
+    def beta_(self) -> Array:
+        """The weight of each class of `source_.classes_` in the mixture, (N,)."""
+        minimum = self._fitted.nonempty.minimum
+        assert minimum is not None
+        return minimum.beta[np.argsort(np.argsort(self.source_.classes_))]
+
+    # -- inside ------------------------------------------------------------------------------
+
+    @property
+    def _known(self) -> Array:
+        """The source's classes, (N,), sorted."""
+        return np.sort(_classes_of(self.source_))
+
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        return super()._labels(y, k, self._known if held is None else held)
+
+    def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
+        """The features of X, and the source's scores in the order of its sorted classes."""
+        source = fitted(self, "source_")
+        features, _ = super()._inputs(X, reset=reset)
+        if _is_columns(source):
+            scores = self._scores(features, len(features))
+            return features[:, : -scores.shape[1]], scores
+        # A table is passed to the source unchanged: its columns have names.
+        return features, self._scores(X if hasattr(X, "columns") else features, len(features))
+
+    def _scores(self, X: Any, m: int) -> Array:
+        """The source's scores of the m rows of X, (m, N), in the order of its sorted classes."""
+        classes = _classes_of(self.source_)
+        try:
+            scores = np.asarray(self.source_.decision_function(X), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"The source cannot score these examples: {error}") from error
+        if scores.ndim == 1 and len(classes) == 2:
+            scores = np.column_stack([-scores, scores])
+        if scores.shape != (m, len(classes)):
+            raise InvalidInput(
+                f"The source gives scores of shape {scores.shape}, but ({m}, {len(classes)}) is "
+                f"expected: a column for each class (of an SVC: decision_function_shape='ovr')."
+            )
+        if not abs(scores).max(initial=0) < _LARGEST:
+            raise InvalidInput(
+                f"The source gives scores that are NaN, infinite or beyond {_LARGEST:g}. "
+                f"Scores near -1 and 1 are expected."
+            )
+        return scores[:, np.argsort(classes)]
+
+    def _coding(self, examples: Examples) -> Transfer:
+        optimiser = _OPTIMISERS[choice("optimiser", self.optimiser, _OPTIMISERS)]
+        coding = Transfer(tuple(self._known.tolist()), flag("positive", self.positive), optimiser)
+        coding.admit(examples)
+        return coding
+
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
+        coding: Any = model.coding
+        parameters = {"positive": coding.positive, "optimiser": coding.optimiser}
+        return {"known classes": self._known.tolist()} | super()._settings(model) | parameters
+
+
+def _snapshot(source: Any) -> Any:
+    """A copy of the source that later changes of the source do not affect."""
+    if not hasattr(source, "decision_function") or isinstance(source, type):
+        raise InvalidType(
+            f"source={source!r} has no decision_function. Give a fitted classifier that has one, "
+            f"or wrap its scores: knowmore.Scores(classes, function of X)."
+        )
+    try:
+        if not isinstance(source, Scores):
+            check_is_fitted(source)
+    except NotFittedError as error:
+        raise Unfitted(
+            f"The source, a {type(source).__name__}, is not fitted. Fit it first. (For clone and "
+            f"grid searches, which unfit it, wrap it in sklearn.frozen.FrozenEstimator.)"
+        ) from error
+    if not hasattr(source, "classes_"):
+        raise InvalidType(f"source={source!r} has no classes_. Give a fitted classifier.")
+    classes = _classes_of(source)
+    if len(classes) == 0 or len(np.unique(classes)) != len(classes):
+        raise InvalidInput(f"The source has the classes {classes.tolist()}. Name each class once.")
+    # A living estimator is fitted by replacing a frozen value, which two can share.
+    return copy(source) if isinstance(source, (LivingEstimator, Scores)) else deepcopy(source)
+
+
+def _classes_of(source: Any) -> Array:
+    """The classes of a source, (N,), of one type, in its own order."""
+    return class_labels(source.classes_, len(source.classes_), None)
+
+
+def _is_columns(source: Any) -> bool:
+    """Whether the scores of this source are columns of X."""
+    return isinstance(source, Scores) and source.of is None

@@ -1,8 +1,9 @@
-"""What all living estimators share: the verbs."""
+"""The verbs and queries that all living estimators share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, Self, cast
 
 import numpy as np
@@ -14,9 +15,9 @@ from knowmore._living import Living, M
 from knowmore.arguments import choice
 from knowmore.arrays import Array
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, RepeatedId
-from knowmore.estimators.checks import among, class_labels, dense, group_names, sample_weights
-from knowmore.estimators.shell import exchange, learnt, same_features, same_kind
+from knowmore.errors import InvalidInput
+from knowmore.estimators import checks
+from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
@@ -24,31 +25,35 @@ from knowmore.kernels.rules import describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import LeftOut
 from knowmore.models.kernel_model import loo_scores
-from knowmore.tables import (
-    by_name,
-    in_order,
-    is_named,
-    labels_by_id,
-    masked,
-    names_of,
-    of_index,
-    warn_renumbered,
-)
-from knowmore.unfitted import Unfitted
+from knowmore.tables import by_name, labels_by_id, masked, names_of, warn_if_renumbered
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
 
-class LivingEstimator(BaseEstimator, ABC, Generic[M]):
+@dataclass(eq=False, repr=False)
+class SolverParameters:
+    """The parameters that choose the factor; the arithmetic differs, the model does not."""
+
+    _: KW_ONLY
+    solver: str = "cholesky"
+    update: str = "auto"
+    dtype: str = "float64"
+
+    def _empty_factor(self) -> Factor:
+        choice("solver", self.solver, _SOLVERS)
+        choice("update", self.update, ("auto", "direct", "iterative"))
+        choice("dtype", self.dtype, ("float64", "float32"))
+        factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype))
+        return factor
+
+
+class LivingEstimator(SolverParameters, BaseEstimator, ABC, Generic[M]):
     """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit.
 
-    All that it has learnt is one `Living` value of a frozen model M; an edit exchanges it.
+    Everything fitted is one frozen `Living` value with a model M; an edit replaces it.
     """
 
     kernel: AnyKernel | None
-    solver: str
-    update: str
-    dtype: str
     _living: Living[M]
 
     @abstractmethod
@@ -56,59 +61,54 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """The batch fit; `empty` is a factor of size 0."""
 
     @abstractmethod
-    def _settings(self, model: M) -> dict[str, Any]:
-        """The settings in which two models must agree to be merged."""
-
-    @abstractmethod
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        """y as labels of k examples, of the same kind as those held already."""
+        """y as labels of k examples, of the same type as the labels `held`."""
 
     @abstractmethod
     def _prediction(self, model: M, scores: Array) -> Array:
-        """The predictions at these scores (m, M)."""
+        """The predictions that follow from these scores (m, M)."""
+
+    def _settings(self, model: M) -> dict[str, Any]:
+        """The settings in which two models must agree to merge, by the names of parameters."""
+        kernel, by_class = model.covariance.kernel, model.covariance.weighting.classes
+        class_weight = dict(by_class) if isinstance(by_class, tuple) else by_class
+        return {"kernel": kernel, "class_weight": class_weight}
 
     def _variances(self, model: M, variance: Array) -> Array:
         """The variances of a model, (m,), in the shape of the predictions."""
         return variance
 
     def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
-        """X as the model takes it, (k, d), and its side information, (k, q), if there is any."""
-        return dense(self, X, reset=reset), None
+        """X as the model takes it, (k, d), and its side information, (k, q) or None."""
+        return checks.dense(self, X, reset=reset), None
 
     # -- learning ----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Self:
         """Learn X (n, d), y from scratch. `ids`: unique strings or integers; default 0, 1, ...
 
-        A sparse X is written out: it takes the memory of n d numbers.
-        The index of a pandas table, or else of a Series y, is the default for ids unless it is 0,
-        1, ... itself or of dates.
+        A sparse X is made dense: it takes the memory of n d numbers.
+        ids default to the index of a pandas table X or Series y, unless that is 0, 1, ... or dates.
         sample_weight (n,): an example of weight w counts like w examples at the same place. One of
-        weight zero is held but has no influence, as if it were not there.
+        weight zero is held but has no influence.
         """
-        learnt(self, lambda double: double._learn(X, y, ids, sample_weight))
+        fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
         return self
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         X, side = self._inputs(X, reset=True)
-        labels, weights = self._labels(y, len(X), None), sample_weights(sample_weight, len(X))
-        examples = Examples.of(X, labels, names, weights, side)
+        labels = self._labels(y, len(X), None)
+        examples = Examples.of(X, labels, names, checks.sample_weights(sample_weight, len(X)), side)
         if not len(examples.counted):
-            raise InvalidInput(
-                "All weights are zero: there is nothing to learn from. Give some example a "
-                "weight above zero."
-            )
+            raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self._fresh(examples)
 
     def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> Living[M]:
-        """The batch fit of examples, with this kernel or the one that the parameters ask for."""
-        X = examples.counted.X
-        settled = (
-            kernel is not None or self.kernel is not None or rows_to_settle_width(X) is not None
-        )
-        if kernel is None:
-            kernel = median_rbf(X) if self.kernel is None else _own(self.kernel)
+        """The batch fit of examples, with this kernel or that of the parameters."""
+        X, kernel = examples.counted.X, self.kernel if kernel is None else kernel
+        settled = kernel is not None or rows_to_settle_width(X) is not None
+        kernel = median_rbf(X) if kernel is None else _own(kernel)
         model = self._batch(kernel, examples.counted, self._empty_factor())
         return Living.of(model, examples, settled=settled)
 
@@ -116,38 +116,27 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.
 
         y: a label for each, or one for all.
-        ids are as in `fit`; by default they go on from the largest integer used so far.
+        ids are as in `fit`; by default they continue after the largest integer used so far.
         """
-        while not self.__sklearn_is_fitted__():
-            new: list[Array] = []
-
-            def begin(double: Self, new: list[Array] = new) -> None:
-                new.append(double.fit(X, y, ids, sample_weight).ids_)
-
-            if learnt(self, begin, unless="_living"):
-                return new[0]
+        first = fit_copy(self, lambda copy: copy.fit(X, y, ids, sample_weight).ids_, "_living")
+        if first is not None:
+            return first
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
-        renumbered = names is None and is_named(X)
-        X, side = self._inputs(X, reset=False)
+        rows, side = self._inputs(X, reset=False)
         held = self._living.examples
-        labels = self._labels(_for_all(y, len(X)), len(X), held.labels)
-        weights = sample_weights(sample_weight, len(X))
-        if renumbered and held.names:
-            warn_renumbered(len(X))
-        try:
-            return self._apply(Add(X, labels, names, weights, side))
-        except RepeatedId as error:
-            if ids is not None:
-                raise
-            raise of_index(error) from error
+        labels = self._labels(_for_all(y, len(rows)), len(rows), held.labels)
+        edit = Add(rows, labels, names, checks.sample_weights(sample_weight, len(rows)), side)
+        if names is None and len(held):
+            warn_if_renumbered(X)
+        new: Array = self._apply(edit, answer=lambda living: living.examples.last_ids(len(rows)))
+        return new
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.
 
-        ids: one or several, or a Boolean mask in the order of `ids_`. Their memory is given back
-        with the next question; a pickle never holds them.
+        ids: one or several, or a Boolean mask in the order of `ids_`. Their memory is freed by the
+        next query; a pickle never contains them.
         """
-        self._check_fitted()
         if chosen := self._chosen(ids, ordered=False):
             self._apply(Remove(chosen))
         return self
@@ -155,30 +144,25 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
         """Give these examples other features X (k, d), and other labels unless y is None.
 
-        Tables and columns of pandas whose index is not 0, 1, ... are matched with ids by name. One
-        label is for all of them.
+        A pandas table or column whose index is not 0, 1, ... is matched with ids by its index. A
+        single label is for all of them.
         """
-        self._check_fitted()
         chosen = self._chosen(ids)
         if not chosen and np.shape(X)[:1] == (0,):
             return self
         X, side = self._inputs(by_name("X", X, chosen, ids), reset=False)
         if len(chosen) != len(X):
-            raise InvalidInput(
-                f"{len(chosen)} examples are to be replaced, but X has {len(X)} rows. "
-                f"Give one each."
-            )
+            raise InvalidInput(f"X has {len(X)} rows for {len(chosen)} examples. Give one each.")
         labels = None if y is None else self._new_labels(chosen, y, ids)
         self._apply(Replace(chosen, X, labels, side))
         return self
 
     def relabel(self, ids: Any, y: Any = None) -> Self:
-        """Give these examples other labels. No matrix is touched, unless weights go by class.
+        """Give these examples other labels. No matrix changes, unless weights depend on classes.
 
-        y: a label for each, or one for all; a Series of pandas whose index is not 0, 1, ... is
-        matched with ids by name. Alone, `relabel(series)`, its index is the ids.
+        y: a label for each, or one for all; a pandas Series whose index is not 0, 1, ... is matched
+        with ids by its index. In `relabel(series)` the index is the ids.
         """
-        self._check_fitted()
         if y is None:
             ids, y = labels_by_id(ids)
         chosen = self._chosen(ids)
@@ -192,19 +176,16 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
 
         The two must not share an id.
         """
-        self._check_fitted()
-        same_kind(self, other)
-        other._check_fitted()
+        check_mergeable(self, other, "_living")
         here, there = self._living, other._living
-        mine, theirs = self._settings(here.settings), other._settings(there.settings)
+        mine, theirs = self._settings(here.model), other._settings(there.model)
         for name in mine:
             found = _disagreement(mine[name], theirs[name])
             if found and (name != "kernel" or (here.settled and there.settled)):
                 raise InvalidInput(
-                    f"The two models differ in {name}: {found}. "
-                    f"Models merge only if they agree: fit both with the same {name}."
+                    f"The two models differ in {name}: {found}. To merge them, fit both with the "
+                    f"same {name}."
                 )
-        same_features(self, other)
         new = there.examples
         if len(new):
             labels = self._labels(new.labels, len(new), here.examples.labels)
@@ -212,65 +193,63 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             self._apply(edit, there.kernel if there.settled else None)
         return self
 
-    # -- asking ------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
-        """What the model would say of each example had it never seen it, in closed form.
+        """The prediction for each example by a model without it, in closed form.
 
-        `groups`: a name for each example in the order of `ids_`, or a Series of pandas whose index
-        is the ids; whole groups are left out then.
-        The targets of the others stay as they are: a class whose only example is left out keeps
-        its column. Only what a regressor normalises values by is that of the others too. An example
-        of weight zero is judged as a new one would be. `silent` tells examples apart of which the
-        others say nothing.
+        `groups`: a name for each example in the order of `ids_`, or a pandas Series whose index is
+        the ids; whole groups are left out then.
+        The targets of the others do not change: a class whose only example is left out keeps its
+        column. Only the mean and deviation that a regressor normalises by are those of the others.
+        An example of weight zero is predicted like a new row. `silent` marks examples about which
+        the others say nothing.
         """
-        living = self._checked
-        model, examples = living.asked, living.examples
-        scores, variance, silent = loo_scores(model, examples, self._groups(groups, examples))
+        living = self._fitted
+        model, examples = living.nonempty, living.examples
+        groups = checks.group_names(groups, examples.names)
+        scores, variance, silent = loo_scores(model, examples, groups)
         predicted, variance = self._prediction(model, scores), self._variances(model, variance)
         names = model.targets.names
         return LeftOut(examples.ids, examples.labels, scores, variance, predicted, silent, names)
 
     def residual(self) -> float:
-        """How far the model is from the batch fit of its examples; a few roundings if not at all.
+        """How far the model is from the batch fit of its examples: a few roundings.
 
         The backward error of its coefficients: see `Covariance.residual`.
         """
-        return self._asked().residual()
+        return self._fitted.nonempty.residual()
 
     @property
     def model_(self) -> M:
-        """The frozen value behind the estimator, up to date with all edits.
-
-        It knows nothing of examples of weight zero.
-        """
-        return self._checked.current
+        """The frozen model, up to date with all edits, without the examples of weight zero."""
+        return self._fitted.current
 
     def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
-        """X as `model_` takes it, (m, d), and its side information, (m, q), None if there is none.
+        """X as `model_` takes it, (m, d), and its side information, (m, q) or None.
 
-        So `model_.mean(*model_inputs(X))` are the scores of X.
+        `model_.mean(*model_inputs(X))` are the scores of X.
         """
         return self._inputs(X, reset=False)
 
     def model_groups(self, groups: Any) -> Array | None:
         """`groups`, as in `leave_one_out`, for the examples of `model_`, (n,)."""
-        examples = self._checked.examples
-        names = self._groups(groups, examples)
+        examples = self._fitted.examples
+        names = checks.group_names(groups, examples.names)
         return None if names is None else names[examples.weights > 0]
 
     def refitted(self, examples: Examples, **parameters: Any) -> Self:
         """A new estimator with some other parameters, fitted to these examples of `model_`.
 
-        Unlike after a `fit` with their ids, an id that was given to an example is never given to
-        another, and it can be told what this one and the new one still share.
+        Unlike a `fit` with their ids, this never reuses the id of a removed example, and it is
+        known which examples the two estimators share.
         """
         other = clone(self).set_params(**parameters)
         for name in ("n_features_in_", "feature_names_in_", "_names_in"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
-        living = self._checked
-        # Examples of weight zero come along, unless another thread's edit came between.
+        living = self._fitted
+        # With the examples of weight zero, unless another thread has edited in the meantime.
         held = living.examples if living.examples.counted is examples else examples
         keeps = other.kernel is None and living.settled
         other._living = other._fresh(held, living.kernel if keeps else None)
@@ -279,12 +258,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     @property
     def ids_(self) -> Array:
         """The ids of the examples held, (n,)."""
-        return self._checked.examples.ids
+        return self._fitted.examples.ids
 
     @property
     def kernel_(self) -> AnyKernel:
-        """The kernel in use; a copy, since scikit-learn's can be changed."""
-        return _own(self._checked.kernel)
+        """A copy of the kernel in use."""
+        return _own(self._fitted.kernel)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_living")
@@ -297,97 +276,61 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     # -- inside ------------------------------------------------------------------------------
 
     @property
-    def _checked(self) -> Living[M]:
-        """What was learnt, or an error if nothing was.
+    def _fitted(self) -> Living[M]:
+        """The fitted value. A query takes it once: another thread may replace it at any time."""
+        living: Living[M] = fitted(self, "_living")
+        return living
 
-        A question takes it once: another thread may exchange it at any time.
-        """
-        if not self.__sklearn_is_fitted__():
-            raise Unfitted(
-                f"This {type(self).__name__} has learnt nothing yet. Call fit or add first."
-            )
-        return self._living
-
-    def _check_fitted(self) -> None:
-        _ = self._checked
-
-    def _asked(self) -> M:
-        """The model, ready for a question."""
-        return self._checked.asked
-
-    def _apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Array:
-        """Exchange what was learnt for what it is after an edit, and return the new ids."""
-        new: list[Array] = []
-
-        def change(living: Living[M]) -> Living[M]:
-            after = living.apply(edit, kernel)
-            # Before the exchange: nothing may fail after it.
-            new[:] = [after.examples.last_ids(len(edit.X) if isinstance(edit, Add) else 0)]
-            return after
-
-        exchange(self, "_living", change)
-        return new[0]
+    def _apply(self, edit: Edit, kernel: AnyKernel | None = None, answer: Any = None) -> Any:
+        """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
+        return update_fitted(self, "_living", lambda living: living.apply(edit, kernel), answer)
 
     def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
-        """The examples that these ids or this mask name."""
-        if is_mask(ids):
-            return masked(ids, self._living.examples.names)
-        return as_ids(ids, ordered=ordered)
+        """The ids of the examples that these ids or this mask select."""
+        held = self._fitted.examples
+        return masked(ids, held.names) if is_mask(ids) else as_ids(ids, ordered=ordered)
 
     def _new_labels(self, ids: tuple[Id, ...], y: Any, given: Any) -> Array:
-        """y as other labels of these examples, `given` so: one for each, or one for all."""
+        """y as new labels of these examples, one for each; `given` are the ids as the user did."""
         y, held = _for_all(y, len(ids)), self._living.examples.labels
         if not ids and len(y) == 0:
             return held[:0]
         return self._labels(by_name("y", y, ids, given), len(ids), held)
-
-    def _groups(self, groups: Any, examples: Examples) -> Array | None:
-        """The names of groups, one for each of the examples, (n,), if any are given."""
-        if groups is None:
-            return None
-        return group_names(in_order("groups", groups, examples.names), len(examples))
-
-    def _empty_factor(self) -> Factor:
-        choice("solver", self.solver, _SOLVERS)
-        choice("update", self.update, ("auto", "direct", "iterative"))
-        choice("dtype", self.dtype, ("float64", "float32"))
-        factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype))
-        return factor
 
 
 class LivingClassifier(ClassifierMixin, LivingEstimator[M]):
     """A living estimator with one column of scores for each class."""
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return class_labels(y, k, held)
+        return checks.class_labels(y, k, held)
 
     def _prediction(self, model: M, scores: Array) -> Array:
         return np.asarray(model.targets.names[scores.argmax(axis=1)])
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`. Classes that are declared bind y; none need be."""
-        among(y, classes)
+        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
+        checks.check_declared(y, classes)
         self.add(X, y, sample_weight=sample_weight)
         return self
 
     @property
     def classes_(self) -> Array:
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return np.unique(self._checked.examples.counted.labels)
+        return np.unique(self._fitted.examples.counted.labels)
 
     def predict(self, X: Any) -> Array:
         """The class of the largest score, (m,). Eq. (5)."""
-        model = self._asked()
+        model = self._fitted.nonempty
         return self._prediction(model, model.mean(*self.model_inputs(X)))
 
     def decision_function(self, X: Any) -> Array:
         """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
-        scores = self._asked().mean(*self.model_inputs(X))
+        scores = self._fitted.nonempty.mean(*self.model_inputs(X))
         return scores[:, 1] if scores.shape[1] == 2 else scores
 
 
 def _for_all(y: Any, k: int) -> Any:
-    """One label as one for each of k examples; several as they are."""
+    """y, with a single label repeated for each of k examples."""
     if y is None or np.ndim(y) > 0:
         return y
     return [y.item() if isinstance(y, np.ndarray) else y] * k
@@ -401,17 +344,12 @@ def _disagreement(here: Any, there: Any) -> str | None:
 
 
 def _own(kernel: AnyKernel) -> AnyKernel:
-    """The kernel as ours to keep: scikit-learn's can be changed from outside."""
+    """A copy of the kernel, or the function: scikit-learn's kernels can be changed from outside."""
     if isinstance(kernel, Kernel):
         return cast("Kernel", clone(kernel))
-    if isinstance(kernel, type):
+    if isinstance(kernel, type) or not callable(kernel):
         raise InvalidInput(
-            f"kernel={kernel.__name__} is a class, not a kernel. "
-            f"Give one that it makes: {kernel.__name__}()."
-        )
-    if not callable(kernel):
-        raise InvalidInput(
-            f"kernel={kernel!r} is no kernel. Give one of sklearn.gaussian_process.kernels, "
-            f"a function of X (n, d) and Y (m, d) that returns (n, m), or None."
+            f"kernel={kernel!r} is no kernel. Give one of sklearn.gaussian_process.kernels, such "
+            f"as RBF(), a function of X (n, d) and Y (m, d) that returns (n, m), or None."
         )
     return kernel

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from knowmore.arguments import number, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import inputs
-from knowmore.estimators.shell import exchange, held, learnt
+from knowmore.estimators.shell import fit_copy, fitted, update_fitted
 from knowmore.models.stream import Observation, Reference, Window
 
 _Model = tuple[Reference, Window]
@@ -70,7 +70,7 @@ class SubspaceMonitor(BaseEstimator):
 
         y is ignored.
         """
-        learnt(self, lambda double: double._learn(X))
+        fit_copy(self, lambda copy: copy._learn(X))
         return self
 
     def _learn(self, X: Any) -> None:
@@ -97,7 +97,7 @@ class SubspaceMonitor(BaseEstimator):
 
         In one go or row by row the answers are the same, to the last digit.
         """
-        held(self, "model_")
+        fitted(self, "model_")
         X = inputs(self, X, reset=False)
         seen: list[Observation] = []
 
@@ -107,17 +107,17 @@ class SubspaceMonitor(BaseEstimator):
             seen[:] = [observation]
             return reference, window
 
-        exchange(self, "model_", observed)
+        update_fitted(self, "model_", observed)
         return seen[0]
 
     @property
     def reference_(self) -> Reference:
         """The normal state: its eigenspace and the two thresholds."""
-        reference: Reference = held(self, "model_")[0]
+        reference: Reference = fitted(self, "model_")[0]
         return reference
 
     @property
     def window_(self) -> Window:
         """The latest rows and their eigenspace."""
-        window: Window = held(self, "model_")[1]
+        window: Window = fitted(self, "model_")[1]
         return window

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Protocol, Self, final
@@ -15,7 +15,7 @@ from knowmore.arguments import choice, is_whole, number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
 from knowmore.estimators.living import LivingClassifier
-from knowmore.estimators.shell import exchange
+from knowmore.estimators.shell import update_fitted
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Factor
@@ -131,48 +131,47 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
     def _change(self, change: Callable[[OneShot], OneShot]) -> Self:
         """Exchange the model, again if another thread has exchanged it in the meantime."""
-        self._check_fitted()
-        exchange(self, "_living", lambda living: living.with_model(change(living.current)))
+        update_fitted(self, "_living", lambda living: replace(living, model=change(living.current)))
         return self
 
     @property
     def supports_(self) -> dict[str, Array]:
         """The classes to learn from, {name: X (n_S, d)}."""
-        return _inputs(self._checked.settings)
+        return _inputs(self._fitted.model)
 
     # -- what was chosen ---------------------------------------------------------------------
 
     @property
     def support_(self) -> str | None:
         """The name of the chosen support, None if none helps."""
-        chosen = self._asked().chosen
+        chosen = self._fitted.nonempty.chosen
         return None if chosen is None else chosen.support.name
 
     @property
     def rho_(self) -> float:
         """How much the support's examples count, from 0 to 1."""
-        chosen = self._asked().chosen
+        chosen = self._fitted.nonempty.chosen
         return 0.0 if chosen is None else chosen.best.rho
 
     @property
     def ranking_(self) -> Ranking:
         """Each support's best rho and the criterion's value there, the best first."""
-        return self._asked().ranking
+        return self._fitted.nonempty.ranking
 
     @property
     def noise_(self) -> float:
         """The noise in use."""
-        return self._asked().covariance.noise
+        return self._fitted.nonempty.covariance.noise
 
     # -- asking ------------------------------------------------------------------------------
 
     def predict_variance(self, X: Any) -> Array:
         """The predictive variance, (m,), noise included: how unlike all examples X is."""
-        return self._asked().variance(self.model_inputs(X)[0])
+        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
 
     def predict_proba(self, X: Any) -> Array:
         """Phi(-mu_* / sigma_*) and Phi(mu_* / sigma_*), (m, 2), columns as in `classes_`."""
-        model, (X, _) = self._asked(), self.model_inputs(X)
+        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         return np.asarray(ndtr(standardised(model.mean(X), model.variance(X))))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from knowmore.arguments import flag, number
 from knowmore.arrays import Array, bounded
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import dense, points, table
-from knowmore.estimators.shell import exchange, held, learnt, names_in, same_features, same_kind
+from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, names_in, update_fitted
 from knowmore.linalg import Eigenspace, Truncation
 
 
@@ -50,7 +50,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn X (n, D), dense or sparse, from scratch. y is ignored."""
-        learnt(self, lambda double: double._learn(X))
+        fit_copy(self, lambda copy: copy._learn(X))
         return self
 
     def _learn(self, X: Any) -> None:
@@ -60,26 +60,24 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn more rows: any number, even one, or fewer than there are components."""
         while not hasattr(self, "eigenspace_"):
-            if learnt(self, lambda double: double.fit(X), unless="eigenspace_"):
+            if fit_copy(self, lambda copy: copy.fit(X), unless="eigenspace_"):
                 return self
         X, rank = table(self, X, reset=False), self._rank()
-        exchange(self, "eigenspace_", lambda space: space.add_rows(X, rank))
+        update_fitted(self, "eigenspace_", lambda space: space.add_rows(X, rank))
         return self
 
     def forget(self, X: Any) -> Self:
         """Remove rows that were learnt before, as if they had never been there."""
-        held(self, "eigenspace_")
+        fitted(self, "eigenspace_")
         X, rank = table(self, X, reset=False), self._rank()
-        exchange(self, "eigenspace_", lambda space: space.remove_rows(X, rank))
+        update_fitted(self, "eigenspace_", lambda space: space.remove_rows(X, rank))
         return self
 
     def merge(self, other: EigenspacePCA) -> Self:
-        """Learn all rows that another model has learnt."""
-        same_kind(self, other)
-        held(self, "eigenspace_")
-        joining, rank = held(other, "eigenspace_"), self._rank()
-        same_features(self, other)
-        exchange(self, "eigenspace_", lambda space: space.merge(joining, rank))
+        """Learn all that another one has learnt."""
+        check_mergeable(self, other, "eigenspace_")
+        joining, rank = other.eigenspace_, self._rank()
+        update_fitted(self, "eigenspace_", lambda space: space.merge(joining, rank))
         return self
 
     # -- asking ------------------------------------------------------------------------------
@@ -186,7 +184,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def _held(self) -> Eigenspace:
-        space: Eigenspace = held(self, "eigenspace_")
+        space: Eigenspace = fitted(self, "eigenspace_")
         return space
 
     def _unit(self, space: Eigenspace) -> Any:

@@ -8,19 +8,13 @@ from typing import Any, Self, final
 from sklearn.pipeline import Pipeline
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidType, RepeatedId
+from knowmore.errors import InvalidType
 from knowmore.estimators.living import LivingEstimator
-from knowmore.tables import by_name, names_of, of_index
+from knowmore.estimators.shell import fitted
+from knowmore.tables import by_name, names_of
 
-# Questions about rows X, which the earlier steps transform first, and about the examples held.
-_OF_ROWS = (
-    "predict",
-    "decision_function",
-    "predict_proba",
-    "predict_variance",
-    "score",
-    "model_inputs",
-)
+# Queries about rows X, which the earlier steps transform first, and about the examples held.
+_OF_ROWS = ("predict", "predict_proba", "predict_variance", "decision_function", "score")
 _OF_EXAMPLES = ("leave_one_out", "log_marginal_likelihood", "residual", "model_groups")
 
 
@@ -43,14 +37,14 @@ def living(pipeline: Pipeline) -> LivingPipeline:
 
     Notes
     -----
-    Rows pass through the earlier steps before they reach the last one. These steps keep what they
-    learnt when the pipeline was fitted: edits are exact for features made in that way. Fit the
-    pipeline again to change how features are made.
+    Rows pass through the earlier steps before they reach the last one. These steps stay as they
+    were when the pipeline was fitted: edits are exact for the features that they compute. To change
+    them, fit the pipeline again.
 
-    Besides `add`, `partial_fit`, `remove`, `replace` and `relabel`, it answers what the last step
-    answers: `predict`, `decision_function`, `predict_proba`, `predict_variance`, `score`,
+    Besides `add`, `partial_fit`, `remove`, `replace` and `relabel`, it has the queries of the last
+    step: `predict`, `decision_function`, `predict_proba`, `predict_variance`, `score`,
     `leave_one_out`, `log_marginal_likelihood`, `residual` and all questions of `knowmore.insight`.
-    Leave-one-out leaves an example out of the last step only. Parameters and learnt attributes
+    Leave-one-out leaves an example out of the last step only. Parameters and fitted attributes
     (`ids_`, `classes_`, ...) are those of the last step; `n_features_in_` and `feature_names_in_`
     are those of the pipeline.
     """
@@ -65,38 +59,25 @@ class LivingPipeline:
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        if not isinstance(pipeline, Pipeline):
-            raise InvalidType(
-                f"living() takes a Pipeline, but was given an object of type "
-                f"{type(pipeline).__name__}. An estimator of knowmore has these verbs itself."
-            )
-        last = pipeline.steps[-1][1]
+        last = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
         if not isinstance(last, LivingEstimator):
             raise InvalidType(
-                f"The last step of this pipeline is a {type(last).__name__}, which cannot add and "
-                f"remove single examples. Let it end in one that can, such as GPClassifier."
+                f"living() takes a Pipeline that ends in an estimator of knowmore which adds and "
+                f"removes examples, such as GPClassifier, but got {pipeline!r}."
             )
+        fitted(last, "_living")
         self.pipeline = pipeline
-        last._check_fitted()
 
     @property
-    def estimator(self) -> Any:
+    def estimator(self) -> LivingEstimator[Any]:
         """The last step."""
-        return self.pipeline.steps[-1][1]
-
-    @property
-    def model_(self) -> Any:
-        """The frozen value behind the last step."""
-        return self.estimator.model_
+        last: LivingEstimator[Any] = self.pipeline.steps[-1][1]
+        return last
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,); the index of X is theirs by default."""
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
-        try:
-            new: Array = self.estimator.add(self._transformed(X), y, names, sample_weight)
-        except RepeatedId as error:
-            raise error if ids is not None else of_index(error) from error
-        return new
+        return self.estimator.add(self._transformed(X), y, names, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`."""
@@ -119,23 +100,27 @@ class LivingPipeline:
         self.estimator.relabel(ids, y)
         return self
 
+    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
+        """X as `model_` takes it: see `LivingEstimator.model_inputs`."""
+        return self.estimator.model_inputs(self._transformed(X))
+
     def __getattr__(self, name: str) -> Any:
-        """Questions, parameters and learnt attributes of the last step; none that skips a step."""
+        """Queries, parameters and fitted attributes of the last step."""
         if name in _OF_ROWS:
-            ask = getattr(self.estimator, name)
-            return lambda X, *rest, **options: ask(self._transformed(X), *rest, **options)
+            query = getattr(self.estimator, name)
+            return lambda X, *rest, **options: query(self._transformed(X), *rest, **options)
         if name in ("n_features_in_", "feature_names_in_"):
             return getattr(self.pipeline, name)
-        # A copy or a pickle asks for private names and `pipeline` before there is a pipeline.
+        # Copies and pickles look up private names and `pipeline` before there is a pipeline.
         public = name[0] != "_" and name != "pipeline"
-        learnt = public and (name[-1] == "_" or name in self.estimator.get_params(deep=False))
-        if learnt or name in _OF_EXAMPLES:
+        is_value = public and (name[-1] == "_" or name in self.estimator.get_params(deep=False))
+        if is_value or name in _OF_EXAMPLES:
             return getattr(self.estimator, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        learnt = (name for name in dir(self.estimator) if name[-1] == "_" and name[0] != "_")
-        return sorted({*super().__dir__(), *learnt, *_OF_ROWS, *_OF_EXAMPLES})
+        values = (name for name in dir(self.estimator) if name[-1] == "_" and name[0] != "_")
+        return sorted({*super().__dir__(), *values, *_OF_ROWS, *_OF_EXAMPLES})
 
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()
@@ -148,7 +133,7 @@ class LivingPipeline:
         return self.pipeline[:-1].transform(X) if len(self.pipeline) > 1 else X
 
     def refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
-        """The same earlier steps before another last one: see `LivingEstimator.refitted`."""
+        """The same earlier steps with another last one: see `LivingEstimator.refitted`."""
         pipeline = copy(self.pipeline)
         name, last = pipeline.steps[-1]
         pipeline.steps = [*pipeline.steps[:-1], (name, last.refitted(examples, **parameters))]

@@ -13,63 +13,67 @@ from knowmore.errors import InvalidInput
 from knowmore.unfitted import Unfitted
 
 E = TypeVar("E", bound=BaseEstimator)
+T = TypeVar("T")
+Function = Callable[[Any], Any]
 
 
-def held(estimator: BaseEstimator, name: str) -> Any:
-    """The frozen value `name`, or an error if the estimator never learnt one.
+def fitted(estimator: BaseEstimator, name: str) -> Any:
+    """The frozen value `name` of a fitted estimator; raises NotFitted if there is none.
 
-    A question takes it once: another thread may exchange it at any time.
+    Take it once for each query: another thread may replace it at any time.
     """
-    try:
-        return vars(estimator)[name]
-    except KeyError as error:
-        raise Unfitted(
-            f"This {type(estimator).__name__} has learnt nothing yet. Call fit first."
-        ) from error
+    if name not in vars(estimator):
+        raise Unfitted(f"This {type(estimator).__name__} is not fitted yet. Call fit first.")
+    return vars(estimator)[name]
 
 
-def exchange(estimator: BaseEstimator, name: str, change: Callable[[Any], Any]) -> Any:
-    """Replace the frozen value `name` by what `change` makes of it, which is returned.
+def update_fitted(estimator: E, name: str, change: Function, answer: Function | None = None) -> Any:
+    """Replace the frozen value `name` by `change` of it, and return `answer` of the new value.
 
-    If another thread's change came first, this one is done again on top of it.
+    Both are computed first: if one raises, nothing has changed. If another thread replaced the
+    value in the meantime, the change is applied again to what is there.
     """
     while True:
-        before = getattr(estimator, name)
+        before = fitted(estimator, name)
         after = change(before)
+        result = answer(after) if answer else None
         with moment:
             if getattr(estimator, name) is before:
                 setattr(estimator, name, after)
-                return after
+                return result
 
 
-def learnt(estimator: E, learn: Callable[[E], object], *, unless: str | None = None) -> bool:
-    """Let a double of the estimator learn, and give the estimator all that it learnt at once.
+def fit_copy(estimator: E, fit: Callable[[E], T], unless: str | None = None) -> T | None:
+    """Fit a copy of the estimator, then pass its fitted attributes on at once; returns `fit(copy)`.
 
-    So scikit-learn, which notes features before it looks at values, writes to the double, and
-    after an error, or while others ask, the estimator is as it was. With `unless`, the name of an
-    attribute, nothing is given to an estimator that has it by now. Returns whether it was given.
+    scikit-learn notes features before it checks values. It does so on the copy: after an error, or
+    while other threads query it, the estimator is unchanged. With `unless`, the name of a fitted
+    attribute, nothing happens to an estimator that has it, and None is returned.
     """
-    double = object.__new__(type(estimator))
-    double.__dict__.update(vars(estimator))
-    learn(double)
+    if unless in vars(estimator):
+        return None
+    copy = object.__new__(type(estimator))
+    copy.__dict__.update(vars(estimator))
+    result = fit(copy)
     parameters = estimator.get_params(deep=False)
-    found = {name: value for name, value in vars(double).items() if name not in parameters}
+    attributes = {name: value for name, value in vars(copy).items() if name not in parameters}
     with moment:
         now = vars(estimator)
         if unless in now:
-            return False
-        estimator.__dict__ = {name: now[name] for name in now if name in parameters} | found
-        return True
+            return None
+        estimator.__dict__ = {name: now[name] for name in now if name in parameters} | attributes
+        return result
 
 
-def same_kind(one: BaseEstimator, other: object) -> None:
-    """Complain unless both are estimators of one class."""
+def check_mergeable(one: BaseEstimator, other: Any, name: str) -> None:
+    """Raise InvalidInput unless both are of one class and fitted to the same columns.
+
+    name : the attribute that only a fitted estimator has
+    """
     if not isinstance(other, type(one)):
         raise InvalidInput(f"A {type(one).__name__} cannot merge with a {type(other).__name__}.")
-
-
-def same_features(one: BaseEstimator, other: BaseEstimator) -> None:
-    """Complain unless both learnt from the same columns."""
+    fitted(one, name)
+    fitted(other, name)
     here, there = _features(one), _features(other)
     if here != there:
         raise InvalidInput(
@@ -79,15 +83,15 @@ def same_features(one: BaseEstimator, other: BaseEstimator) -> None:
 
 
 def names_in(estimator: BaseEstimator) -> Names:
-    """What the table that it learnt from calls its columns, None if it was no table.
+    """The column names of the table it was fitted to; None if that was no table.
 
-    scikit-learn's `feature_names_in_` knows strings alone.
+    scikit-learn's `feature_names_in_` has strings only.
     """
     names: Names = vars(estimator).get("_names_in")
     return names
 
 
 def _features(estimator: BaseEstimator) -> list[Hashable] | int:
-    """The names of the features if they have any, else their number."""
+    """The names of the features if they have any, otherwise their number."""
     names = names_in(estimator)
     return int(estimator.n_features_in_) if names is None or is_count(names) else list(names)

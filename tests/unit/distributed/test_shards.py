@@ -180,7 +180,8 @@ MISTAKES = {
         lambda: fit(GPClassifier(), [X, X], [Y, Y]),
         ValueError,
         "Shard 0 and Shard 1 do not go together: The model already holds 0, 1, 2, 3, 4 and 35 "
-        "more. Use replace() to change an example, or give the new one another id.",
+        "more. Use replace() to change examples, or give new ones other ids. Without ids=... they "
+        "are a table's index; reset_index(drop=True) numbers its rows instead.",
     ),
     "NaN": (
         lambda: fit(EigenspacePCA(), [X, np.full((1, 4), np.nan)]),
@@ -215,8 +216,7 @@ MISTAKES = {
     "no labels": (
         lambda: fit(EigenspaceLDA(), [X]),
         ValueError,
-        "Shard 0: Expected array-like (array or non-string sequence), got None as y. Give one row "
-        "or value for each example.",
+        "Shard 0: Expected array-like (array or non-string sequence), got None as y.",
     ),
     "a missing file": (
         lambda: eigenspace(["no/such.npy"]),

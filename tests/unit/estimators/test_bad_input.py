@@ -79,8 +79,7 @@ MISTAKES = {
     "no X": (
         lambda clf: clf.predict(None),
         ValueError,
-        "Expected array-like (array or non-string sequence), got None as X. Give one row or value "
-        "for each example.",
+        "Expected array-like (array or non-string sequence), got None as X.",
     ),
     "a masked X": (
         lambda clf: clf.add(np.ma.masked_equal(X, 1.0), Y),
@@ -114,8 +113,7 @@ MISTAKES = {
     "no labels": (
         lambda clf: clf.add(X, None),
         ValueError,
-        "Expected array-like (array or non-string sequence), got None as y. Give one row or value "
-        "for each example.",
+        "Expected array-like (array or non-string sequence), got None as y.",
     ),
     "mixed labels": (
         lambda clf: clf.add(X, ["a", 1, "b"]),
@@ -136,32 +134,29 @@ MISTAKES = {
     "missing labels": (
         lambda clf: clf.relabel([0, 1], [None, None]),
         ValueError,
-        "2 of 2 labels are missing, the first at position 0 (None). Leave these examples out until "
-        "they are known.",
+        "2 of 2 labels are missing, the first at position 0 (None). Leave these examples out.",
     ),
     "missing labels among others": (
         lambda clf: clf.add(X, ["a", "b", np.nan]),
         ValueError,
-        "1 of 3 labels are missing, the first at position 2 (nan). Leave these examples out until "
-        "they are known.",
+        "1 of 3 labels are missing, the first at position 2 (nan). Leave these examples out.",
     ),
     "missing labels in a column of strings": (
         lambda clf: clf.add(X, pd.Series(["a", None, "b"], dtype="string")),
         ValueError,
-        "1 of 3 labels are missing, the first at position 1 (<NA>). Leave these examples out until "
-        "they are known.",
+        "1 of 3 labels are missing, the first at position 1 (<NA>). Leave these examples out.",
     ),
     "a declared class without a name": (
         lambda clf: clf.partial_fit(X, Y, classes=["a", "b", None]),
         ValueError,
         "classes=['a', 'b', None] is not a list of class names. 1 of 3 labels are missing, the "
-        "first at position 2 (None). Leave these examples out until they are known.",
+        "first at position 2 (None). Leave these examples out.",
     ),
     "a declared class of another type": (
         lambda clf: clf.partial_fit(X, Y, classes=[0, 1, None]),
         ValueError,
         "classes=[0, 1, None] is not a list of class names. 1 of 3 labels are missing, the first "
-        "at position 2 (None). Leave these examples out until they are known.",
+        "at position 2 (None). Leave these examples out.",
     ),
     "classes that are no list": (
         lambda clf: clf.partial_fit(X, Y, classes="ab"),
@@ -188,8 +183,9 @@ MISTAKES = {
     "an id that is held": (
         lambda clf: clf.add(X[:2], Y[:2], ids=[7, 2]),
         ValueError,
-        "The model already holds 2. Use replace() to change an example, or give the new one "
-        "another id.",
+        "The model already holds 2. Use replace() to change examples, or give new ones other ids. "
+        "Without ids=... they are a table's index; reset_index(drop=True) numbers its rows "
+        "instead.",
     ),
     "too few ids": (
         lambda clf: clf.add(X, Y, ids=[7]),
@@ -210,8 +206,7 @@ MISTAKES = {
     "a float as id": (
         lambda clf: clf.remove([1.0]),
         ValueError,
-        "An id is a string or an integer, but 1.0 is a float. A float is not exact enough to name "
-        "a thing by: use int or str.",
+        "An id is a string or an integer, but 1.0 is a float. Floats are not exact enough.",
     ),
     "a bool as id": (
         lambda clf: clf.add(X[:1], ["a"], ids=[True]),
@@ -232,7 +227,7 @@ MISTAKES = {
     "replacing with another number of rows": (
         lambda clf: clf.replace([0, 1], X),
         ValueError,
-        "2 examples are to be replaced, but X has 3 rows. Give one each.",
+        "X has 3 rows for 2 examples. Give one each.",
     ),
     "replacing with other features": (
         lambda clf: clf.replace([0], [[1.0]]),
@@ -243,13 +238,13 @@ MISTAKES = {
         lambda clf: clf.merge(GPClassifier(RBF(3.0)).fit(X, Y, ids=[7, 8, 9])),
         ValueError,
         "The two models differ in kernel: RBF(length_scale=1) here, RBF(length_scale=3) there. "
-        "Models merge only if they agree: fit both with the same kernel.",
+        "To merge them, fit both with the same kernel.",
     ),
     "merging with other noise": (
         lambda clf: clf.merge(GPClassifier(RBF(1.0), 0.2).fit(X, Y, ids=[7, 8, 9])),
         ValueError,
-        "The two models differ in noise: 0.1 here, 0.2 there. Models merge only if they agree: "
-        "fit both with the same noise.",
+        "The two models differ in noise: 0.1 here, 0.2 there. To merge them, fit both with the "
+        "same noise.",
     ),
     "merging with another kind": (
         lambda clf: clf.merge(GPRegressor(RBF(1.0)).fit(X, [1.0, 2.0, 3.0])),
@@ -259,13 +254,14 @@ MISTAKES = {
     "merging with the same ids": (
         lambda clf: clf.merge(GPClassifier(RBF(1.0)).fit(X, Y)),
         ValueError,
-        "The model already holds 0, 1, 2. Use replace() to change an example, or give the new one "
-        "another id.",
+        "The model already holds 0, 1, 2. Use replace() to change examples, or give new ones other "
+        "ids. Without ids=... they are a table's index; reset_index(drop=True) numbers its rows "
+        "instead.",
     ),
     "merging with what was never fitted": (
         lambda clf: clf.merge(GPClassifier(RBF(1.0))),
         NotFittedError,
-        "This GPClassifier has learnt nothing yet. Call fit or add first.",
+        "This GPClassifier is not fitted yet. Call fit first.",
     ),
     "groups of the wrong length": (
         lambda clf: clf.leave_one_out([1, 2]),
@@ -276,8 +272,7 @@ MISTAKES = {
     "groups with a gap": (
         lambda clf: clf.leave_one_out([1.0, np.nan, 1.0]),
         ValueError,
-        "1 of 3 groups are missing, the first at position 1 (nan). Leave these examples out until "
-        "they are known.",
+        "1 of 3 groups are missing, the first at position 1 (nan). Leave these examples out.",
     ),
     "groups with a gap in an array": (
         lambda clf: clf.leave_one_out(np.array([1.0, np.nan, 1.0])),
@@ -288,8 +283,7 @@ MISTAKES = {
     "groups with None": (
         lambda clf: clf.leave_one_out(["a", None, 1]),
         ValueError,
-        "1 of 3 groups are missing, the first at position 1 (None). Leave these examples out until "
-        "they are known.",
+        "1 of 3 groups are missing, the first at position 1 (None). Leave these examples out.",
     ),
     "groups of mixed type": (
         lambda clf: clf.leave_one_out(["a", "b", 1]),
@@ -344,17 +338,18 @@ def test_a_mistake_is_reported_and_changes_nothing(mistake):
 SETTINGS = {
     "noise below zero": (
         {"noise": -1.0},
-        "noise=-1.0 must be a number in [0, inf). It is a variance; usual values lie between 1e-6 "
-        "and 1.",
+        "noise=-1.0 must be a number in [0, inf). It is a variance, usually from 1e-6 to 1; 'loo' "
+        "chooses it by leave-one-out.",
     ),
     "noise that is NaN": (
         {"noise": float("nan")},
-        "noise=nan must be a number in [0, inf). It is a variance; usual values lie between 1e-6 "
-        "and 1.",
+        "noise=nan must be a number in [0, inf). It is a variance, usually from 1e-6 to 1; 'loo' "
+        "chooses it by leave-one-out.",
     ),
     "noise in words": (
         {"noise": "some"},
-        "noise='some' is not known. Give a number that is not below zero, or 'loo'.",
+        "noise='some' must be a number in [0, inf). It is a variance, usually from 1e-6 to 1; "
+        "'loo' chooses it by leave-one-out.",
     ),
     "an unknown solver": (
         {"solver": "qr"},
@@ -370,8 +365,8 @@ SETTINGS = {
     ),
     "a kernel that is none": (
         {"kernel": "rbf"},
-        "kernel='rbf' is no kernel. Give one of sklearn.gaussian_process.kernels, a function of "
-        "X (n, d) and Y (m, d) that returns (n, m), or None.",
+        "kernel='rbf' is no kernel. Give one of sklearn.gaussian_process.kernels, such as RBF(), "
+        "a function of X (n, d) and Y (m, d) that returns (n, m), or None.",
     ),
     "a kernel of single pairs": (
         {"kernel": np.vdot},
@@ -554,5 +549,5 @@ def test_regression_targets_must_agree_in_width():
 def test_an_unfitted_estimator_says_so(verb):
     arguments = {"remove": [0], "replace": ([0], X[:1]), "relabel": ([0], ["a"]), "predict": (X,)}
     call = arguments.get(verb, ())
-    with pytest.raises(NotFittedError, match="has learnt nothing yet"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         getattr(GPClassifier(), verb)(*(call if isinstance(call, tuple) else (call,)))

@@ -102,7 +102,7 @@ def test_columns_in_another_order_are_refused_by_every_verb_and_question(name, n
     for verb in verbs:
         method, *labels = verb.split()
         with pytest.raises(
-            KnowmoreError, match=r"^Column 0 of X is .*, but .* was learnt there\. X needs the col"
+            KnowmoreError, match=r"^Column 0 of X is .*, but .* in fit\. Keep the order"
         ):
             getattr(model, method)(turned(table)[30:], *[Y[30:] for _ in labels])
     assert pickle.dumps(model) == before
@@ -147,9 +147,9 @@ def test_default_columns_have_no_names():
 
 
 def test_names_of_another_kind_are_other_names():
-    with pytest.raises(KnowmoreError, match=r"^Column 0 of X is 'a', but 2021 was learnt there"):
+    with pytest.raises(KnowmoreError, match=r"^Column 0 of X is 'a', but it was 2021 in fit"):
         EigenspacePCA().fit(frame([2021, 2022, 2023])).transform(frame([*"abc"]))
-    with pytest.raises(KnowmoreError, match=r"^Column 0 of X is 2021, but 'a' was learnt there"):
+    with pytest.raises(KnowmoreError, match=r"^Column 0 of X is 2021, but it was 'a' in fit"):
         EigenspacePCA().fit(frame([*"abc"])).transform(frame([2021, 2022, 2023]))
 
 
@@ -176,7 +176,7 @@ def test_columns_of_tables_of_other_libraries_are_known_by_name(kind):
 def test_a_tuned_estimator_knows_the_names():
     table = frame(NAMES["integers"])
     tuned = tune(GPClassifier(RBF(2.0)).fit(table, X[:, 0] > 0)).estimator
-    with pytest.raises(KnowmoreError, match=r"^Column 0 of X is 2023, but 2021 was learnt there"):
+    with pytest.raises(KnowmoreError, match=r"^Column 0 of X is 2023, but it was 2021 in fit"):
         tuned.predict(turned(table))
 
 

@@ -297,7 +297,7 @@ def test_targets_beyond_the_range_of_the_coefficients_are_refused_at_the_call(dt
         reg.fit(X, size * X[:, 0])
     reg.fit(X, X[:, 0])
     before = reg.predict(X)
-    with pytest.raises(KnowmoreError, match=f"with dtype='{dtype}' what is solved for them"):
+    with pytest.raises(KnowmoreError, match=f"with dtype='{dtype}' they may be at most"):
         reg.add([[0.0, 1.0]], [size])
     with pytest.raises(KnowmoreError, match="Scale the targets"):
         reg.relabel([3], [size])

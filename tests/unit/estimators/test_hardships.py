@@ -104,7 +104,7 @@ def test_no_threshold_separates_silent_examples_from_new_rows():
 
 
 def test_a_class_is_no_label_for_the_unknown():
-    with pytest.raises(InvalidInput, match="unknown=1 is already a class of the model"):
+    with pytest.raises(InvalidInput, match="unknown=1 is a class of the model"):
         GPClassifier().fit(X, Y).predict(X, unknown=1)
 
 
@@ -137,9 +137,9 @@ def test_the_first_index_that_names_rows_names_the_examples():
     np.testing.assert_array_equal(clf.model_.examples.X, X[3:12])
 
 
-def test_rows_that_their_table_calls_otherwise_are_told():
+def test_a_warning_says_that_rows_get_other_ids_than_in_their_table():
     clf = GPClassifier().fit(pd.DataFrame(X[:30]), Y[:30])
-    with pytest.warns(KnowmoreWarning, match="numbers these 10 rows 0 to 9"):
+    with pytest.warns(KnowmoreWarning, match="The rows 0 to 9 of the table get other ids"):
         ids = clf.add(pd.DataFrame(X[30:40]), Y[30:40])
     assert ids.tolist() == list(range(30, 40))
 

@@ -346,7 +346,7 @@ MISTAKES = {
     "soft labels that are no parts": (
         lambda lda: lda.partial_fit(X[:1], [[0.5, 0.6, 0, 0, 0, 0]]),
         ValueError,
-        "Soft labels are parts of a whole: none may be negative, and each row must sum to one.",
+        "Soft labels must not be negative, and each row must sum to one.",
     ),
     "labels that were not declared": (
         lambda lda: lda.partial_fit(X[:1], [9], classes=[0, 1]),
@@ -357,8 +357,7 @@ MISTAKES = {
     "no labels": (
         lambda lda: lda.partial_fit(X[:1], None),
         ValueError,
-        "Expected array-like (array or non-string sequence), got None as y. Give one row or value "
-        "for each example.",
+        "Expected array-like (array or non-string sequence), got None as y.",
     ),
     "NaN": (
         lambda lda: lda.absorb(np.full((1, 8), np.nan)),
@@ -398,6 +397,6 @@ def test_a_mistake_raises_and_changes_nothing(mistake):
 
 @pytest.mark.parametrize("verb", ["predict", "transform", "predict_proba", "absorb"])
 def test_an_unfitted_one_says_so(verb):
-    with pytest.raises(NotFittedError, match="has learnt nothing yet"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         getattr(EigenspaceLDA(), verb)(X)
     assert not hasattr(EigenspaceLDA(), "classes_")

@@ -325,6 +325,6 @@ def test_an_edit_that_a_fit_of_another_thread_overtakes_is_refused(columns, y):
     clf = GPClassifier(RBF(1.0)).fit(X, Y)
     checked = Add(X[:1], Y[:1])
     clf.fit(X[:, :columns], y)
-    with pytest.raises(InvalidInput, match="another thread has fitted it to other data"):
+    with pytest.raises(InvalidInput, match="another thread has fitted the model to other data"):
         clf._apply(checked)
     assert len(clf.ids_) == 90

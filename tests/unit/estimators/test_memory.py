@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from alone import assert_runs
+from sklearn.gaussian_process.kernels import RBF
 
-from knowmore._living import Reserve
+from knowmore import GPClassifier
 
 # Edits under a real limit, one after the other, until one is refused; then questions.
 SCRIPT = """
@@ -103,7 +105,7 @@ clf = GPClassifier(RBF(1.0)).fit(X[:500], y[:500])
 clf.predict(X[:10])
 clf.add(X[500:2500], y[500:2500])
 # Another part of the process takes it all, even the reserve.
-clf._living.reserve.release()
+clf._living.reserve.clear()
 pages = int(open("/proc/self/statm").read().split()[0])
 size = pages * resource.getpagesize() + 20 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
@@ -151,10 +153,19 @@ def test_a_question_about_more_rows_than_there_is_memory_for_says_so(solver):
     assert_runs(MANY_ROWS, solver)
 
 
-def test_a_reserve_grows_and_is_released_at_once():
-    reserve = Reserve().grown(10_000_000)
-    more = reserve.grown(30_000_000)
-    assert more.size >= 3 * reserve.size // 2
-    more.release()
-    assert more.size == 0
-    assert Reserve().grown(1000).size == 0
+def test_deferred_work_has_memory_reserved_until_it_is_done():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 3)), rng.integers(0, 2, 2000)
+    clf = GPClassifier(RBF(1.0)).fit(X[:10], y[:10])
+    clf.add(X[10:20], y[10:20])
+    assert reserved(clf) == 0  # too little to matter
+    clf.add(X[20:1200], y[20:1200])
+    assert reserved(clf) >= 4 * 1200**2
+    clf.add(X[1200:], y[1200:])
+    assert reserved(clf) >= 4 * 2000**2
+    clf.predict(X[:1])
+    assert reserved(clf) == 0
+
+
+def reserved(clf):
+    return sum(block.nbytes for block in clf._living.reserve)

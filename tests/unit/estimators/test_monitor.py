@@ -246,7 +246,7 @@ def test_parameters_that_cannot_be(parameters, words):
 
 
 def test_nothing_is_observed_before_it_is_fitted():
-    with pytest.raises(NotFittedError, match=r"has learnt nothing yet. Call fit first"):
+    with pytest.raises(NotFittedError, match=r"is not fitted yet. Call fit first"):
         SubspaceMonitor().observe(rows(3))
     with pytest.raises(NotFittedError, match="Call fit first"):
         SubspaceMonitor().window_  # noqa: B018

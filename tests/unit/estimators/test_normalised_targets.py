@@ -198,7 +198,9 @@ def test_single_precision_is_in_the_units_of_the_values():
 def test_the_choice_is_checked_and_merged_models_agree_in_it():
     X, y = scene()
     for wrong in "no", 1, None:
-        with pytest.raises(InvalidInput, match=rf"^normalize_y={wrong!r}. Give True or False.$"):
+        with pytest.raises(
+            InvalidInput, match=rf"^normalize_y={wrong!r} is neither True nor False.$"
+        ):
             make(normalize_y=wrong).fit(X, y)
     one, other = make().fit(X[:20], y[:20]), make(normalize_y=False)
     other.fit(X[20:], y[20:], ids=range(20, 40))

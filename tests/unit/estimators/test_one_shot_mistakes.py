@@ -240,7 +240,7 @@ def test_a_mistake_later_changes_nothing(mistake):
 @pytest.mark.parametrize("verb", ["add_support", "remove_support", "supports_", "rho_", "ranking_"])
 def test_it_must_have_learnt_first(verb):
     clf = one_shot()
-    with pytest.raises(KnowmoreError, match="has learnt nothing yet"):
+    with pytest.raises(KnowmoreError, match="is not fitted yet"):
         clf.remove_support("wrench") if verb == "remove_support" else (
             clf.add_support("crab", X) if verb == "add_support" else getattr(clf, verb)
         )

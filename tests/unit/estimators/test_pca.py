@@ -212,7 +212,7 @@ MISTAKES = {
     "merging with one that knows nothing": (
         lambda pca: pca.merge(EigenspacePCA()),
         NotFittedError,
-        "This EigenspacePCA has learnt nothing yet. Call fit first.",
+        "This EigenspacePCA is not fitted yet. Call fit first.",
     ),
     "coordinates of another space": (
         lambda pca: pca.inverse_transform(X),
@@ -253,6 +253,6 @@ def test_a_mistake_raises_and_changes_nothing(mistake):
 
 @pytest.mark.parametrize("verb", ["forget", "transform", "inverse_transform", "score_samples"])
 def test_an_unfitted_one_says_so(verb):
-    with pytest.raises(NotFittedError, match="has learnt nothing yet"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         getattr(EigenspacePCA(), verb)(X)
     assert not hasattr(EigenspacePCA(), "components_")

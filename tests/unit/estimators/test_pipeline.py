@@ -136,17 +136,18 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
     [
         (
             lambda: living(GPClassifier()),
-            "living() takes a Pipeline, but was given an object of type GPClassifier. An estimator "
-            "of knowmore has these verbs itself.",
+            "living() takes a Pipeline that ends in an estimator of knowmore which adds and "
+            "removes examples, such as GPClassifier, but got GPClassifier().",
         ),
         (
-            lambda: living(make_pipeline(StandardScaler(), LogisticRegression())),
-            "The last step of this pipeline is a LogisticRegression, which cannot add and remove "
-            "single examples. Let it end in one that can, such as GPClassifier.",
+            lambda: living(make_pipeline(LogisticRegression())),
+            "living() takes a Pipeline that ends in an estimator of knowmore which adds and "
+            "removes examples, such as GPClassifier, but got "
+            "Pipeline(steps=[('logisticregression', LogisticRegression())]).",
         ),
         (
             lambda: living(make_pipeline(StandardScaler(), GPClassifier())),
-            "This GPClassifier has learnt nothing yet. Call fit or add first.",
+            "This GPClassifier is not fitted yet. Call fit first.",
         ),
         (
             lambda: suspects(scaled()),
@@ -155,9 +156,9 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
         ),
         (
             lambda: living(scaled()).add(TABLE[:1], Y[:1]),
-            "The model already holds 'row 0'. Use replace() to change an example, or give the new "
-            "one another id. These ids are the index of the table: reset_index(drop=True) gives "
-            "them consecutive numbers; ids=... names them otherwise.",
+            "The model already holds 'row 0'. Use replace() to change examples, or give new ones "
+            "other ids. Without ids=... they are a table's index; reset_index(drop=True) numbers "
+            "its rows instead.",
         ),
     ],
 )

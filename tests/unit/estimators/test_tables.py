@@ -102,7 +102,7 @@ def test_ids_that_are_given_count_more_than_an_index():
 def test_the_default_index_gives_consecutive_ids():
     table = pd.DataFrame(X)
     clf = GPClassifier().fit(table[:10], Y[:10])
-    with pytest.warns(KnowmoreWarning, match="numbers these 5 rows 0 to 4"):
+    with pytest.warns(KnowmoreWarning, match="The rows 0 to 4 of the table get other ids"):
         ids = clf.add(table[:5].reset_index(drop=True), Y[:5])
     assert ids.tolist() == [10, 11, 12, 13, 14]
     chunk = table[20:]
@@ -110,9 +110,8 @@ def test_the_default_index_gives_consecutive_ids():
     with pytest.raises(KnowmoreError) as caught:
         clf.add(table.iloc[[7]], Y[:1])
     assert str(caught.value) == (
-        "The model already holds 7. Use replace() to change an example, or give the new one "
-        "another id. These ids are the index of the table: reset_index(drop=True) gives them "
-        "consecutive numbers; ids=... names them otherwise."
+        "The model already holds 7. Use replace() to change examples, or give new ones other ids. "
+        "Without ids=... they are a table's index; reset_index(drop=True) numbers its rows instead."
     )
 
 
@@ -194,7 +193,7 @@ def test_a_table_is_no_list_of_ids():
         with pytest.raises(KnowmoreError) as caught:
             clf.remove(table)
         assert str(caught.value) == (
-            "The ids are a table of shape (3, 2). Give one of its columns, or its index."
+            "The ids are a table of shape (3, 2). Give its index or one column."
         )
 
 
@@ -220,8 +219,7 @@ def test_polars_has_no_index_so_that_rows_are_numbered_or_named():
     with pytest.raises(KnowmoreError) as caught:
         clf.relabel(pl.Series(["a", "b"]))
     assert str(caught.value) == (
-        "Which labels? Give relabel(ids, labels), or a pandas Series of labels whose index is the "
-        "ids."
+        "Give ids and labels, or a pandas Series of labels with ids as index."
     )
 
 
@@ -322,7 +320,7 @@ def test_a_set_has_no_order_to_name_examples_by():
         lambda: clf.relabel(frozenset(NAMES[:2]), Y[:2]),
         lambda: clf.replace(set(NAMES[:2]), X[:2]),
     ):
-        with pytest.raises(KnowmoreError, match="which has no order: which of them belongs to"):
+        with pytest.raises(KnowmoreError, match=r"set, whose order means nothing. Give a list\."):
             act()
     # What is to be removed needs none.
     assert clf.remove(set(NAMES[:2])).ids_.tolist() == NAMES[2:]

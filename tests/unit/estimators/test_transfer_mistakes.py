@@ -35,7 +35,10 @@ FIRST = {
         lambda: LSSVMClassifier(C=True),
         "C=True must be a number in (0, inf).",
     ),
-    "C of another word": (lambda: LSSVMClassifier(C="best"), "C='best' is not known."),
+    "C of another word": (
+        lambda: LSSVMClassifier(C="best"),
+        "C='best' must be a number in (0, inf).",
+    ),
     "class weights in a list": (
         lambda: LSSVMClassifier(class_weight=[1, 2]),
         "class_weight=[1, 2] must be None, 'balanced', or a dict of weights.",
@@ -55,7 +58,7 @@ FIRST = {
     ),
     "scores of the wrong width": (
         lambda: transfer(Scores(["ape", "bee", "cat"], wrong)),
-        "The source gives scores of shape (12, 2) for 12 examples, but it knows 3 classes",
+        "The source gives scores of shape (12, 2), but (12, 3) is expected: a column for each",
     ),
     "scores that are not finite": (
         lambda: transfer(Scores(["ape", "bee", "cat"], lambda X: np.full((len(X), 3), np.nan))),
@@ -63,11 +66,11 @@ FIRST = {
     ),
     "scores that are words": (
         lambda: transfer(Scores(["ape", "bee", "cat"], lambda X: [["no"] * 3] * len(X))),
-        "The source cannot tell scores of these examples: could not convert string to float",
+        "The source cannot score these examples: could not convert string to float",
     ),
     "a source of other features": (
         lambda: transfer(SVC().fit(np.zeros((3, 5)), ["ape", "bee", "cat"])),
-        "The source cannot tell scores of these examples: X has 2 features, but SVC is expecting 5",
+        "The source cannot score these examples: X has 2 features, but SVC is expecting 5",
     ),
     "a source without classes": (
         lambda: transfer(OneClassSVM().fit(X)),
@@ -75,7 +78,7 @@ FIRST = {
     ),
     "a source that a clone emptied": (
         lambda: clone(transfer()),
-        "unless it is wrapped in sklearn.frozen.FrozenEstimator",
+        "which unfit it, wrap it in sklearn.frozen.FrozenEstimator",
     ),
     "a weight that is no number": (
         lambda: LSSVMClassifier(class_weight={"ape": "heavy"}),
@@ -95,11 +98,11 @@ FIRST = {
     ),
     "scores but no features": (
         lambda: transfer(Scores(["ape", "bee", "cat"])),
-        "X has 2 columns, but the last 3 are to be the scores of the 3 known classes",
+        "X has 2 columns. Give features, then the scores of the 3 known classes as the last 3",
     ),
     "a class twice": (
         lambda: transfer(Scores(["ape", "ape", "cat"], wrong)),
-        "The source has the classes ['ape', 'ape', 'cat']. A list of different names is expected.",
+        "The source has the classes ['ape', 'ape', 'cat']. Name each class once.",
     ),
     "classes of another type": (
         lambda: transfer(Scores([0, 1, 2], lambda X: np.zeros((len(X), 3)))),
@@ -162,7 +165,7 @@ LATER = {
     ),
     "no weight at all": (
         lambda clf: clf.fit(X, Y, sample_weight=np.zeros(len(X))),
-        "All weights are zero: there is nothing to learn from. Give some example a weight above",
+        "All weights are zero. Give some example a weight above zero.",
     ),
     "a negative weight": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0, -2.0]),

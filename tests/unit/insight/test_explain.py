@@ -226,7 +226,7 @@ MISTAKES = {
     "nothing learnt": (
         lambda: explain(GPClassifier(), [0.0]),
         NotFitted,
-        "This GPClassifier has learnt nothing yet. Call fit or add first.",
+        "This GPClassifier is not fitted yet. Call fit first.",
     ),
     "nothing held": (
         lambda: explain(fitted().remove([0, 1]), [0.0, 0.0]),

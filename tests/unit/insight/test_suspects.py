@@ -279,7 +279,7 @@ MISTAKES = {
     "nothing learnt": (
         lambda: suspects(GPClassifier()),
         NotFitted,
-        "This GPClassifier has learnt nothing yet. Call fit or add first.",
+        "This GPClassifier is not fitted yet. Call fit first.",
     ),
     "nothing held": (
         lambda: suspects(GPClassifier().fit([[0.0], [1.0]], ["a", "b"]).remove([0, 1])),
