@@ -29,8 +29,13 @@ class Answer(Frozen, ABC):
         """The answer in one line."""
 
     def to_pandas(self) -> Any:
-        """The answer as a pandas DataFrame."""
-        return optional("pandas", "tables").DataFrame(self._columns())
+        """The answer as a pandas DataFrame.
+
+        Ids are a column and the index, so that `relabel(table["preferred"])` and
+        `remove(table.index)` act on the examples that the rows are about.
+        """
+        columns = self._columns()
+        return optional("pandas", "tables").DataFrame(columns, index=columns.get("id"))
 
     def __len__(self) -> int:
         """The number of rows."""

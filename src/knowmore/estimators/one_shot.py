@@ -179,7 +179,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         state: dict[str, Any] = super().__getstate__()
         if "_living" not in state:
             return state
-        return state | {"supports": _inputs(state["_living"].settings)}
+        return state | {"supports": _inputs(state["_living"].current)}
 
     # -- inside ------------------------------------------------------------------------------
 

@@ -48,6 +48,21 @@ def is_short(value):
     return len(text.splitlines()) < 10 and len(text) < 1000
 
 
+def test_a_table_of_suspects_names_the_examples_by_its_index():
+    clf = GPClassifier(RBF(1.0)).fit(X, Y)
+    clf.remove([0, 3]).relabel([11, 30], ["a" if one == "b" else "b" for one in Y[[11, 30]]])
+    found = suspects(clf)
+    table = found.to_pandas()
+    assert table.index.tolist() == table["id"].tolist() == found.ids.tolist()
+    clf.relabel(table["preferred"])
+    labels = dict(zip(clf.ids_.tolist(), clf.model_.examples.labels.tolist(), strict=True))
+    assert [labels[one] for one in found.ids.tolist()] == found.preferred.tolist()
+    left = clf.leave_one_out().to_pandas()
+    gone = left.index[:2]
+    clf.remove(gone)
+    assert not set(left["id"].iloc[:2]) & set(clf.ids_.tolist())
+
+
 @pytest.mark.parametrize("name", LIVING)
 def test_leave_one_out_prints_short_and_becomes_a_table(name):
     estimator, y = LIVING[name]

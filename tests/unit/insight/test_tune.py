@@ -621,7 +621,7 @@ def test_what_a_least_squares_svm_cannot_do_is_explained():
     clf = LSSVMClassifier(RBF(1.0)).fit(X, y)
     words = "a least-squares SVM is not a Gaussian process"
     refused(words, clf, "marginal_likelihood")
-    refused("no bias follows from none", LSSVMClassifier(RBF(1.0)).fit(X[:1], y[:1]))
+    refused("leaves none to compute a bias from", LSSVMClassifier(RBF(1.0)).fit(X[:1], y[:1]))
     refused("subset=1. Give a whole number of at least 2", clf, subset=1)
     known = LSSVMClassifier(RBF(1.0)).fit(X[y < 2], y[y < 2])
     transferred = NPlusOneClassifier(known, RBF(1.0)).fit(X, y)

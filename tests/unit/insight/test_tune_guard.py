@@ -389,7 +389,7 @@ def test_groups_are_checked():
         with pytest.raises(InvalidInput, match="groups"):
             tune(clf, groups=wrong)
     svm = LSSVMClassifier(RBF(0.3)).fit(X, y)
-    with pytest.raises(InvalidInput, match="no bias follows from none"):
+    with pytest.raises(InvalidInput, match="leaves none to compute a bias from"):
         tune(svm, groups=np.zeros(100))
 
 
