@@ -67,7 +67,7 @@ def test_every_public_name_is_in_readme_and_changes(name):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_experiment_is_in_the_changes(name):
-    assert f"reproduce {name}" in CHANGES
+    assert f"`{name}`" in CHANGES
 
 
 def test_every_equation_tag_is_in_the_notation():
