@@ -116,9 +116,11 @@ def feature_table(path: File, *, like: File | None = None) -> Examples:
     """
     about = made_with(path)
     if like is not None and (difference := unlike(about, made_with(like))):
+        problem = (
+            f"{os.fspath(path)!r} cannot be compared with {os.fspath(like)!r}: it has {difference}."
+        )
         raise InvalidInput(
-            f"{os.fspath(path)!r} cannot be compared with {os.fspath(like)!r}: it has "
-            f"{difference}. Make it again: knowmore features ... --like {os.fspath(like)}"
+            f"{problem} Make it again: knowmore features ... --like {os.fspath(like)}"
         )
     with undamaged(path, "a table of features", _REMEDY):
         if check_form(path):
@@ -247,10 +249,8 @@ class Cache:
                     self._connection = None
                     return self._transaction(query, rows)
         except (sqlite3.Error, OSError) as error:
-            raise InvalidInput(
-                f"The cache {str(self.path)!r} cannot be used: {error}. Name another folder, or do "
-                f"without a cache."
-            ) from error
+            problem = f"The cache {str(self.path)!r} cannot be used: {error}."
+            raise InvalidInput(f"{problem} Name another folder, or use no cache.") from error
 
     def _transaction(self, query: str, rows: Sequence[tuple[bytes, ...]]) -> list[Any]:
         if self._connection is None:
