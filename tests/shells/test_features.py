@@ -393,7 +393,7 @@ def test_words_that_a_table_needs_are_not_replaced_silently(folder, others, tmp_
     message = refused(others, *out, "--words", 8)
     assert message == (
         f"{str(place)!r} holds other visual words, which models of "
-        f"{str(tmp_path / 'out.npz')!r} may need. Use them: --codebook {place}. Or replace them: "
+        f"{str(tmp_path / 'out.npz')!r} may need. Use --codebook {place}, or replace them: "
         f"--save-codebook {place}."
     )
     assert (place.read_bytes(), (tmp_path / "out.npz").read_bytes()) == (words, table)

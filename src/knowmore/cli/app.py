@@ -53,9 +53,7 @@ def features(
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write: .npz or .parquet.")],
     kind: Annotated[
         Literal["sift-pyramid", "bow", "phog", "embedding"] | None,
-        typer.Option(
-            help="Words in cells or as a whole, edges, a network.", show_default="sift-pyramid"
-        ),
+        typer.Option(help="Visual words, edges, or a neural network.", show_default="sift-pyramid"),
     ] = None,
     words: Annotated[
         int | None, typer.Option(help="How many visual words to learn.", min=2, show_default="200")

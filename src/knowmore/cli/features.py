@@ -76,7 +76,7 @@ def run(request: Request) -> bool:
     kept = [pictures[row] for row in found.rows]
     ids, labels = [one.name for one in kept], [one.label for one in kept]
     storage.write_table(request.out, ids, labels, found.features, storage.canonical(about))
-    _summarise(request, listed, found, is_new=codebook is not None and path is None)
+    _summarise(request, listed, found, new=codebook is not None and path is None)
     return not (listed.skipped or found.skipped)
 
 
@@ -141,27 +141,23 @@ def _check_replaced(request: Request, codebook: Codebook) -> None:
     problem = (
         f"{str(path)!r} holds other visual words, which models of {str(request.out)!r} may need."
     )
-    raise InvalidInput(
-        f"{problem} Use them: --codebook {path}. Or replace them: --save-codebook {path}."
-    )
+    raise InvalidInput(f"{problem} Use --codebook {path}, or replace them: --save-codebook {path}.")
 
 
 def _counter(bar: Callable[[float, str], None], what: str) -> extraction.Progress:
     return lambda done, total: bar(done / total, f"{done} of {total} {what}")
 
 
-def _summarise(
-    request: Request, listed: Listing, found: extraction.Extraction, is_new: bool
-) -> None:
+def _summarise(request: Request, listed: Listing, found: extraction.Extraction, new: bool) -> None:
     skipped = dict(listed.skipped)
     skipped |= {listed.pictures[row].name: why for row, why in found.skipped.items()}
     for name, why in sorted(skipped.items()):
         print(f"Skipped: {name!r} {why}", file=sys.stderr)
     n, d = found.features.shape
-    new = f"{found.computed} computed now, {n - found.computed} known"
-    print(f"{n} pictures of {d} numbers each ({new}), {len(skipped)} skipped.")
+    origin = f"{found.computed} computed now, {n - found.computed} known"
+    print(f"{n} pictures of {d} numbers each ({origin}), {len(skipped)} skipped.")
     print(f"Written: {request.out}")
-    if is_new:
+    if new:
         elsewhere = f" --codebook {request.saved}" if request.saved != _beside(request.out) else ""
         print(f"New visual words: {request.saved}")
         print(

@@ -74,9 +74,7 @@ class Listing:
         if self.skipped:
             name, why = next(iter(self.skipped.items()))
             count = f"{str(source)!r} has {len(self.skipped)} file(s) that are not read."
-            raise InvalidInput(
-                f"{count} The first, {name!r}, {why}. Remove them, or put copies there."
-            )
+            raise InvalidInput(f"{count} The first, {name!r}, {why}. Remove or replace them.")
         X = np.array(self.pictures, dtype=object)
         labels = np.array([picture.label for picture in self.pictures])
         return Examples.of(X, labels, tuple(picture.name for picture in self.pictures))

@@ -116,11 +116,9 @@ def feature_table(path: File, *, like: File | None = None) -> Examples:
     """
     about = made_with(path)
     if like is not None and (difference := unlike(about, made_with(like))):
-        problem = (
-            f"{os.fspath(path)!r} cannot be compared with {os.fspath(like)!r}: it has {difference}."
-        )
         raise InvalidInput(
-            f"{problem} Make it again: knowmore features ... --like {os.fspath(like)}"
+            f"{os.fspath(path)!r} cannot be compared with {os.fspath(like)!r}: it has "
+            f"{difference}. Make it again: knowmore features ... --like {os.fspath(like)}"
         )
     with undamaged(path, "a table of features", _REMEDY):
         if check_form(path):

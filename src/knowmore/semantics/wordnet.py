@@ -321,8 +321,7 @@ def intrinsic(hyponyms: Array) -> Array:
     >>> intrinsic(np.array([3, 1, 0, 0]))
     array([0. , 0.5, 1. , 1. ])
     """
-    n = max(len(hyponyms), 2)
-    return np.asarray(1 - np.log(hyponyms + 1) / np.log(n))
+    return np.asarray(1 - np.log(hyponyms + 1) / np.log(max(len(hyponyms), 2)))
 
 
 def _check_name(name: str) -> str:

@@ -165,7 +165,7 @@ def test_links_that_lead_outside_are_not_followed(folder, tmp_path):
     assert read == {name: content(name) for name in ORDER} | {"a/in.png": content("a/2.png")}
     words = (
         f"{str(folder)!r} has 5 file(s) that are not read. The first, 'a/broken.png', is not a "
-        f"file. Remove them, or put copies there."
+        f"file. Remove or replace them."
     )
     with pytest.raises(InvalidInput, match=re.escape(words)):
         image_folder(folder)
