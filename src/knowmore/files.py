@@ -34,9 +34,8 @@ def user_folder() -> Path:
     try:
         return (folder if folder.is_absolute() else Path.home() / ".cache") / "knowmore"
     except RuntimeError as error:
-        raise MissingData(
-            "There is no folder for a cache: this user has no home. Set XDG_CACHE_HOME to one."
-        ) from error
+        why = "There is no folder for a cache: this user has no home. Set XDG_CACHE_HOME to one."
+        raise MissingData(why) from error
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -101,13 +100,9 @@ def _reported(path: File) -> Iterator[None]:
     """Turn an OSError in the block into NotWritten."""
     try:
         yield
-    except NotWritten:
-        raise
     except OSError as error:
-        raise NotWritten(
-            f"{os.fspath(path)!r} cannot be written: {error.strerror or error}. What was there "
-            f"before is still there; name another place, or make room."
-        ) from error
+        problem = f"{os.fspath(path)!r} cannot be written: {error.strerror or error}."
+        raise NotWritten(f"{problem} What was there before is kept. Name another place.") from error
 
 
 # -- reading -------------------------------------------------------------------------------------

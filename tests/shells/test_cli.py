@@ -76,7 +76,7 @@ def test_own_errors_print_their_message(tmp_path, monkeypatch):
         cli.main()
     assert caught.value.code == (
         f"knowmore: {str(out)!r} cannot be written: Not a directory. What was there before is "
-        f"still there; name another place, or make room."
+        f"kept. Name another place."
     )
 
 
@@ -119,8 +119,8 @@ def test_a_report_that_cannot_be_written_is_an_error():
         _, errors = run.communicate(timeout=120)
     assert run.returncode == 1
     assert errors.decode() == (
-        "knowmore: the work is done, but the report could not be written to standard output: No "
-        "space left on device.\n"
+        "knowmore: The work is done, but its report could not be printed: No space left on "
+        "device.\n"
     )
 
 

@@ -103,8 +103,8 @@ def test_no_room_is_reported_and_changes_nothing(tmp_path, little_room):
     path = tmp_path / "file"
     write(path, b"old")
     words = (
-        f"{str(path)!r} cannot be written: File too large. What was there before is still there; "
-        f"name another place, or make room."
+        f"{str(path)!r} cannot be written: File too large. What was there before is kept. "
+        f"Name another place."
     )
     with little_room(1000), pytest.raises(NotWritten, match=f"^{re.escape(words)}$") as caught:
         write(path, b"new" * 1000)
@@ -146,10 +146,10 @@ report(check_folder, disk)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == [
         "'DISK/large.npz' cannot be written: No space left on device. What was there before is "
-        "still there; name another place, or make room.",
+        "kept. Name another place.",
         "[]",
-        "'DISK' cannot be written: No space left on device. What was there before is still there; "
-        "name another place, or make room.",
+        "'DISK' cannot be written: No space left on device. What was there before is kept. "
+        "Name another place.",
     ]
 
 

@@ -52,12 +52,9 @@ def _robust(stream: Any) -> Any:
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Descriptor(stream.fileno(), "w", closefd=False)),
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=stream.line_buffering,
-    )
+    raw = io.BufferedWriter(_Descriptor(stream.fileno(), "w", closefd=False))
+    buffering = stream.line_buffering
+    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=buffering)
 
 
 class _Descriptor(io.FileIO):
@@ -77,7 +74,5 @@ class _Descriptor(io.FileIO):
                 return len(data)
             from knowmore.errors import NotWritten
 
-            raise NotWritten(
-                f"the work is done, but the report could not be written to standard output: "
-                f"{error.strerror}."
-            ) from error
+            why = f"The work is done, but its report could not be printed: {error.strerror}."
+            raise NotWritten(why) from error

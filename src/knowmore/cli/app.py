@@ -9,10 +9,7 @@ import rich  # noqa: F401  typer works without it, our output does not: fail bef
 import typer
 
 # The demonstration shares these options with the experiments of the papers.
-Out = Annotated[
-    Path,
-    typer.Option(help="Folder for pictures and tables; made if it is missing.", file_okay=False),
-]
+Out = Annotated[Path, typer.Option(help="Folder for pictures and tables.", file_okay=False)]
 # The largest seed of NumPy's older generators, which scikit-learn uses.
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=2**32 - 1)]
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that it works.")]
@@ -36,8 +33,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
@@ -53,45 +49,29 @@ def demo(out: Out = Path("results"), seed: Seed = 0, quick: Quick = False) -> No
 
 @app.command()
 def features(
-    source: Annotated[
-        Path, typer.Argument(help="A folder, a tar archive, or a text file that lists pictures.")
-    ],
+    source: Annotated[Path, typer.Argument(help="A folder, tar archive or list of pictures.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write: .npz or .parquet.")],
     kind: Annotated[
         Literal["sift-pyramid", "bow", "phog", "embedding"] | None,
-        typer.Option(
-            help="Which features: visual words in cells or as a whole, edges, a network.",
-            show_default="sift-pyramid",
-        ),
+        typer.Option(help="Visual words, edges, or a neural network.", show_default="sift-pyramid"),
     ] = None,
     words: Annotated[
-        int | None,
-        typer.Option(help="How many visual words to learn.", min=2, show_default="200"),
+        int | None, typer.Option(help="How many visual words to learn.", min=2, show_default="200")
     ] = None,
-    codebook: Annotated[
-        Path | None, typer.Option(help="Visual words that were saved, instead of new ones.")
-    ] = None,
+    codebook: Annotated[Path | None, typer.Option(help="Saved visual words to use.")] = None,
     save_codebook: Annotated[
-        Path | None,
-        typer.Option(help="Where to save the visual words.", show_default="beside the table"),
+        Path | None, typer.Option(help="Where to save the words.", show_default="beside the table")
     ] = None,
     like: Annotated[
-        Path | None,
-        typer.Option(help="A table to make this one like: same kind, settings and visual words."),
+        Path | None, typer.Option(help="A table to be like: same kind, settings and visual words.")
     ] = None,
     longest: Annotated[
-        int | None,
-        typer.Option(
-            help="Pictures with a longer side are reduced to it.", min=1, show_default="480"
-        ),
+        int | None, typer.Option(help="Reduce longer sides to this.", min=1, show_default="480")
     ] = None,
     seed: Seed = 0,
-    jobs: Annotated[
-        int, typer.Option(help="Threads; -1 is as many as there are cores.", min=-1)
-    ] = -1,
+    jobs: Annotated[int, typer.Option(help="Threads; -1: one for each core.", min=-1)] = -1,
     cache: Annotated[
-        Path | None,
-        typer.Option(help="Folder for what was computed before; else the user's own."),
+        Path | None, typer.Option(help="Folder for what was computed before; else the user's own.")
     ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Compute everything again.")] = False,
 ) -> None:

@@ -173,16 +173,9 @@ def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Genera
     seconds = perf_counter() - begin
     # Whoever looks at a suspect gives it its true label, be it another one or the same.
     true = np.array([truth[one] for one in found.ids.tolist()])
-    mended = copy(spoilt).relabel(found.ids, true)
-    return Audit(
-        planted=planted,
-        suspects=found,
-        is_planted=np.isin(found.ids, victims),
-        is_right=found.preferred == true,
-        before=before,
-        after=mended.score(digits.X_test, digits.y_test),
-        seconds=seconds,
-    )
+    after = copy(spoilt).relabel(found.ids, true).score(digits.X_test, digits.y_test)
+    is_planted, is_right = np.isin(found.ids, victims), found.preferred == true
+    return Audit(planted, found, is_planted, is_right, before, after, seconds)
 
 
 def forget(clf: GPClassifier, digits: Digits) -> tuple[GPClassifier, Forgetting]:
@@ -193,13 +186,8 @@ def forget(clf: GPClassifier, digits: Digits) -> tuple[GPClassifier, Forgetting]
     _, one = _timed_edit(clf, digits, GPClassifier.remove, withdrawn[:1])
     # Fitted to the images that were loaded, not to those that the model says it holds.
     never = GPClassifier(clf.kernel_).fit(digits.X[~is_hers], digits.y[~is_hers])
-    return rest, Forgetting(
-        withdrawn=len(withdrawn),
-        seconds=seconds,
-        one=one,
-        refit=_refit_time(rest, digits),
-        difference=_difference(rest, never, digits),
-    )
+    refit, difference = _refit_time(rest, digits), _difference(rest, never, digits)
+    return rest, Forgetting(len(withdrawn), seconds, one, refit, difference)
 
 
 def unlearn(clf: GPClassifier, digits: Digits, digit: int) -> Array:
@@ -254,11 +242,9 @@ def _refit_time(clf: GPClassifier, digits: Digits) -> float:
 def report(result: Demo, out: Path) -> Report:
     """One figure, the growth as a table, and a few sentences on each part."""
     figure = experiments.save_figure(_figure(result), out / "demo.png")
-    numbers = experiments.write_csv(
-        out / "demo.csv",
-        ("classes", "examples", "accuracy", "update_seconds", "refit_seconds"),
-        [*result.growth.steps, result.growth.one],
-    )
+    header = ("classes", "examples", "accuracy", "update_seconds", "refit_seconds")
+    steps = [*result.growth.steps, result.growth.one]
+    numbers = experiments.write_csv(out / "demo.csv", header, steps)
     return Report((_growth_table(result), *_sentences(result)), (figure, numbers))
 
 
@@ -272,11 +258,9 @@ def _growth_table(result: Demo) -> Table:
         accuracy, refit = f"{step.accuracy:.1%}", as_time(step.refit)
         rows.append((name, str(step.examples), accuracy, update, refit, ratio))
     images = result.variances.shape[1]
-    return Table(
-        title=f"Digits, class by class. Accuracy on {images} test images of all ten.",
-        header=("known classes", "examples", "accuracy", "update", "full refit", "faster"),
-        rows=tuple(rows),
-    )
+    title = f"Digits, class by class. Accuracy on {images} test images of all ten."
+    header = ("known classes", "examples", "accuracy", "update", "full refit", "faster")
+    return Table(title, header, tuple(rows))
 
 
 def _sentences(result: Demo) -> tuple[str, ...]:

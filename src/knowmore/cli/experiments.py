@@ -133,9 +133,8 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches, without pyplot and its global state."""
-    figure: Figure = optional("matplotlib.figure", "plots").Figure(
-        figsize=(width, height), dpi=150, layout="constrained"
-    )
+    create = optional("matplotlib.figure", "plots").Figure
+    figure: Figure = create(figsize=(width, height), dpi=150, layout="constrained")
     return figure
 
 

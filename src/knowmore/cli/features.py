@@ -57,22 +57,18 @@ def run(request: Request) -> bool:
         if path is not None:
             codebook = _load(path)
         elif kind in _WORDED:
+            progress = _counter(bar, "pictures to learn words from")
+            size, seed = request.words or 200, request.seed
             codebook = extraction.learn_codebook(
-                pictures,
-                size=request.words or 200,
-                seed=request.seed,
-                progress=_counter(bar, "pictures to learn words from"),
-                **common,
+                pictures, size=size, seed=seed, progress=progress, **common
             )
         if codebook is not None:
             _check_replaced(request, codebook)
         steps = extraction.steps_of(kind, codebook)
         about = {"kind": kind, **json.loads(storage.settings_of(steps, longest))}
         if request.like and (difference := storage.unlike(about, storage.made_with(request.like))):
-            raise InvalidInput(
-                f"Features like those of {str(request.like)!r} cannot be made: they would have "
-                f"{difference}. Name the words it was made with: --codebook."
-            )
+            problem = f"Features like those of {str(request.like)!r} would have {difference}."
+            raise InvalidInput(f"{problem} Name the words it was made with: --codebook.")
         found = extraction.extract(pictures, steps, progress=_counter(bar, "pictures"), **common)
     # The codebook first: without it, a table could never be added to.
     if codebook is not None and request.saved is not None:
@@ -80,7 +76,7 @@ def run(request: Request) -> bool:
     kept = [pictures[row] for row in found.rows]
     ids, labels = [one.name for one in kept], [one.label for one in kept]
     storage.write_table(request.out, ids, labels, found.features, storage.canonical(about))
-    _summarise(request, listed, found, is_new=codebook is not None and path is None)
+    _summarise(request, listed, found, new=codebook is not None and path is None)
     return not (listed.skipped or found.skipped)
 
 
@@ -93,31 +89,21 @@ def _checked(request: Request) -> tuple[extraction.Kind, int, Path | None]:
     storage.check_form(out)
     check_writable(out)
     if request.words is not None and codebook is not None:
-        raise InvalidInput(
-            f"--words {request.words} asks for new visual words, but --codebook "
-            f"{str(codebook)!r} brings its own. Leave one of them out."
-        )
+        raise InvalidInput("--words asks for new words, --codebook for saved ones. Leave one out.")
     kind, longest = request.kind or "sift-pyramid", request.longest or storage.LONGEST
     if like is not None:
         if given := _given(request, "kind", "words", "longest"):
-            raise InvalidInput(
-                f"--like {str(like)!r} settles how the features are made. Leave {given} out."
-            )
+            raise InvalidInput(f"--like settles how features are made. Leave {given} out.")
         about = storage.made_with(like)
         kind, longest = about["kind"], about["longest"]
         if kind in _WORDED and codebook is None:
             codebook = _beside(like)
             if not codebook.is_file():
-                raise InvalidInput(
-                    f"The visual words of {str(like)!r} are not beside it, in {str(codebook)!r}. "
-                    f"Say where they are: --codebook."
-                )
+                missing = f"{str(codebook)!r}, the visual words of {str(like)!r}, does not exist."
+                raise InvalidInput(f"{missing} Say where they are: --codebook.")
     if kind not in _WORDED:
         if given := _given(request, "words", "codebook", "save_codebook"):
-            raise InvalidInput(
-                f"--kind {kind} has no visual words. Leave {given} out, or choose "
-                f"{' or '.join(_WORDED)}."
-            )
+            raise InvalidInput(f"--kind {kind} has no visual words. Leave {given} out.")
         return kind, longest, None
     for path in filter(None, (request.codebook, request.saved)):
         if path.resolve() == out.resolve():
@@ -152,28 +138,26 @@ def _check_replaced(request: Request, codebook: Codebook) -> None:
     with suppress(InvalidInput):
         if storage.settings_of([_load(path)]) == storage.settings_of([codebook]):
             return
-    raise InvalidInput(
-        f"{str(path)!r} already holds other visual words, which models of {str(request.out)!r} may "
-        f"need. Use them: --codebook {path}. Or replace them: --save-codebook {path}."
+    problem = (
+        f"{str(path)!r} holds other visual words, which models of {str(request.out)!r} may need."
     )
+    raise InvalidInput(f"{problem} Use --codebook {path}, or replace them: --save-codebook {path}.")
 
 
 def _counter(bar: Callable[[float, str], None], what: str) -> extraction.Progress:
     return lambda done, total: bar(done / total, f"{done} of {total} {what}")
 
 
-def _summarise(
-    request: Request, listed: Listing, found: extraction.Extraction, is_new: bool
-) -> None:
+def _summarise(request: Request, listed: Listing, found: extraction.Extraction, new: bool) -> None:
     skipped = dict(listed.skipped)
     skipped |= {listed.pictures[row].name: why for row, why in found.skipped.items()}
     for name, why in sorted(skipped.items()):
         print(f"Skipped: {name!r} {why}", file=sys.stderr)
     n, d = found.features.shape
-    new = f"{found.computed} computed now, {n - found.computed} known"
-    print(f"{n} pictures of {d} numbers each ({new}), {len(skipped)} skipped.")
+    origin = f"{found.computed} computed now, {n - found.computed} known"
+    print(f"{n} pictures of {d} numbers each ({origin}), {len(skipped)} skipped.")
     print(f"Written: {request.out}")
-    if is_new:
+    if new:
         elsewhere = f" --codebook {request.saved}" if request.saved != _beside(request.out) else ""
         print(f"New visual words: {request.saved}")
         print(

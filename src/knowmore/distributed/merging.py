@@ -45,14 +45,10 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
     # A damaged file can make NumPy, zipfile and tokenize raise anything.
     except Exception as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InvalidInput(
-            f"The file {str(path)!r} cannot be read as an array: {why}. Write it with numpy.save "
-            f"or numpy.savez where every worker finds it, or give a function to read it: load=..."
-        ) from error
-    raise InvalidInput(
-        f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them. "
-        f"Say which one: load=functools.partial(read, name=...)."
-    )
+        problem = f"The file {str(path)!r} cannot be read as an array: {why}."
+        raise InvalidInput(f"{problem} Put it where workers find it, or give load=...") from error
+    problem = f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them."
+    raise InvalidInput(f"{problem} Say which one: load=functools.partial(read, name=...).")
 
 
 def eigenspace(
@@ -128,10 +124,8 @@ def fit(
     >>> Xs, ys = ([delayed(read)(file, name) for file in files] for name in ("X", "y"))
     """
     if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
-        raise InvalidType(
-            f"{estimator!r} cannot be learnt in parts: that needs an estimator with fit and merge, "
-            f"such as EigenspacePCA() or EigenspaceLDA()."
-        )
+        needed = "an estimator with fit and merge, such as EigenspacePCA()"
+        raise InvalidType(f"{estimator!r} cannot be learnt in parts: that needs {needed}.")
 
     def learn(X: Any, y: Any) -> Any:
         return clone(estimator, safe=False).fit(X, y)
@@ -236,21 +230,23 @@ def _shards(X: Any, y: Any) -> list[tuple[str, Any, Any]]:
 
 
 def _parts(name: str, data: Any) -> list[Any]:
+    # By its methods, of which a delayed value claims to have any: importing Dask's module of data
+    # frames takes seconds.
+    is_other = not is_dask_collection(data) or isinstance(data, (Delayed, da.Array))
+    is_frame = not is_other and hasattr(data, "partitions")
     if isinstance(data, da.Array) and data.ndim:
         data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)).to_delayed()
-    elif _is_frame(data):
+    elif is_frame:
         data = data.to_delayed()
     elif _is_single(data):
-        raise InvalidType(
-            f"{name} is a single {type(data).__name__}, but shards are needed: a Dask array or "
-            f"data frame with rows, or a list of arrays, delayed values or files."
-        )
+        shards = "a Dask array or frame with rows, or a list of arrays, delayed values or files"
+        raise InvalidType(f"{name} is a single {type(data).__name__}. Give shards: {shards}.")
     if isinstance(data, np.ndarray):
         if data.ndim > 1 and data.shape[1] > 1:
-            raise InvalidInput(
-                f"{name} has shards in {data.shape[1]} columns, but each must hold whole rows. "
-                f"Rechunk it, or give the Dask array itself."
+            problem = (
+                f"{name} has shards in {data.shape[1]} columns, but each must hold whole rows."
             )
+            raise InvalidInput(f"{problem} Give the Dask array itself.")
         data = data.ravel()
     return list(data)
 
@@ -266,12 +262,3 @@ def _is_single(data: Any) -> bool:
     if is_dask_collection(data) or isinstance(data, (str, bytes, PathLike, Mapping)):
         return True
     return not isinstance(data, Iterable) or hasattr(data, "shape")
-
-
-def _is_frame(data: Any) -> bool:
-    """Whether this is a data frame or a column of Dask, judged by its methods.
-
-    Importing its module takes seconds. A delayed value claims to have any method.
-    """
-    is_other = not is_dask_collection(data) or isinstance(data, (Delayed, da.Array))
-    return not is_other and hasattr(data, "partitions")

@@ -207,14 +207,12 @@ class KMeansCodebook(Codebook):
         # A set, as np.unique would sort a hundred thousand rows for longer than clustering takes.
         different = len({row.tobytes() for row in vectors})
         if different < self.size:
-            raise InvalidInput(
-                f"size={self.size} words were asked for, but the sample has only {different} "
-                f"different descriptors. Give more pictures, or ask for fewer words."
-            )
-        kmeans = MiniBatchKMeans(
+            why = f"size={self.size}, but the sample has only {different} different descriptors."
+            raise InvalidInput(f"{why} Give more pictures, or ask for fewer words.")
+        model = MiniBatchKMeans(
             self.size, batch_size=4096, n_init=3, random_state=self.random_state
         )
-        return Centres(kmeans.fit(vectors).cluster_centers_.astype(np.float32))
+        return Centres(model.fit(vectors).cluster_centers_.astype(np.float32))
 
 
 @final
@@ -250,13 +248,10 @@ class ForestCodebook(Codebook):
 
     def _learn(self, vectors: Array, owners: Array, y: Any, n: int) -> Leaves:
         labels = np.asarray(y)
-        if labels.shape != (n,) or len(np.unique(labels)) < 2:
-            classes = len(np.unique(labels))
+        classes = len(np.unique(labels))
+        if labels.shape != (n,) or classes < 2:
             got = "is None" if y is None else f"has shape {labels.shape} and {classes} class(es)"
-            raise InvalidInput(
-                f"y {got}. A ForestCodebook needs the class of each of the {n} pictures, and two "
-                f"classes or more. Or use a KMeansCodebook."
-            )
+            raise InvalidInput(f"y {got}. Give the class of each of the {n} pictures, two or more.")
         forest = ExtraTreesClassifier(
             self.trees,
             criterion="entropy",

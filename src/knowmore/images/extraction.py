@@ -103,10 +103,8 @@ def extract(
         lengths = sorted({len(each) for each in vectors})
         if len(lengths) == 1:
             return Extraction(np.stack(vectors), np.array(list(usable)), skipped, computed)
-    raise InvalidInput(
-        f"The last step gives vectors of different lengths, from {lengths[0]} to {lengths[-1]}. "
-        f"It must give one for each picture, all equally long."
-    )
+    spread = f"from {lengths[0]} to {lengths[-1]}"
+    raise InvalidInput(f"The last step gives vectors of different lengths, {spread}, not of one.")
 
 
 def learn_codebook(
@@ -128,7 +126,7 @@ def learn_codebook(
     whole_number("longest", longest, 1)
     whole_number("seed", seed, 0, LARGEST_SEED)
     whole_number("size", size, 2)
-    sift = DenseSIFT() if sift is None else sift
+    sift = sift or DenseSIFT()
     codebook = KMeansCodebook(size, random_state=seed, n_jobs=n_jobs)
     rng = np.random.default_rng(seed)
     sample = np.sort(rng.choice(len(pictures), min(SAMPLE, len(pictures)), replace=False))

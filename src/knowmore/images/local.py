@@ -176,10 +176,10 @@ class DenseSIFT(Transformer):
         channels = _resized(channels, scale)
         height, width = channels.shape[:2]
         if min(height, width) < self.patch:
-            raise InvalidInput(
-                f"{name} has {width} x {height} pixels at scale {scale:g}: it is smaller than a "
-                f"patch of {self.patch} x {self.patch}. Enlarge it, or choose a smaller patch."
+            size = (
+                f"{width} x {height} pixels at scale {scale:g}, less than a patch of {self.patch}"
             )
+            raise InvalidInput(f"{name} has {size}. Enlarge it, or choose a smaller patch.")
         # Where patches begin along each side, centred.
         tops, lefts = (
             np.arange((side - self.patch) % self.step // 2, side - self.patch + 1, self.step)
@@ -285,12 +285,8 @@ def _check_located(positions: Array, found: Array, ndim: int, shape: str) -> Non
         refuse_masked(f"The array of {name}", array)
     kinds = positions.dtype.kind + found.dtype.kind
     if not set(kinds) <= set("iuf") or found.ndim != ndim or positions.shape != (len(found), 2):
-        raise InvalidInput(
-            f"Real positions (k, 2) and {shape} are needed, but {positions.shape} of "
-            f"{positions.dtype} and {found.shape} of {found.dtype} were given."
-        )
+        got = f"{positions.shape} of {positions.dtype} and {found.shape} of {found.dtype}"
+        raise InvalidInput(f"Real positions (k, 2) and {shape} are needed, but {got} were given.")
     if len(found) and not (positions.min() >= 0 and positions.max() <= 1):
-        raise InvalidInput(
-            f"The positions go from {positions.min():.6g} to {positions.max():.6g}, but must lie "
-            f"in [0, 1]: divide x by the width of the picture and y by its height."
-        )
+        got = f"from {positions.min():.6g} to {positions.max():.6g}, but must lie in [0, 1]"
+        raise InvalidInput(f"The positions go {got}. Divide x by the width and y by the height.")

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -46,11 +46,6 @@ _GREY = ("1", "L", "I;16", "I;16B", "I;16L", "I;16N")
 _BLENDING = ("L", "RGB", "RGBA", "CMYK", "YCbCr")
 # The whole process shares the warning filters.
 _OPENING = Lock()
-
-
-@runtime_checkable
-class _Readable(Protocol):
-    def read(self) -> bytes: ...
 
 
 class Transformer(TransformerMixin, BaseEstimator, ABC):
@@ -94,15 +89,13 @@ def threaded(
 def named(pictures: Any) -> list[tuple[Any, str]]:
     """Each picture with a name for errors; raises an error if `pictures` is a single one."""
     image = optional("PIL.Image", "images").Image
-    one = isinstance(pictures, (str, PathLike, *_ENCODED, image, _Readable))
+    one = isinstance(pictures, (str, PathLike, *_ENCODED, image)) or hasattr(pictures, "read")
     if isinstance(pictures, np.ndarray) and pictures.dtype != object:
         # (h, w, 3) may be one picture in colour or h very narrow ones in grey. Nobody has those.
         one = pictures.ndim < 3 or (pictures.ndim == 3 and pictures.shape[2] <= 4)
     if one or not isinstance(pictures, Iterable):
-        raise InvalidType(
-            f"A list of pictures is needed, but a {type(pictures).__name__} was given. Give "
-            f"[picture], or an array (n, h, w) or (n, h, w, 3) of n pictures."
-        )
+        got = f"A list of pictures is needed, but a {type(pictures).__name__} was given."
+        raise InvalidType(f"{got} Give [picture], or an array (n, h, w) or (n, h, w, 3).")
     found = []
     for i, each in enumerate(pictures):
         name = fspath(each) if isinstance(each, (str, PathLike)) else getattr(each, "name", None)
@@ -136,13 +129,11 @@ def encoded(picture: Any, name: str) -> bytes:
     with _explained(name):
         if isinstance(picture, (str, PathLike)):
             found = contents(Path(picture), name)
-        elif isinstance(picture, _Readable):
+        elif hasattr(picture, "read"):
             found = picture.read()
     if not isinstance(found, _ENCODED):
-        raise InvalidType(
-            f"{name} is a {type(picture).__name__}. Give a path, encoded bytes or an object whose "
-            f"read() gives bytes; transformers also take PIL images and arrays."
-        )
+        known = "a path, bytes, or an object whose read() gives bytes"
+        raise InvalidType(f"{name} is a {type(picture).__name__}. Give {known}.")
     return bytes(found)
 
 
@@ -236,14 +227,10 @@ def _eight_bits(array: Array, name: str) -> Array:
     if array.dtype == np.uint16:
         return np.asarray(np.rint(array / 257), dtype=np.uint8)
     if array.dtype.kind != "f":
-        raise InvalidInput(
-            f"{name} is of {array.dtype}, of unknown range. Give uint8, uint16 or floats in [0, 1]."
-        )
+        raise InvalidInput(f"{name} is of {array.dtype}. Give uint8, uint16 or floats in [0, 1].")
     if not (array.min() >= 0 and array.max() <= 1):
-        raise InvalidInput(
-            f"{name} has values from {array.min():.6g} to {array.max():.6g}, but floats must lie "
-            f"in [0, 1]. Divide by the largest possible value, or give uint8."
-        )
+        got = f"{name} has values from {array.min():.6g} to {array.max():.6g}"
+        raise InvalidInput(f"{got}, but floats must lie in [0, 1]. Scale them, or give uint8.")
     return np.asarray(np.rint(array * 255), dtype=np.uint8)
 
 

@@ -73,10 +73,8 @@ class Listing:
         """X (n,) are the pictures, labels their folders, ids their names. None may be skipped."""
         if self.skipped:
             name, why = next(iter(self.skipped.items()))
-            raise InvalidInput(
-                f"{str(source)!r} has {len(self.skipped)} file(s) that are not read. The first, "
-                f"{name!r}, {why}. Remove them, or put copies of the pictures there."
-            )
+            count = f"{str(source)!r} has {len(self.skipped)} file(s) that are not read."
+            raise InvalidInput(f"{count} The first, {name!r}, {why}. Remove or replace them.")
         X = np.array(self.pictures, dtype=object)
         labels = np.array([picture.label for picture in self.pictures])
         return Examples.of(X, labels, tuple(picture.name for picture in self.pictures))
@@ -111,14 +109,14 @@ def listing(source: str | os.PathLike[str], *, lists: bool = True) -> Listing:
         place = str(error.filename or source)
         raise InvalidInput(f"{place!r} cannot be read: {error.strerror or error}.") from error
     skipped = {name: why for name, why in found if isinstance(why, str)}
-    skipped |= {name: "has a name that is not UTF-8" for name, _ in found if not _is_utf8(name)}
+    # Bytes that are not UTF-8 were decoded to lone surrogates, which no id may have.
+    damaged = [name for name, _ in found if name.encode(errors="ignore").decode() != name]
+    skipped |= dict.fromkeys(damaged, "has a name that is not UTF-8")
     pictures = tuple(one for name, one in found if isinstance(one, Picture) and name not in skipped)
     if not pictures:
         first = "".join(f" Skipped: {name!r} {why}." for name, why in list(skipped.items())[:1])
-        raise InvalidInput(
-            f"There is no picture in {str(source)!r}.{first} The names of pictures end in "
-            f"{_ENDINGS}; hidden files do not count."
-        )
+        known = f"Names of pictures end in {_ENDINGS}; hidden files do not count."
+        raise InvalidInput(f"There is no picture in {str(source)!r}.{first} {known}")
     return Listing(pictures, skipped)
 
 
@@ -167,10 +165,8 @@ def _in_archive(path: Path) -> _Entries:
                 raise tarfile.ReadError(f"its members break off at byte {archive.offset:,}")
     # Damaged headers make tarfile raise more than its own errors.
     except Exception as error:
-        raise InvalidInput(
-            f"{str(path)!r} cannot be read as a tar archive: {error}. It may be damaged or "
-            f"compressed: unpack .gz, .xz and the like to .tar first."
-        ) from error
+        problem = f"{str(path)!r} cannot be read as a tar archive: {error}."
+        raise InvalidInput(f"{problem} If it is compressed, unpack it to .tar first.") from error
     for member in members:
         # Without "./" and "//".
         name = str(PurePosixPath(member.name))
@@ -199,9 +195,8 @@ def _in_list(path: Path) -> _Entries:
         # Not splitlines, which also breaks names at rarer characters.
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"{str(path)!r} is neither a folder, nor a tar archive, nor a list of files in UTF-8."
-        ) from error
+        kinds = "neither a folder, nor a tar archive, nor a list of files in UTF-8"
+        raise InvalidInput(f"{str(path)!r} is {kinds}.") from error
     for name, times in Counter(filter(None, map(str.strip, lines))).items():
         if times > 1:
             raise RepeatedId(f"{str(path)!r} lists {name!r} more than once. List it once.")
@@ -214,8 +209,3 @@ def _is_picture(name: str) -> bool:
     path = PurePosixPath(name)
     hidden = any(part.startswith(".") and part != ".." for part in path.parts)
     return path.suffix.lower() in _ENDINGS.split(", ") and not hidden
-
-
-def _is_utf8(name: str) -> bool:
-    """Whether the name can be an id. Bytes that are not UTF-8 were decoded to lone surrogates."""
-    return not any("\ud800" <= character <= "\udfff" for character in name)

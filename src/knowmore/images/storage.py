@@ -247,10 +247,8 @@ class Cache:
                     self._connection = None
                     return self._transaction(query, rows)
         except (sqlite3.Error, OSError) as error:
-            raise InvalidInput(
-                f"The cache {str(self.path)!r} cannot be used: {error}. Name another folder, or do "
-                f"without a cache."
-            ) from error
+            problem = f"The cache {str(self.path)!r} cannot be used: {error}."
+            raise InvalidInput(f"{problem} Name another folder, or use no cache.") from error
 
     def _transaction(self, query: str, rows: Sequence[tuple[bytes, ...]]) -> list[Any]:
         if self._connection is None:

@@ -242,9 +242,8 @@ def _level_weights(levels: int, weights: Weights) -> Array:
         return known[choice("weights", weights, known)]
     numbers = list(weights)
     if len(numbers) != levels or not all(is_real(w) and w >= 0 for w in numbers):
-        raise InvalidInput(
-            f'weights={weights!r} must be "match", "equal", or {levels} numbers, none negative.'
-        )
+        wanted = f'"match", "equal", or {levels} numbers, none negative'
+        raise InvalidInput(f"weights={weights!r} must be {wanted}.")
     return np.array(numbers, dtype=float)
 
 

@@ -13,7 +13,7 @@ import os
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -38,6 +38,7 @@ _FOLDERS = ("", "dict", "ic")
 _FORMAT = 4
 # A hypernym is what a noun is a kind of, an instance hypernym what it is an instance of.
 _HYPERNYMS = ("@", "@i")
+_FETCH = "It is cut off, damaged, or of another version of WordNet: fetch it again."
 # Counts are written with fifteen digits.
 _ROUNDING = 1e-14
 
@@ -54,9 +55,8 @@ def read(path: str | os.PathLike[str] | None) -> Nouns:
     # Damage makes tarfile and the decompressors raise more than their own errors.
     except Exception as error:
         why = " ".join(str(error).split()) or type(error).__name__
-        raise InvalidInput(
-            f"{str(source)!r} cannot be read as WordNet. It may be cut off or damaged: {why}"
-        ) from error
+        problem = f"{str(source)!r} cannot be read as WordNet."
+        raise InvalidInput(f"{problem} It may be cut off or damaged: {why}") from error
 
 
 def _cached(contents: Mapping[str, bytes]) -> Nouns:
@@ -73,8 +73,7 @@ def _cached(contents: Mapping[str, bytes]) -> Nouns:
     # There is no cache folder, or no room or permission to write.
     with suppress(OSError):
         user_folder().mkdir(parents=True, exist_ok=True)
-        arrays = {field.name: getattr(nouns, field.name) for field in fields(nouns)}
-        save(user_folder() / file, "WordNet", {}, arrays)
+        save(user_folder() / file, "WordNet", {}, vars(nouns))
     return nouns
 
 
@@ -89,9 +88,8 @@ def _locate() -> Path:
     if DEBIAN.is_dir():
         return DEBIAN
     raise MissingData(
-        f"WordNet, which knowmore does not include, was not found: {ARCHIVE} is not in the folder "
-        f"{VARIABLE} ({named!r} now), and there is no {str(DEBIAN)!r} of Debian's wordnet-base. "
-        f"Set {VARIABLE}, or name a folder or an archive: WordNet.load(path)."
+        f"WordNet was not found: there is no {ARCHIVE} in the folder {VARIABLE} ({named!r} now), "
+        f"nor {str(DEBIAN)!r} of Debian's wordnet-base. Set {VARIABLE}, or call WordNet.load(path)."
     )
 
 
@@ -109,10 +107,8 @@ def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
     """The text of each wanted file by its name."""
     files = _unpacked(contents[""]) if "" in contents else contents
     if missing := [name for name in _FILES if name not in files]:
-        raise MissingData(
-            f"It has no {' and no '.join(missing)}. Name the folder or archive with the files "
-            f"{', '.join(_FILES)}."
-        )
+        wanted = f"Name a folder or archive with {', '.join(_FILES)}."
+        raise MissingData(f"It has no {' and no '.join(missing)}. {wanted}")
     return {name: content.decode() for name, content in files.items()}
 
 
@@ -157,10 +153,8 @@ def parse(texts: Mapping[str, str]) -> Nouns:
     for offset, some in zip(offsets, words, strict=True):
         for noun in some.lower().split(" "):
             if offset not in index.get(noun, ""):
-                raise InvalidInput(
-                    f"index.noun does not list the synset {offset!r} under its noun {noun!r}. It "
-                    f"is cut off, or data.noun is of another version."
-                )
+                missing = f"index.noun does not list the synset {offset!r} under {noun!r}."
+                raise InvalidInput(f"{missing} {_FETCH}")
     *lines, last = texts["noun.exc"].split("\n")
     if last or any(line and len(line.split()) < 2 for line in lines):
         raise InvalidInput("noun.exc is not as WordNet writes it: a plural, its singulars.")
@@ -177,13 +171,10 @@ def parse(texts: Mapping[str, str]) -> Nouns:
         texts=np.empty(0, dtype=str),
         frequencies=np.empty((0, len(rows))),
     )
-    counts = {
-        name.removesuffix(".dat"): frequencies(nouns, name, text)
-        for name, text in texts.items()
-        if name.endswith(".dat")
-    }
-    table = np.array(list(counts.values())).reshape(-1, len(nouns))
-    return replace(nouns, texts=np.array(list(counts), dtype=str), frequencies=table)
+    counted = {name: text for name, text in texts.items() if name.endswith(".dat")}
+    names = np.array([name.removesuffix(".dat") for name in counted], dtype=str)
+    table = np.array([frequencies(nouns, name, text) for name, text in counted.items()])
+    return replace(nouns, texts=names, frequencies=table.reshape(-1, len(nouns)))
 
 
 def _encoded(lines: Iterable[str]) -> Array:
@@ -207,24 +198,17 @@ def frequencies(nouns: Nouns, name: str, text: str) -> Array:
             continue
         row = rows.pop(synset, None)
         if row is None:
-            raise InvalidInput(
-                f"{name} counts {synset!r}, but the database has no such synset, or it was counted "
-                f"before. The file is of another version of WordNet, or damaged."
-            )
+            why = "the database has no such synset, or it was counted before"
+            raise InvalidInput(f"{name} counts {synset!r}, but {why}. {_FETCH}")
         counts[row] = count
         total += count * is_root
     if rows:
-        raise InvalidInput(
-            f"{name} has no count for {len(rows)} of {len(counts)} synsets. It is cut off, or of "
-            f"another version of WordNet: each synset has a line. Fetch the file again."
-        )
+        raise InvalidInput(f"{name} lacks {len(rows)} of {len(counts)} synsets. {_FETCH}")
     below = np.repeat(np.arange(len(counts)), np.diff(nouns.above_from))
     is_ordered = (counts[below] * (1 - _ROUNDING) <= counts[nouns.above]).all()
     if not (is_ordered and 0 < total < np.inf and counts.min() >= 0 and counts.max() <= total):
-        raise InvalidInput(
-            f"{name} has impossible counts: they must be finite, not negative, and no larger than "
-            f"those of the hypernyms and the sum of those marked as ROOT. Fetch the file again."
-        )
+        rule = "finite, not negative, no larger than those of the hypernyms and of the ROOTs"
+        raise InvalidInput(f"{name} has impossible counts: they must be {rule}. {_FETCH}")
     return counts / total
 
 
@@ -239,9 +223,7 @@ def _records(name: str, text: str, parse: Callable[[str], _T]) -> Iterator[_T]:
             try:
                 yield parse(line)
             except (IndexError, ValueError) as error:
-                raise InvalidInput(
-                    f"Line {number} of {name} is not as WordNet writes it."
-                ) from error
+                raise InvalidInput(f"{name}, line {number}: not as WordNet writes it.") from error
 
 
 def _synset(line: str) -> tuple[str, str, str, str]:
@@ -254,9 +236,8 @@ def _synset(line: str) -> tuple[str, str, str, str]:
     pointers = values[end + 1 :]
     if not bar or end == 4 or len(pointers) != 4 * int(values[end]):
         raise ValueError(line)
-    above = [
-        at for kind, at in zip(pointers[::4], pointers[1::4], strict=True) if kind in _HYPERNYMS
-    ]
+    pairs = zip(pointers[::4], pointers[1::4], strict=True)
+    above = [at for kind, at in pairs if kind in _HYPERNYMS]
     return values[0], " ".join(values[4:end:2]), gloss.strip(), " ".join(above)
 
 
@@ -284,10 +265,8 @@ def _pointers(name: str, lists: Iterable[str], rows: Mapping[str, int]) -> tuple
             found += [rows[offset] for offset in offsets.split(" ") if offset]
             ends.append(len(found))
     except KeyError as error:
-        raise InvalidInput(
-            f"{name} refers to the synset {error.args[0]!r}, which data.noun does not have. The "
-            f"files are of different versions, or damaged."
-        ) from error
+        problem = f"{name} refers to the synset {error.args[0]!r}, which data.noun does not have."
+        raise InvalidInput(f"{problem} {_FETCH}") from error
     return np.array(found, dtype=np.int64), np.array(ends)
 
 

@@ -19,6 +19,8 @@ from knowmore.concurrency import cached_property
 _PLURAL = ("s", "ses", "xes", "zes", "ches", "shes", "men", "ies")
 _SINGULAR = ("", "s", "x", "z", "ch", "sh", "man", "y")
 _JOINTS = str.maketrans("", "", "-_.")
+# The singulars of irregular plurals.
+_Exceptions = Mapping[str, Sequence[str]]
 
 
 @final
@@ -135,9 +137,7 @@ def _grouped(pairs: Iterable[tuple[str, list[str]]]) -> dict[str, list[str]]:
     return found
 
 
-def forms(
-    noun: str, exceptions: Mapping[str, Sequence[str]]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def forms(noun: str, exceptions: _Exceptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The spelling of WordNet, with irregular singulars; then the singulars that rules give.
 
     exceptions : the singulars of irregular plurals, which are spelt with underscores
@@ -154,7 +154,7 @@ def forms(
     return (plain, *irregular), tuple(_singulars(plain, exceptions))
 
 
-def _singulars(noun: str, exceptions: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _singulars(noun: str, exceptions: _Exceptions) -> Iterator[str]:
     # Only the last of several words has the ending of the plural.
     last = re.split("[-_]", noun)[-1]
     head = noun.removesuffix(last)

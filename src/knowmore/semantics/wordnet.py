@@ -103,10 +103,8 @@ class WordNet:
         for name, synset in found.meanings.items():
             _check_name(name)
             if not isinstance(synset, str) or not found._synset(synset):
-                raise InvalidInput(
-                    f"meanings={{{name!r}: {synset!r}}}, but WordNet has no such synset. "
-                    f"synsets(noun) lists those of a noun, such as 'dog.n.01'."
-                )
+                given = f"meanings={{{name!r}: {synset!r}}}, but WordNet has no such synset."
+                raise InvalidInput(f"{given} synsets(noun) lists those of a noun.")
         return found
 
     def __post_init__(self) -> None:
@@ -236,11 +234,9 @@ class WordNet:
         plain = first.lower().replace(" ", "_")
         lemmas = [lemma for lemma in self.nouns.lines if lemma.startswith(plain[:2])]
         close = get_close_matches(plain, lemmas, n=1, cutoff=0.8)
-        raise InvalidInput(
-            f"WordNet does not know {some(missing)} ({share} names)."
-            + (f" Did you mean {close[0]!r} by {first!r}?" if close else "")
-            + f" Name its synset: WordNet.load(meanings={{{first!r}: ...}}){instead}."
-        )
+        hint = f" Did you mean {close[0]!r} by {first!r}?" if close else ""
+        remedy = f"Name its synset: WordNet.load(meanings={{{first!r}: ...}}){instead}."
+        raise InvalidInput(f"WordNet does not know {some(missing)} ({share} names).{hint} {remedy}")
 
     def _described(self, rows: Iterable[int]) -> tuple[Synset, ...]:
         found = []
@@ -295,10 +291,8 @@ def _information_content(nouns: Nouns, name: str) -> Array:
         text = Path(name).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         available = ", ".join(sorted(nouns.counts)) or "none"
-        raise MissingData(
-            f"information={name!r} is neither among the counts of this WordNet ({available}) nor a "
-            f"file. Name one, or choose {INTRINSIC!r}, which needs only the hierarchy."
-        ) from error
+        problem = f"information={name!r} is neither a file nor one of the counts ({available})."
+        raise MissingData(f"{problem} {INTRINSIC!r} needs only the hierarchy.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The file of counts {name!r} cannot be read: {error}.") from error
     return from_frequencies(frequencies(nouns, name, text))
@@ -327,8 +321,7 @@ def intrinsic(hyponyms: Array) -> Array:
     >>> intrinsic(np.array([3, 1, 0, 0]))
     array([0. , 0.5, 1. , 1. ])
     """
-    n = max(len(hyponyms), 2)
-    return np.asarray(1 - np.log(hyponyms + 1) / np.log(n))
+    return np.asarray(1 - np.log(hyponyms + 1) / np.log(max(len(hyponyms), 2)))
 
 
 def _check_name(name: str) -> str:

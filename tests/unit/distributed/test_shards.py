@@ -79,7 +79,7 @@ def test_blocks_of_a_dask_array_as_delayed_values():
     columns = da.from_array(X, chunks=(7, 1)).to_delayed()
     with pytest.raises(KnowmoreError, match=r"^X has shards in \d+ columns, but each must hold"):
         eigenspace(columns)
-    with pytest.raises(KnowmoreError, match=r"^X is a single dict, but shards are needed"):
+    with pytest.raises(KnowmoreError, match=r"^X is a single dict. Give shards: "):
         eigenspace({"a": X})
 
 
@@ -222,43 +222,42 @@ MISTAKES = {
         lambda: eigenspace(["no/such.npy"]),
         ValueError,
         "Shard 0 ('no/such.npy'): The file 'no/such.npy' cannot be read as an array: No such file "
-        "or directory. Write it with numpy.save or numpy.savez where every worker finds it, or "
-        "give a function to read it: load=...",
+        "or directory. Put it where workers find it, or give load=...",
     ),
     "one array": (
         lambda: eigenspace(X),
         TypeError,
-        "X is a single ndarray, but shards are needed: a Dask array or data frame with rows, or a "
+        "X is a single ndarray. Give shards: a Dask array or frame with rows, or a "
         "list of arrays, delayed values or files.",
     ),
     "labels in one place": (
         lambda: fit(EigenspaceLDA(), SPREAD, Y),
         TypeError,
-        "y is a single ndarray, but shards are needed: a Dask array or data frame with rows, or a "
+        "y is a single ndarray. Give shards: a Dask array or frame with rows, or a "
         "list of arrays, delayed values or files.",
     ),
     "one file": (
         lambda: eigenspace("all.npy"),
         TypeError,
-        "X is a single str, but shards are needed: a Dask array or data frame with rows, or a "
+        "X is a single str. Give shards: a Dask array or frame with rows, or a "
         "list of arrays, delayed values or files.",
     ),
     "one promise": (
         lambda: eigenspace(delayed(X)),
         TypeError,
-        "X is a single DelayedLeaf, but shards are needed: a Dask array or data frame with rows, "
-        "or a list of arrays, delayed values or files.",
+        "X is a single DelayedLeaf. Give shards: a Dask array or frame with rows, or a "
+        "list of arrays, delayed values or files.",
     ),
     "no collection": (
         lambda: eigenspace(3),
         TypeError,
-        "X is a single int, but shards are needed: a Dask array or data frame with rows, or a "
+        "X is a single int. Give shards: a Dask array or frame with rows, or a "
         "list of arrays, delayed values or files.",
     ),
     "a Dask array of one number": (
         lambda: eigenspace(SPREAD.sum()),
         TypeError,
-        "X is a single Array, but shards are needed: a Dask array or data frame with rows, or a "
+        "X is a single Array. Give shards: a Dask array or frame with rows, or a "
         "list of arrays, delayed values or files.",
     ),
     "a Dask array of one column": (
@@ -280,13 +279,13 @@ MISTAKES = {
         lambda: fit("pca", [X]),
         TypeError,
         "'pca' cannot be learnt in parts: that needs an estimator with fit and merge, such as "
-        "EigenspacePCA() or EigenspaceLDA().",
+        "EigenspacePCA().",
     ),
     "a class": (
         lambda: fit(EigenspacePCA, [X]),
         TypeError,
         "<class 'knowmore.estimators.pca.EigenspacePCA'> cannot be learnt in parts: that needs an "
-        "estimator with fit and merge, such as EigenspacePCA() or EigenspaceLDA().",
+        "estimator with fit and merge, such as EigenspacePCA().",
     ),
 }
 

@@ -308,7 +308,7 @@ BAD = {
         KMeansCodebook(5),
         (FLAT,),
         ValueError,
-        "size=5 words were asked for, but the sample has only 1 different descriptors. Give more",
+        "size=5, but the sample has only 1 different descriptors. Give more",
     ),
     "size": (
         KMeansCodebook(1),
@@ -335,19 +335,18 @@ BAD = {
         "Squares of descriptors go beyond single precision. Scale them down.",
     ),
     "seed": (KMeansCodebook(random_state=0.5), (PICTURES,), ValueError, "random_state=0.5. Give a"),
-    "no classes": (ForestCodebook(), (PICTURES,), ValueError, "y is None. A ForestCodebook needs"),
+    "no classes": (ForestCodebook(), (PICTURES,), ValueError, "y is None. Give the class of each"),
     "one class": (
         ForestCodebook(),
         (PICTURES, ["a"] * 10),
         ValueError,
-        "y has shape (10,) and 1 class(es). A ForestCodebook needs the class of each of the 10",
+        "y has shape (10,) and 1 class(es). Give the class of each of the 10",
     ),
     "other y": (
         ForestCodebook(),
         (PICTURES, ["a", "b"]),
         ValueError,
-        "y has shape (2,) and 2 class(es). A ForestCodebook needs the class of each of the 10 "
-        "pictures, and two classes or more. Or use a KMeansCodebook.",
+        "y has shape (2,) and 2 class(es). Give the class of each of the 10 pictures, two or more.",
     ),
     "trees": (ForestCodebook(trees=0), (PICTURES, LABELS), ValueError, "trees=0. Give a whole nu"),
     "many trees": (

@@ -350,7 +350,7 @@ def test_a_closed_cache_is_reported_and_keeps_what_it_has(tmp_path):
 
 def test_a_cache_that_cannot_be_used_is_reported(tmp_path):
     (tmp_path / "taken").write_text("a file, no folder")
-    words = r"^The cache '.*' cannot be used: .*\. Name another folder, or do without a cache\.$"
+    words = r"^The cache '.*' cannot be used: .*\. Name another folder, or use no cache\.$"
     with pytest.raises(InvalidInput, match=words):
         Cache(tmp_path / "taken")
     (tmp_path / "folder" / FILE).mkdir(parents=True)
@@ -523,7 +523,7 @@ BAD = {
     ),
     "empty": (b"", "cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP."),
     "cut off": (PICTURES[0][:2000], "cannot be read: "),
-    "too small": (SMALL, "has 8 x 8 pixels at scale 1: it is smaller than a patch of 16 x 16."),
+    "too small": (SMALL, "has 8 x 8 pixels at scale 1, less than a patch of 16."),
     "a bomb": (
         bomb(),
         "has more than 178,956,970 pixels. Reduce it first.",

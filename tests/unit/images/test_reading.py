@@ -141,24 +141,24 @@ BAD = {
     "wide floats": (
         np.full((20, 20), 255.0),
         ValueError,
-        "Picture 1 has values from 255 to 255, but floats must lie in [0, 1]. Divide by",
+        "Picture 1 has values from 255 to 255, but floats must lie in [0, 1]. Scale them, or",
     ),
     "NaN": (np.full((20, 20), np.nan), ValueError, "Picture 1 has values from nan to nan, but"),
     "integers": (
         np.zeros((20, 20), int),
         ValueError,
-        "Picture 1 is of int64, of unknown range. Give uint8, uint16 or floats in [0, 1].",
+        "Picture 1 is of int64. Give uint8, uint16 or floats in [0, 1].",
     ),
     "32 bits": (
         Image.new("F", (20, 20)),
         ValueError,
         "Picture 1 has mode 'F', of unknown range. Scale it to [0, 1].",
     ),
-    "a number": (3, TypeError, "Picture 1 is a int. Give a path, encoded bytes or an object"),
+    "a number": (3, TypeError, "Picture 1 is a int. Give a path, bytes, or an object"),
     "too small": (
         np.zeros((20, 15)),
         ValueError,
-        "Picture 1 has 15 x 20 pixels at scale 1: it is smaller than a patch of 16 x 16. Enlarge",
+        "Picture 1 has 15 x 20 pixels at scale 1, less than a patch of 16. Enlarge",
     ),
 }
 

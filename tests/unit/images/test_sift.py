@@ -223,7 +223,7 @@ BAD = {
     "contrast": ({"contrast": 0}, "contrast=0 must be a number in (0, inf)."),
     "small scale": (
         {"scales": (1, 0.25)},
-        "Picture 0 has 11 x 9 pixels at scale 0.25: it is smaller than a patch of 16 x 16.",
+        "Picture 0 has 11 x 9 pixels at scale 0.25, less than a patch of 16.",
     ),
 }
 

@@ -52,10 +52,9 @@ def test_data_sets_come_first_then_debian(tmp_path, monkeypatch):
     monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
     monkeypatch.setattr(database, "DEBIAN", tmp_path / "debian")
     words = (
-        f"WordNet, which knowmore does not include, was not found: {database.ARCHIVE} is not in "
-        f"the folder KNOWMORE_DATA ('{tmp_path}' now), and there is no '{tmp_path / 'debian'}' of "
-        f"Debian's wordnet-base. Set KNOWMORE_DATA, or name a folder or an archive: "
-        f"WordNet.load(path)."
+        f"WordNet was not found: there is no {database.ARCHIVE} in the folder KNOWMORE_DATA "
+        f"('{tmp_path}' now), nor '{tmp_path / 'debian'}' of Debian's wordnet-base. Set "
+        f"KNOWMORE_DATA, or call WordNet.load(path)."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
         gloss(None)
@@ -75,8 +74,8 @@ def test_a_path_must_lead_there(tmp_path):
 def test_a_folder_must_have_the_files(tmp_path):
     (SMALL.write(tmp_path) / "noun.exc").unlink()
     words = (
-        f"WordNet was not found in {str(tmp_path)!r}. It has no noun.exc. Name the folder or "
-        f"archive with the files data.noun, index.noun, noun.exc."
+        f"WordNet was not found in {str(tmp_path)!r}. It has no noun.exc. Name a folder or "
+        f"archive with data.noun, index.noun, noun.exc."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
         gloss(tmp_path)
@@ -120,8 +119,8 @@ def test_files_that_are_not_text_are_refused(tmp_path):
 def test_errors_in_a_file_name_the_path(tmp_path):
     (SMALL.write(tmp_path) / "index.noun").write_text("dog n one\n")
     words = (
-        f"{str(tmp_path)!r} cannot be read as WordNet. It may be cut off or damaged: Line 1 of "
-        f"index.noun is not as WordNet"
+        f"{str(tmp_path)!r} cannot be read as WordNet. It may be cut off or damaged: index.noun, "
+        f"line 1: not as WordNet"
     )
     with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
         gloss(tmp_path)
