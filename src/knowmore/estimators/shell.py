@@ -76,7 +76,10 @@ def check_mergeable(one: BaseEstimator, other: Any, name: str) -> None:
     fitted(other, name)
     here, there = _features(one), _features(other)
     if here != there:
-        raise InvalidInput(f"The two models differ in features: {here} here, {there} there.")
+        raise InvalidInput(
+            f"The two models differ in their features: {here} here, {there} there. "
+            f"Models merge only if these are the same, in the same order."
+        )
 
 
 def names_in(estimator: BaseEstimator) -> Names:

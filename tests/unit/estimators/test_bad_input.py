@@ -517,7 +517,8 @@ def test_merging_models_with_other_columns_is_refused():
     with pytest.raises(KnowmoreError) as caught:
         one.merge(swapped)
     assert str(caught.value) == (
-        "The two models differ in features: ['width', 'height'] here, ['height', 'width'] there."
+        "The two models differ in their features: ['width', 'height'] here, ['height', 'width'] "
+        "there. Models merge only if these are the same, in the same order."
     )
 
 

@@ -134,7 +134,7 @@ def test_estimators_of_columns_in_another_order_do_not_merge(names):
         lambda t, rows: EigenspaceLDA().fit(t[rows], Y[rows]),
         lambda t, rows: GPClassifier(RBF(2.0)).fit(t[rows], Y[rows], ids=[*range(40)[rows]]),
     ):
-        with pytest.raises(KnowmoreError, match=r"^The two models differ in features: "):
+        with pytest.raises(KnowmoreError, match=r"^The two models differ in their features: "):
             learn(table, slice(20)).merge(learn(turned(table), slice(20, 40)))
         learn(table, slice(20)).merge(learn(table, slice(20, 40)))
 

@@ -299,6 +299,6 @@ def test_targets_beyond_the_range_of_the_coefficients_are_refused_at_the_call(dt
     before = reg.predict(X)
     with pytest.raises(KnowmoreError, match=f"; {dtype} takes "):
         reg.add([[0.0, 1.0]], [size])
-    with pytest.raises(KnowmoreError, match="Scale the targets"):
+    with pytest.raises(KnowmoreError, match="Scale it"):
         reg.relabel([3], [size])
     np.testing.assert_array_equal(reg.predict(X), before)

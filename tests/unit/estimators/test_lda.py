@@ -323,7 +323,8 @@ MISTAKES = {
     "merging with other features": (
         lambda lda: lda.merge(EigenspaceLDA().fit(X[:, :3], LABELS)),
         ValueError,
-        "The two models differ in features: 8 here, 3 there.",
+        "The two models differ in their features: 8 here, 3 there. "
+        "Models merge only if these are the same, in the same order.",
     ),
     "merging with another kind": (
         lambda lda: lda.merge(PCA()),

@@ -201,7 +201,8 @@ MISTAKES = {
     "merging with other features": (
         lambda pca: pca.merge(EigenspacePCA().fit(X[:, :4])),
         ValueError,
-        "The two models differ in features: 6 here, 4 there.",
+        "The two models differ in their features: 6 here, 4 there. "
+        "Models merge only if these are the same, in the same order.",
     ),
     "merging with another kind": (
         lambda pca: pca.merge(PCA().fit(X)),
