@@ -16,8 +16,6 @@ from knowmore.arguments import one_each
 from knowmore.edits import Id, as_ids, is_mask
 from knowmore.errors import InvalidInput, KnowmoreWarning
 
-_NUMBERED = "reset_index(drop=True) gives them consecutive numbers; ids=... names them otherwise."
-
 
 def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
     """The ids of new examples: those given, or the first index that has names, or None.
@@ -152,9 +150,8 @@ def _as_names(name: str, index: Any) -> tuple[Id, ...]:
     try:
         return as_ids(index)
     except InvalidInput as error:
-        raise type(error)(
-            f"The index of {name} cannot name the examples. {error} For its rows, {_NUMBERED}"
-        ) from error
+        remedy = "Use reset_index(drop=True), or give ids."
+        raise type(error)(f"The index of {name} cannot be ids. {error} {remedy}") from error
 
 
 def _selected(name: str, values: Any, ids: tuple[Id, ...], *, exact: bool) -> Any:
@@ -163,8 +160,7 @@ def _selected(name: str, values: Any, ids: tuple[Id, ...], *, exact: bool) -> An
     if different := names ^ wanted if exact else wanted - names:
         one = min(different, key=str)
         raise InvalidInput(
-            f"{name} is matched with {len(ids)} examples by its index, which "
-            f"{'has' if one in names else 'lacks'} {one!r}. Give one row for each of these ids, "
-            f"or {name}.to_numpy() if the rows are in their order."
+            f"The index of {name} {'has' if one in names else 'lacks'} {one!r}. Give one row for "
+            f"each of the {len(ids)} ids, or {name}.to_numpy() if the rows are in their order."
         )
     return values.loc[list(ids)]

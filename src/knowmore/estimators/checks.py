@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from knowmore.arguments import is_missing, number, one_each, unmasked
+from knowmore.arguments import is_missing, one_each, unmasked
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.edits import Id
@@ -63,11 +63,6 @@ def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
-def points(X: Any) -> Array:
-    """X as finite float64 (m, d), whatever its columns mean."""
-    return _numbers("X", X, ensure_2d=True)
-
-
 def _check_names(known: Names, given: Names) -> None:
     """Raise InvalidInput if columns differ from those of the fit.
 
@@ -90,18 +85,12 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
     kind = _type_of("label", labels, _LABELS)
     one_each("y", labels.shape, k)
     if kind == "float" and (_finite("y", labels.astype(float)) % 1 != 0).any():
-        raise InvalidInput(
-            "Unknown label type: continuous. The labels are numbers with fractions, which cannot "
-            "name classes. Use GPRegressor to predict numbers."
-        )
+        raise InvalidInput("Unknown label type: continuous. Use GPRegressor to predict numbers.")
     converted = labels
     with suppress(OverflowError):
         converted = labels.astype(_LABELS[kind])
     if converted.dtype == object or converted.tolist() != labels.tolist():
-        raise InvalidInput(
-            "Some labels cannot be stored exactly: integers beyond 64 bits, or strings that end "
-            "in NUL. Use other names for these classes."
-        )
+        raise InvalidInput("Integers beyond 64 bits and strings ending in NUL cannot be labels.")
     if held is not None and len(held) and _KINDS[held.dtype.kind] != kind:
         raise InvalidInput(
             f"The new labels are of type {kind}, but those held are of type "
@@ -128,10 +117,7 @@ def check_declared(y: Any, classes: Any) -> None:
     labels, known = _column("y", y), _declared(classes).tolist()
     strange = sorted(set(class_labels(labels, len(labels), None).tolist()) - set(known))
     if strange:
-        raise InvalidInput(
-            f"y has the label {strange[0]!r}, which is not among classes. "
-            f"Leave classes out: new classes are learnt as they come."
-        )
+        raise InvalidInput(f"y has the label {strange[0]!r}, not in classes. Leave classes out.")
 
 
 def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array, Array]:
@@ -163,13 +149,10 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
 
 def real_values(y: Any, k: int, held: Array | None) -> Array:
     """y as finite float64 targets of k examples, (k,) or (k, q), with q as in those `held`."""
-    values = _numbers("y", y)
+    values = numbers("y", y)
     one_each("y", values.shape[:1], k)
     if held is not None and values.shape[1:] != held.shape[1:]:
-        raise InvalidInput(
-            f"The new targets have shape {values.shape}, but those held have {held.shape}: "
-            f"each example must have the same number of values."
-        )
+        raise InvalidInput(f"y has shape {values.shape}, but the targets held have {held.shape}.")
     return values
 
 
@@ -177,14 +160,11 @@ def sample_weights(weights: Any, k: int) -> Array | None:
     """The weights of k examples, (k,), finite and not negative; None if none are given."""
     if weights is None:
         return None
-    values = _numbers("sample_weight", weights)
+    values = numbers("sample_weight", weights)
     one_each("sample_weight", values.shape, k)
     bad = np.flatnonzero((values < 0) | (values > _HEAVIEST))
     if len(bad):
-        raise InvalidInput(
-            f"sample_weight has {values[bad[0]]} at position {bad[0]}, but a weight must be from 0 "
-            f"to {_HEAVIEST:g}. An example of weight 0 is held, but does not count."
-        )
+        raise InvalidInput(f"sample_weight[{bad[0]}]={values[bad[0]]} is not in [0, {_HEAVIEST}].")
     return values
 
 
@@ -210,11 +190,6 @@ def group_names(groups: Any, ids: tuple[Id, ...]) -> Array | None:
     if _type_of("group", names, _KINDS.values()) == "float":
         _finite("groups", names.astype(float))
     return np.array(names.tolist())
-
-
-def noise_level(noise: Any) -> float:
-    """The noise variance as a float."""
-    return number("noise", noise, "[0, inf)", "It is a variance, usually from 1e-6 to 1.")
 
 
 # -- what they share ------------------------------------------------------------------------------
@@ -255,7 +230,7 @@ def _check_given(name: str, values: Any) -> None:
     unmasked(name, values)
 
 
-def _numbers(name: str, values: Any, *, ensure_2d: bool = False) -> Array:
+def numbers(name: str, values: Any, *, ensure_2d: bool = False) -> Array:
     """The values as finite float64, (k,) or (k, d)."""
     _check_given(name, values)
     with _translated():
@@ -326,7 +301,6 @@ def _type_of(what: str, values: Array, known: Collection[str]) -> str:
         }
     if len(types) > 1 or not types <= {*known}:
         raise InvalidInput(
-            f"Unknown {what} type: {', '.join(sorted(types))}. "
-            f"Use strings, integers or bools, and one type for all."
+            f"Unknown {what} type: {', '.join(sorted(types))}. Use only str, only int or only bool."
         )
     return types.pop() if types else "int"

@@ -159,7 +159,7 @@ class GPRegressor(RegressorMixin, GaussianProcess):
 
     def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
         coding = normalised_values if flag("normalize_y", self.normalize_y) else real_values
-        noise = checks.noise_level(self.noise)
+        noise = number("noise", self.noise, "[0, inf)", "It is a variance, usually 1e-6 to 1.")
         return KernelModel.of(kernel, noise, examples, coding, empty, update=self.update)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
@@ -168,11 +168,8 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
         values = checks.real_values(y, k, held)
         most = _LARGEST_TARGET.get(self.dtype, np.inf)
-        if abs(values).max(initial=0) > most:
-            raise InvalidInput(
-                f"y has values up to {abs(values).max():.3g}, but with dtype={self.dtype!r} they "
-                f"may be at most {most:g}. Scale the targets."
-            )
+        if (largest := abs(values).max(initial=0)) > most:
+            raise InvalidInput(f"y reaches {largest:.3g}; {self.dtype} takes {most:g}. Scale it.")
         return values
 
     def _prediction(self, model: KernelModel, scores: Array) -> Array:
@@ -197,9 +194,7 @@ class GPRegressor(RegressorMixin, GaussianProcess):
         Both are of observations: the noise is included, as in `predict_variance`.
         """
         if return_std and return_cov:
-            raise InvalidInput(
-                "return_std=True and return_cov=True. Ask for one: std**2 is the diagonal of cov."
-            )
+            raise InvalidInput("Ask for return_std or return_cov: std**2 is the diagonal of cov.")
         model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         mean = self._prediction(model, model.mean(X))
         if return_std:

@@ -9,12 +9,7 @@ from typing import Any, Self, final
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn import base
 
 from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array, bounded
@@ -29,7 +24,10 @@ from knowmore.tables import check_aligned
 @final
 @dataclass(eq=False, repr=False)
 class EigenspaceLDA(
-    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+    base.ClassNamePrefixFeaturesOutMixin,
+    base.ClassifierMixin,
+    base.TransformerMixin,
+    base.BaseEstimator,
 ):
     """Linear discriminant analysis that adds, forgets and merges rows and classes.
 
@@ -89,9 +87,8 @@ class EigenspaceLDA(
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class."""
-        while not hasattr(self, "model_"):
-            if fit_copy(self, lambda copy: copy.fit(X, y, classes), unless="model_"):
-                return self
+        if fit_copy(self, lambda copy: copy.fit(X, y, classes), unless="model_"):
+            return self
         rows = self._labelled(X, y, classes)
         self._exchange(lambda model: model.add_rows(*rows))
         return self

@@ -122,10 +122,7 @@ class Scores:
             return np.asarray(self.of(X))
         N = len(self.classes_)
         if X.shape[1] <= N:
-            raise InvalidInput(
-                f"X has {X.shape[1]} columns. Give features, then the scores of the {N} known "
-                f"classes as the last {N} columns."
-            )
+            raise InvalidInput(f"X has {X.shape[1]} columns. Give features, then the {N} scores.")
         return np.asarray(X[:, -N:])
 
 
@@ -186,10 +183,8 @@ class NPlusOneClassifier(LeastSquares):
                 X = optional("pandas", "tables").DataFrame(X, columns=list(names))
             rounding = 1e-9 * abs(held.side).max(initial=0)
             if abs(self._scores(X, len(held)) - held.side).max(initial=0) > rounding:
-                raise InvalidInput(
-                    "The two models differ in source: it gives other scores for the same examples. "
-                    "To merge them, fit both with the same source."
-                )
+                remedy = "Fit both with the same source to merge them."
+                raise InvalidInput(f"The two models differ in source: other scores. {remedy}")
         return super().merge(other)
 
     @property
@@ -234,10 +229,7 @@ class NPlusOneClassifier(LeastSquares):
                 f"expected: a column for each class (of an SVC: decision_function_shape='ovr')."
             )
         if not abs(scores).max(initial=0) < _LARGEST:
-            raise InvalidInput(
-                f"The source gives scores that are NaN, infinite or beyond {_LARGEST:g}. "
-                f"Scores near -1 and 1 are expected."
-            )
+            raise InvalidInput(f"The source's scores are NaN or beyond {_LARGEST:g}. Scale them.")
         return scores[:, np.argsort(classes)]
 
     def _coding(self, examples: Examples) -> Transfer:
@@ -256,8 +248,7 @@ def _snapshot(source: Any) -> Any:
     """A copy of the source that later changes of the source do not affect."""
     if not hasattr(source, "decision_function") or isinstance(source, type):
         raise InvalidType(
-            f"source={source!r} has no decision_function. Give a fitted classifier that has one, "
-            f"or wrap its scores: knowmore.Scores(classes, function of X)."
+            f"source={source!r} has no decision_function. Wrap its scores in knowmore.Scores."
         )
     try:
         if not isinstance(source, Scores):

@@ -182,10 +182,8 @@ class LivingEstimator(SolverParameters, BaseEstimator, ABC, Generic[M]):
         for name in mine:
             found = _disagreement(mine[name], theirs[name])
             if found and (name != "kernel" or (here.settled and there.settled)):
-                raise InvalidInput(
-                    f"The two models differ in {name}: {found}. To merge them, fit both with the "
-                    f"same {name}."
-                )
+                remedy = f"Fit both with the same {name} to merge them."
+                raise InvalidInput(f"The two models differ in {name}: {found}. {remedy}")
         new = there.examples
         if len(new):
             labels = self._labels(new.labels, len(new), here.examples.labels)
@@ -348,8 +346,5 @@ def _own(kernel: AnyKernel) -> AnyKernel:
     if isinstance(kernel, Kernel):
         return cast("Kernel", clone(kernel))
     if isinstance(kernel, type) or not callable(kernel):
-        raise InvalidInput(
-            f"kernel={kernel!r} is no kernel. Give one of sklearn.gaussian_process.kernels, such "
-            f"as RBF(), a function of X (n, d) and Y (m, d) that returns (n, m), or None."
-        )
+        raise InvalidInput(f"kernel={kernel!r}. Give a scikit-learn Kernel, a function, or None.")
     return kernel

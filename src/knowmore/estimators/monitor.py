@@ -80,14 +80,11 @@ class SubspaceMonitor(BaseEstimator):
         X = inputs(self, X, reset=True)
         n, D = X.shape
         if n < 2 * window:
-            raise InvalidInput(
-                f"X has {n} samples, but two windows of {window} rows are needed to compare one "
-                f"with the other. Give more reference rows or make the window shorter."
-            )
+            remedy = "Give more reference rows or make the window shorter."
+            raise InvalidInput(f"X has {n} samples, but fit needs two windows ({window}). {remedy}")
         if components >= min(window, D):
             raise InvalidInput(
-                f"n_components={components} must be less than n_features={D} and window={window}. "
-                f"Keep fewer components, make the window longer, or lag the series."
+                f"n_components={components} must be less than n_features={D} and window={window}."
             )
         reference = Reference.of(X, components, window, false_alarms)
         self.model_: _Model = reference, Window.of(X, window)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Protocol, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 from scipy.special import ndtr
 
-from knowmore.arguments import choice, is_whole, number
+from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
 from knowmore.estimators.living import LivingClassifier
@@ -22,16 +22,6 @@ from knowmore.linalg import Factor
 from knowmore.models import OneShot, Ranking, Rule, Support
 from knowmore.models.oneshot.choice import CRITERIA, SEARCHES
 from knowmore.models.probabilities import standardised
-
-
-class Semantics(Protocol):
-    """Compares the names of classes, as `knowmore.semantics.WordNet` does."""
-
-    def most_similar(
-        self, name: str, names: Iterable[str], k: int | None, *, unknown: Any
-    ) -> Iterable[str]:
-        """The k names most similar to `name`, and with "keep" those that are not known."""
-        ...
 
 
 @final
@@ -50,10 +40,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
     Parameters
     ----------
-    kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
-        None is an RBF kernel as wide as the median distance of the examples. While fewer than 32
-        are held, or all are the same, the width follows them with every edit; then it stays, by
-        all that were given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
+    kernel : as in `GPClassifier`
     supports : {name: X (n_S, d)}, examples of other classes, none of the background
     criterion : what to maximise over leave-one-out scores: "ap", average precision; "auc"; "lpp",
         log predictive probability; "squashed" or "weighted", minus a smooth count of errors; or
@@ -62,7 +49,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         0.0 ignores the supports; 1.0 pools the examples
     preselect : K, to choose among the K supports with the most similar names only
     semantics : compares names: a `knowmore.semantics.WordNet`, or any object with a `most_similar`
-        like its own
+        like its own: of a name, names, k and the keyword `unknown`
     noise : sigma^2, or "adaptive": the smallest of 0, 1e-8, 1e-7, ... times the mean variance of
         the examples for which the other examples, with any support, leave at least 1e-10 of each
         example's variance unexplained; see `noise_`
@@ -90,15 +77,11 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     criterion: str = "ap"
     search: str | float = "grid"
     preselect: int | None = None
-    semantics: Semantics | None = None
+    semantics: Any = None
     noise: float | str = "adaptive"
     _: KW_ONLY
     name: str | None = None
     unknown: str = "raise"
-
-    solver = "cholesky"
-    update = "auto"
-    dtype = "float64"
 
     # -- support tasks -----------------------------------------------------------------------
 
@@ -107,9 +90,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
         def added(model: OneShot) -> OneShot:
             if name in (one.name for one in model.supports):
-                raise RepeatedId(
-                    f"There is a support {name!r} already: remove_support({name!r}) first."
-                )
+                raise RepeatedId(f"There is a support {name!r} already. Remove that one first.")
             support = self._support(model.covariance.kernel, model.rule, name, X)
             return model.with_supports((*model.supports, support))
 
@@ -177,9 +158,9 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     def __getstate__(self) -> dict[str, Any]:
         """With the supports now held instead of those given: some may have been removed."""
         state: dict[str, Any] = super().__getstate__()
-        if "_living" not in state:
-            return state
-        return state | {"supports": _inputs(state["_living"].current)}
+        if "_living" in state:
+            state = state | {"supports": _inputs(state["_living"].current)}
+        return state
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -194,9 +175,8 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         if not isinstance(self.name, str | None):
             raise InvalidType(f"name={self.name!r}, but a name is a string. Give one, or None.")
         if not isinstance(self.supports, Mapping):
-            raise InvalidType(
-                f"supports is a {type(self.supports).__name__}. Give a dict of names and arrays."
-            )
+            got = type(self.supports).__name__
+            raise InvalidType(f"supports is a {got}. Give a dict of names and arrays.")
         rule = Rule(self.criterion, self._search(), self._noise(), self.name)
         supports = tuple(self._support(kernel, rule, *item) for item in self.supports.items())
         by_name = partial(_most_similar, self.preselect, self.semantics, self.name, self.unknown)
@@ -224,10 +204,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         if not isinstance(name, str):
             raise InvalidType(f"A support is named {name!r}, but a name is a string.")
         if name == rule.name:
-            raise RepeatedId(
-                f"{name!r} is the positive class, so it cannot be a support. Add its examples as "
-                f"positive ones."
-            )
+            raise RepeatedId(f"{name!r} is the positive class. Add its rows as examples instead.")
         checker = self
         if isinstance(X, np.ndarray | list | tuple):
             # Arrays have no feature names, even if the examples have.
@@ -241,7 +218,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
 def _most_similar(
     preselect: int | None,
-    semantics: Semantics | None,
+    semantics: Any,
     name: str | None,
     unknown: str,
     names: tuple[str, ...],
@@ -249,11 +226,7 @@ def _most_similar(
     """The names of the supports to choose from, of all `names`: see `OneShotClassifier`."""
     if preselect is None:
         return names
-    if not is_whole(preselect) or not 1 <= preselect <= len(names):
-        raise InvalidInput(
-            f"preselect={preselect!r} of {len(names)} supports: give a whole number from 1 to "
-            f"that, or None for all."
-        )
+    whole_number("preselect", preselect, 1, len(names))
     if name is None or semantics is None or not hasattr(semantics, "most_similar"):
         raise InvalidInput(
             f"preselect={preselect} compares names, but name={name!r} and semantics={semantics!r}. "
@@ -262,8 +235,7 @@ def _most_similar(
     similar = tuple(semantics.most_similar(name, names, preselect, unknown=unknown))
     if not similar or not set(similar) <= set(names):
         raise InvalidInput(
-            f"semantics.most_similar returned {similar!r} for {name!r}, but it must return some of "
-            f"the {len(names)} supports. Set preselect=None if it does not know their names."
+            f"semantics.most_similar returned {similar!r}, not some supports. Set preselect=None."
         )
     return similar
 

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from knowmore.arguments import flag, number
 from knowmore.arrays import Array, bounded
 from knowmore.errors import InvalidInput
-from knowmore.estimators.checks import dense, points, table
+from knowmore.estimators.checks import dense, numbers, table
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, names_in, update_fitted
 from knowmore.linalg import Eigenspace, Truncation
 
@@ -59,9 +59,8 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn more rows: any number, even one, or fewer than there are components."""
-        while not hasattr(self, "eigenspace_"):
-            if fit_copy(self, lambda copy: copy.fit(X), unless="eigenspace_"):
-                return self
+        if fit_copy(self, lambda copy: copy.fit(X), unless="eigenspace_"):
+            return self
         X, rank = table(self, X, reset=False), self._rank()
         update_fitted(self, "eigenspace_", lambda space: space.add_rows(X, rank))
         return self
@@ -90,7 +89,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def inverse_transform(self, X: Any) -> Array:
         """The points (m, D) with the coordinates X (m, d)."""
-        space, Z = self._held, points(X)
+        space, Z = self._held, numbers("X", X, ensure_2d=True)
         if Z.shape[1] != len(space.variances):
             need = f"(m, {len(space.variances)}) is needed, as transform returns it"
             raise InvalidInput(f"X has shape {Z.shape}, but {need}.")
@@ -178,9 +177,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # -- internals ---------------------------------------------------------------------------
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
+    _n_features_out = n_components_
 
     @property
     def _held(self) -> Eigenspace:

@@ -62,8 +62,7 @@ class LivingPipeline:
         last = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
         if not isinstance(last, LivingEstimator):
             raise InvalidType(
-                f"living() takes a Pipeline that ends in an estimator of knowmore which adds and "
-                f"removes examples, such as GPClassifier, but got {pipeline!r}."
+                f"living() takes a Pipeline that ends in, say, a GPClassifier, not {pipeline!r}."
             )
         fitted(last, "_living")
         self.pipeline = pipeline

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -24,7 +23,6 @@ from knowmore.models import KernelModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 _CLASS_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY)
 _MARKERS = "os^Dvp*"
@@ -41,9 +39,6 @@ class Display(ABC):
     are where it was drawn last.
     """
 
-    figure_: Figure | SubFigure
-    ax_: Axes
-
     @abstractmethod
     def _draw(self, ax: Axes) -> None:
         """Draw all of it on these axes."""
@@ -57,12 +52,12 @@ class Display(ABC):
         return self
 
 
-def _bars(ax: Axes, values: Array, names: Iterable[str], colour: str) -> None:
+def _bars(ax: Axes, values: Array, names: list[str], colour: str) -> None:
     """Horizontal bars with a name each, the first at the top."""
     at = np.arange(len(values))
     ax.barh(at, values, color=colour, height=0.7)
     # A name may hold dollar signs, which would begin a formula.
-    ax.set_yticks(at, list(names), parse_math=False)
+    ax.set_yticks(at, names, parse_math=False)
     ax.set_ylim(max(len(values), 1) - 0.5, -0.5)
     quiet_axes(ax)
     ax.grid(visible=False, axis="y")
@@ -91,7 +86,7 @@ class SuspectsDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         found, k = self.found, self.shown
         table = zip(found.ids[:k], found.labels[:k], found.preferred[:k], strict=True)
-        names = (f"{id_}:  {label} → {other}" for id_, label, other in table)
+        names = [f"{id_}:  {label} → {other}" for id_, label, other in table]
         _bars(ax, found.margin[:k], names, VERMILION)
         margin = "margin of the preferred class in leave-one-out"
         _label(ax, found._summary(), margin, "id:  label → preferred class")
@@ -112,7 +107,7 @@ class TransferDisplay(Display):
 
     def _draw(self, ax: Axes) -> None:
         found, k = self.found, self.shown
-        _bars(ax, found.weights[:k], map(str, found.classes[:k]), BLUE)
+        _bars(ax, found.weights[:k], [str(name) for name in found.classes[:k]], BLUE)
         title = f"What {found.new} was built from"
         _label(ax, title, "weight in the new class (beta)", "known class")
 
@@ -277,8 +272,7 @@ class ScoreFieldDisplay(Display):
         model = asked(estimator, TUNABLE, "ScoreFieldDisplay", "predict() on a grid")
         X, g = model.examples.X, whole_number("grid_resolution", grid_resolution, 2)
         if X.shape[1] != 2:
-            remedy = "Fit one to two features, such as the first two of a PCA."
-            raise InvalidInput(f"A field needs 2 features, the model has {X.shape[1]}. {remedy}")
+            raise InvalidInput(f"A field needs 2 features, the model has {X.shape[1]}. Try a PCA.")
         low, high = X.min(axis=0), X.max(axis=0)
         beyond = np.where(high > low, _BEYOND * (high - low), 1.0)
         across, down = np.linspace(low - beyond, high + beyond, g).T

@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
+from knowmore.arguments import some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import NPlusOneClassifier
@@ -89,7 +90,10 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
     if label is None and (len(scores) == 1 or is_classifier(model)):
         c = int(scores.argmax())
     else:
-        c = _column(svm.targets.names.tolist(), label)
+        names = svm.targets.names.tolist()
+        if np.ndim(label) or label not in names:
+            raise InvalidInput(f"label={label!r} is not scored. Choose one of {some(names)}.")
+        c = names.index(label)
     units, k = svm.targets.units, svm.covariance.cross(row)
     a = svm.coefficients[:, c] * (1.0 if units is None else units.scale[c])
     contributions = a * k[:, 0]
@@ -137,16 +141,6 @@ def _one_row(model: Any, x: Any) -> tuple[Array, Array | None]:
     if len(X) != 1:
         raise InvalidInput(f"x has {len(X)} rows, but one prediction is explained. Give one row.")
     return X, side
-
-
-def _column(names: list[Any], label: Any) -> int:
-    """The column of T with this name."""
-    if np.ndim(label) or label not in names:
-        choices = ", ".join(map(repr, names))
-        raise InvalidInput(
-            f"label={label!r} is not what the model scores. Choose one of {choices}."
-        )
-    return names.index(label)
 
 
 # -- a new class ---------------------------------------------------------------------------------

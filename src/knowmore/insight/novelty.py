@@ -109,7 +109,10 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
 def _values(gp: KernelModel, method: str, X: Array | None = None) -> Array:
     """Those of rows X (m, d); or of the examples held, each left out, (n,)."""
     if method == "null_space":
-        return _null_space_left_out(gp) if X is None else _null_space(gp, X)
+        if X is None:
+            return _null_space_left_out(gp)
+        A = gp.solved
+        return _nearest_class(gp.targets.basis.T @ A, gp.covariance.expansion(X, A))
     if method == "variance":
         variance = unseen(gp)[1] if X is None else gp.variance(X)
         return variance if variance.ndim == 1 else np.asarray(variance.mean(axis=1))
@@ -135,11 +138,6 @@ def _nearest_class(G: Array, m: Array) -> Array:
     if len(G) > 1:
         R -= L.sum(axis=0)[:, None] / G.sum()
     return bounded(lambda: distances(m @ R.T, R.T, 1.0).min(axis=1))
-
-
-def _null_space(gp: KernelModel, X: Array) -> Array:
-    A = gp.solved
-    return _nearest_class(gp.targets.basis.T @ A, gp.covariance.expansion(X, A))
 
 
 def _null_space_left_out(gp: KernelModel) -> Array:

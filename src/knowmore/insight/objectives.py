@@ -142,9 +142,8 @@ class LeaveOneOut:
             return float(value), g, w
         except Exception as error:
             raise InvalidInput(
-                f"The objective failed: {type(error).__name__}: {error}. For targets {T.shape}, "
-                f"leave-one-out means {T.shape} and variances {T.shape[:1]} it must return a value "
-                f"and its derivatives by the means and by the variances, of the same shapes."
+                f"The objective failed: {type(error).__name__}: {error}. It must return a value, "
+                f"its derivatives by the means, {T.shape}, and by the variances, {T.shape[:1]}."
             ) from error
 
 
@@ -162,17 +161,14 @@ def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, A
 
 Objective = Evidence | LeaveOneOut
 
-OBJECTIVES: dict[str, Objective] = {
-    "loo": LeaveOneOut(log_density),
-    "marginal_likelihood": Evidence(),
-}
+_NAMED: dict[str, Objective] = {"loo": LeaveOneOut(log_density), "marginal_likelihood": Evidence()}
 
 
 def objective_of(objective: str | Score) -> Objective:
     """The objective of that name, or that of a user's own score."""
     if callable(objective):
         return LeaveOneOut(objective)
-    return OBJECTIVES[choice("objective", objective, OBJECTIVES)]
+    return _NAMED[choice("objective", objective, _NAMED)]
 
 
 # -- the loss ------------------------------------------------------------------------------------

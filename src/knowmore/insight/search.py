@@ -88,9 +88,8 @@ class Slope:
             return found
         slopes = f"slope in {', '.join(space.names[i] for i in wrong)}"
         raise InvalidInput(
-            f"The {slopes if wrong else f'objective ({found.value})'} is not finite at the kernel "
-            f"{space.kernel!r} and noise={space.noise:g}, where the search would start. Scale the "
-            f"features, or fit the model with more noise."
+            f"The {slopes if wrong else f'objective ({found.value})'} is not finite at "
+            f"{space.kernel!r} and noise={space.noise:g}. Scale the features or fit more noise."
         )
 
     def _evaluated(self, theta: Array) -> Point:

@@ -151,25 +151,20 @@ class Space:
     def check(self) -> None:
         """Raise InvalidInput if there is nothing to tune, or if the start is out of bounds."""
         if not self.names:
-            raise InvalidInput(
-                f"The noise and all parameters of the kernel {self.kernel!r} are fixed: there is "
-                f"nothing to tune. Multiply the kernel by a ConstantKernel, or free the noise."
-            )
+            raise InvalidInput(f"Nothing to tune: noise and {self.kernel!r} are fixed. Free one.")
         theta, (low, high) = self.theta, self.bounds.T
         outside = np.flatnonzero(~((low - _SLACK <= theta) & (theta <= high + _SLACK)))
         if len(outside):
             i = int(outside[0])
             name, (value, least, most) = self.names[i], np.exp([theta[i], low[i], high[i]])
             raise InvalidInput(
-                f"{name} is {value:.6g}, which is not within its bounds {least:.6g} to {most:.6g}: "
-                f"the search has no start. {remedy(name)}"
+                f"{name} is {value:.6g}, not within {least:.6g} to {most:.6g}. {remedy(name)}"
             )
 
     def random(self, rng: np.random.Generator) -> Array:
         """A theta, uniform within the bounds."""
         if not np.isfinite(self.bounds).all():
-            remedy = "Give the kernel finite bounds, or no restarts."
-            raise InvalidInput(f"Restarts need bounds, but some bounds are not finite. {remedy}")
+            raise InvalidInput("Restarts need finite bounds. Bound the kernel, or do not restart.")
         return np.asarray(rng.uniform(*self.bounds.T))
 
 

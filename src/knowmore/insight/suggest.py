@@ -114,9 +114,7 @@ def _asked(model: Any, criterion: str) -> KernelModel:
     about = "" if criterion in ("variance", "random") else f"criterion={criterion!r}"
     gp = asked(model, GAUSSIAN, about, "criterion='variance' or 'random'")
     if criterion == "margin" and len(gp.targets.names) < 2:
-        reason = f"the model knows one: {gp.targets.names[0].item()!r}"
-        remedy = "Ask for criterion='uncertainty' or 'variance'."
-        raise InvalidInput(f"criterion='margin' is about two classes, but {reason}. {remedy}")
+        raise InvalidInput("criterion='margin' needs two classes, not one. Ask for 'uncertainty'.")
     return gp
 
 
@@ -144,15 +142,11 @@ def _picks(
             pool.pick(row, None if criterion == "variance" else int(pool.mean[row].argmax()))
 
 
-def _variance(pool: _Pool) -> Array:
-    """In the units of the values, (u,); of several targets, the mean."""
-    return pool.variance * pool.model.targets.square
-
-
 def _values(criterion: str, pool: _Pool) -> Array:
     """The values of all rows, (u,), larger is better."""
     if criterion == "variance":
-        return _variance(pool)
+        # In the units of the values; of several targets, the mean.
+        return pool.variance * pool.model.targets.square
     mean, deviation = pool.mean, np.sqrt(pool.variance)
     if criterion == "uncertainty":
         # Noise is counted once: sigma_*^2 includes it already.
@@ -177,7 +171,7 @@ def _values(criterion: str, pool: _Pool) -> Array:
 
 def _reason(criterion: str, pool: _Pool, row: int) -> str:
     """Why the criterion picks this row, in a few words."""
-    deviation = f"standard deviation {np.sqrt(_variance(pool)[row]):.2g}"
+    deviation = f"standard deviation {np.sqrt(_values('variance', pool)[row]):.2g}"
     if criterion == "variance":
         return f"unlike what is known: {deviation}"
     mean = pool.mean[row]
@@ -350,8 +344,7 @@ class SuggestQuery(BaseEstimator):
         model = clf
         if fit_clf:
             if missing.all():
-                all_are = f"all are {self.missing_label!r}, the missing_label"
-                raise InvalidInput(f"y has no label yet: {all_are}. Label a first example by hand.")
+                raise InvalidInput("y has no label yet. Label a first example by hand.")
             held = np.flatnonzero(~missing)
             model = clone(clf).fit(_safe_indexing(X, held), np.array(labels[held].tolist()))
         gp = _asked(model, self.criterion)
@@ -376,8 +369,7 @@ def _rows(candidates: Any, n: int) -> Array:
     """Candidates as row numbers of X, (u,)."""
     rows = np.asarray(candidates)
     if rows.size == 0:
-        default = "by default these are the rows whose y is the missing_label"
-        raise InvalidInput(f"The set of candidates is empty. Give at least one row; {default}.")
+        raise InvalidInput("The set of candidates is empty. Give rows, or leave labels missing.")
     is_rows = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
     if not is_rows or len(np.unique(rows)) < len(rows) or rows.min() < 0 or rows.max() >= n:
         found = f"{np.array2string(rows, threshold=6)}, {rows.dtype} of shape {rows.shape}"

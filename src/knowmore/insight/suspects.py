@@ -138,8 +138,7 @@ def suspects(model: Any) -> Suspects:
     frozen: KernelModel = asked(model, EXPLAINABLE, "suspects()", "leave_one_out()")
     names, labels = frozen.targets.names, frozen.examples.labels
     if len(names) < 2:
-        only = repr(names[0].item())
-        raise InvalidInput(f"All labels are {only}. Add examples of another class before asking.")
+        raise InvalidInput(f"All labels are {names[0].item()!r}. Add examples of another class.")
     (scores, variance), silent = unseen(frozen), frozen.loo().silent
     own = scores[np.arange(len(labels)), np.searchsorted(names, labels)]
     # A bias prefers the more frequent class even where no other example is near.

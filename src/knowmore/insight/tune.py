@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
 from knowmore.arguments import number, whole_number
@@ -127,8 +126,7 @@ def tune(
     groups, n, bias = model.model_groups(groups), len(examples), frozen.bias
     goal = objective_of(objective)
     if isinstance(goal, Evidence) and not is_gaussian(model):
-        reason = "a least-squares SVM is not a Gaussian process. Ask for objective='loo'."
-        raise InvalidInput(f"objective={objective!r}, but {reason}")
+        raise InvalidInput(f"objective={objective!r} is for Gaussian processes. Ask for 'loo'.")
     restarts, rng = whole_number("restarts", restarts, 0), generator(random_state)
     # A bias needs at least one example that is not left out.
     size = n if subset is None else min(whole_number("subset", subset, 1 + bias), n)
@@ -200,12 +198,9 @@ def _warn(tuned: Tuned) -> None:
         for name in tuned.at_bounds
     ]
     if tuned.held_back:
-        before = f"mean squared error {tuned.loss_before:.4g}"
-        if is_classifier(tuned.estimator):
-            before = f"{tuned.loss_before:.1%} of the examples wrong"
         messages.append(
-            f"The objective leads to where leave-one-out is worse than before ({before}): tune() "
-            f"did not go there. Try another kernel, another objective, or restarts."
+            f"The objective leads to where the leave-one-out loss exceeds {tuned.loss_before:.4g}: "
+            f"tune() did not go there. Try another kernel, another objective, or restarts."
         )
     for message in messages:
         warnings.warn(message, KnowmoreWarning, stacklevel=3)
@@ -251,10 +246,7 @@ def due(
     number("worse", worse, "[0, inf]", "It is a loss per target.")
     if tuned.grouped != (groups is not None):
         left_out, give = ("", "Give") if tuned.grouped else ("not ", "Do not give")
-        raise InvalidInput(
-            f"Groups were {left_out}left out in tuning, and worse= compares with that. {give} "
-            f"groups, one for each example in the order of ids_."
-        )
+        raise InvalidInput(f"Groups were {left_out}left out in tuning. {give} groups.")
     value = tuned.objective.value(frozen, model.model_groups(groups))
     loss = tuned.after / tuned.targets - value / frozen.targets.T.size
     return bool(loss > max(worse, NOTHING))
@@ -285,6 +277,5 @@ def _checked(noise_bounds: Any) -> Bounds:
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not 0 < low <= high:
-        hint = 'Give the least and the largest noise, both above zero, or "fixed".'
-        raise InvalidInput(f"noise_bounds={noise_bounds!r}. {hint}")
+        raise InvalidInput(f"noise_bounds={noise_bounds!r}. Give 0 < low <= high, or 'fixed'.")
     return low, high

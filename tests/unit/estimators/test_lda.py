@@ -351,8 +351,7 @@ MISTAKES = {
     "labels that were not declared": (
         lambda lda: lda.partial_fit(X[:1], [9], classes=[0, 1]),
         ValueError,
-        "y has the label 9, which is not among classes. "
-        "Leave classes out: new classes are learnt as they come.",
+        "y has the label 9, not in classes. Leave classes out.",
     ),
     "no labels": (
         lambda lda: lda.partial_fit(X[:1], None),

@@ -234,7 +234,7 @@ def test_bad_rows_change_nothing(monitor, bad, words):
         ({"n_components": D}, f"n_components={D} must be less than n_features={D}"),
         ({"false_alarms": 0}, r"false_alarms=0 must be a number in \(0, 1\)\."),
         ({"false_alarms": "few"}, "false_alarms='few'"),
-        ({"window": 70}, "X has 100 samples, but two windows of 70 rows are needed"),
+        ({"window": 70}, "X has 100 samples, but fit needs two windows"),
         ({"false_alarms": 0.001}, "false_alarms=0.001 cannot be learnt from 80 rows .* 999 rows"),
     ],
 )

@@ -222,7 +222,7 @@ def test_values_beyond_the_range_are_refused_by_every_verb():
             lambda reg=reg: reg.replace([0], X[:1], [1e200]),
             lambda words=words: make(**words).fit(X[:1], [1e200]),
         ):
-            with pytest.raises(InvalidInput, match=r"y has values up to 1e\+200, but"):
+            with pytest.raises(InvalidInput, match=r"y reaches 1e\+200; float64"):
                 verb()
         np.testing.assert_array_equal(reg.predict(X), before)
 
@@ -241,7 +241,7 @@ def test_values_however_small_have_finite_answers(least):
 
 def test_one_answer_at_a_time():
     X, y = scene()
-    with pytest.raises(InvalidInput, match=r"^return_std=True and return_cov=True. Ask for one"):
+    with pytest.raises(InvalidInput, match=r"^Ask for return_std or return_cov: "):
         make().fit(X, y).predict(X, return_std=True, return_cov=True)
 
 

@@ -51,7 +51,7 @@ FIRST = {
     "a name that is no text": (one_shot({7: X}), "A support is named 7, but a name is a string."),
     "the target among the supports": (
         one_shot(name="wrench"),
-        "'wrench' is the positive class, so it cannot be a support.",
+        "'wrench' is the positive class. Add its rows as examples instead.",
     ),
     "an unknown criterion": (
         one_shot(criterion="accuracy"),
@@ -75,19 +75,19 @@ FIRST = {
     ),
     "more names than supports": (
         one_shot(preselect=4, semantics=ByLength(), name="okapi", unknown="keep"),
-        "preselect=4 of 3 supports: give a whole number from 1 to that, or None for all.",
+        "preselect=4. Give a whole number from 1 to 3.",
     ),
     "no names": (
         one_shot(preselect=0, semantics=ByLength(), name="okapi"),
-        "preselect=0 of 3 supports: give a whole number from 1 to that, or None for all.",
+        "preselect=0. Give a whole number from 1 to 3.",
     ),
     "half a name": (
         one_shot(preselect=1.5, semantics=ByLength(), name="okapi"),
-        "preselect=1.5 of 3 supports: give a whole number from 1 to that, or None for all.",
+        "preselect=1.5. Give a whole number from 1 to 3.",
     ),
     "a truth for a number": (
         one_shot(preselect=True, semantics=ByLength(), name="okapi"),
-        "preselect=True of 3 supports: give a whole number from 1 to that, or None for all.",
+        "preselect=True. Give a whole number from 1 to 3.",
     ),
     "a name of the target that is no text": (
         one_shot(name=0),
@@ -99,8 +99,7 @@ FIRST = {
     ),
     "semantics that has nothing to say": (
         one_shot(preselect=2, semantics=Silent(), name="okapi"),
-        "semantics.most_similar returned () for 'okapi', but it must return some of the 3 "
-        "supports. Set preselect=None if it does not know their names.",
+        "semantics.most_similar returned (), not some supports. Set preselect=None.",
     ),
     "no semantics": (
         one_shot(preselect=1, name="okapi"),
@@ -121,11 +120,11 @@ FIRST = {
     ),
     "semantics that invents names": (
         one_shot(preselect=1, semantics=Inventor(), name="okapi"),
-        "semantics.most_similar returned ('unicorn',) for 'okapi'",
+        "semantics.most_similar returned ('unicorn',), not some supports.",
     ),
     "a kernel that is none": (
         OneShotClassifier("rbf", {}),
-        "kernel='rbf' is no kernel.",
+        "kernel='rbf'. Give a scikit-learn Kernel",
     ),
 }
 
@@ -199,7 +198,7 @@ LATER = {
     ),
     "a support twice": (
         lambda clf: clf.add_support("wrench", X),
-        "There is a support 'wrench' already: remove_support('wrench') first.",
+        "There is a support 'wrench' already. Remove that one first.",
     ),
     "an empty support": (
         lambda clf: clf.add_support("crab", X[:0]),
@@ -211,8 +210,7 @@ LATER = {
     ),
     "a support with the target's name": (
         lambda clf: clf.add_support("okapis", X),
-        "'okapis' is the positive class, so it cannot be a support. Add its examples as positive "
-        "ones.",
+        "'okapis' is the positive class. Add its rows as examples instead.",
     ),
     "a support that is not there": (
         lambda clf: clf.remove_support("crab"),
@@ -220,7 +218,7 @@ LATER = {
     ),
     "fewer supports than are to be chosen from": (
         lambda clf: clf.remove_support("wrench"),
-        "preselect=3 of 2 supports: give a whole number from 1 to that, or None for all.",
+        "preselect=3. Give a whole number from 1 to 2.",
     ),
 }
 

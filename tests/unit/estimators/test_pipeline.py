@@ -136,13 +136,11 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
     [
         (
             lambda: living(GPClassifier()),
-            "living() takes a Pipeline that ends in an estimator of knowmore which adds and "
-            "removes examples, such as GPClassifier, but got GPClassifier().",
+            "living() takes a Pipeline that ends in, say, a GPClassifier, not GPClassifier().",
         ),
         (
             lambda: living(make_pipeline(LogisticRegression())),
-            "living() takes a Pipeline that ends in an estimator of knowmore which adds and "
-            "removes examples, such as GPClassifier, but got "
+            "living() takes a Pipeline that ends in, say, a GPClassifier, not "
             "Pipeline(steps=[('logisticregression', LogisticRegression())]).",
         ),
         (

@@ -127,13 +127,13 @@ def test_times_cannot_be_ids_so_rows_are_numbered():
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (["a", "b"] * 12, "The index of X cannot name the examples. The id 'a' is given twice"),
+        (["a", "b"] * 12, "The index of X cannot be ids. The id 'a' is given twice"),
         (np.arange(N) / 2, "An id is a string or an integer, but 0.0 is a float"),
-        ([*NAMES[:-1], None], "The index of X cannot name the examples"),
+        ([*NAMES[:-1], None], "The index of X cannot be ids"),
         (
             pd.MultiIndex.from_product([range(N // 2), range(2)]),
-            "An id is a string or an integer, but (0, 0) is a tuple. For its rows, "
-            "reset_index(drop=True) gives them consecutive numbers; ids=... names them otherwise.",
+            "An id is a string or an integer, but (0, 0) is a tuple. Use "
+            "reset_index(drop=True), or give ids.",
         ),
     ],
 )
@@ -161,9 +161,9 @@ def test_an_index_in_another_order_or_of_others_is_reported():
         clf.add(table, series(Y, others))
     with pytest.raises(KnowmoreError, match="X and sample_weight have the same index in diff"):
         clf.add(table, Y, sample_weight=series(np.ones(N)).iloc[order])
-    with pytest.raises(KnowmoreError, match="y is matched with 2 examples by its index, which "):
+    with pytest.raises(KnowmoreError, match="The index of y has "):
         clf.relabel(NAMES[:2], series(Y)[1:3])
-    with pytest.raises(KnowmoreError, match="X is matched with 1 examples by its index, which "):
+    with pytest.raises(KnowmoreError, match="The index of X has "):
         clf.replace(NAMES[0], table[1:2])
     assert clf.ids_.tolist() == NAMES
     # If one side has a default index, rows are matched by position, as in scikit-learn.
@@ -304,9 +304,7 @@ def test_groups_with_an_index_are_matched_by_name():
     groups = series(np.arange(N) % 4)
     want = clf.leave_one_out(groups[clf.ids_].to_numpy())
     np.testing.assert_array_equal(clf.leave_one_out(groups).scores, want.scores)
-    with pytest.raises(
-        KnowmoreError, match="groups is matched with 24 examples by its index, which lacks 'row"
-    ):
+    with pytest.raises(KnowmoreError, match="The index of groups lacks 'row"):
         clf.leave_one_out(groups[1:])
 
 

@@ -47,10 +47,10 @@ FIRST = {
         lambda: LSSVMClassifier(class_weight={"ape": 0.0}),
         "class_weight['ape']=0.0 must be a number in (0, inf). Remove a class that must not count.",
     ),
-    "a class": (lambda: transfer(SVC), "has no decision_function. Give a fitted classifier"),
+    "a class": (lambda: transfer(SVC), "has no decision_function. Wrap its scores"),
     "no decision function": (
         lambda: transfer(RandomForestClassifier().fit(X, Y)),
-        "knowmore.Scores(classes, function of X)",
+        "Wrap its scores in knowmore.Scores.",
     ),
     "an unknown optimiser": (
         lambda: transfer(optimiser="simplex"),
@@ -62,7 +62,7 @@ FIRST = {
     ),
     "scores that are not finite": (
         lambda: transfer(Scores(["ape", "bee", "cat"], lambda X: np.full((len(X), 3), np.nan))),
-        "The source gives scores that are NaN, infinite or beyond 1e+50. Scores near -1 and 1",
+        "The source's scores are NaN or beyond 1e+50. Scale them.",
     ),
     "scores that are words": (
         lambda: transfer(Scores(["ape", "bee", "cat"], lambda X: [["no"] * 3] * len(X))),
@@ -98,7 +98,7 @@ FIRST = {
     ),
     "scores but no features": (
         lambda: transfer(Scores(["ape", "bee", "cat"])),
-        "X has 2 columns. Give features, then the scores of the 3 known classes as the last 3",
+        "X has 2 columns. Give features, then the 3 scores.",
     ),
     "a class twice": (
         lambda: transfer(Scores(["ape", "ape", "cat"], wrong)),
@@ -169,7 +169,7 @@ LATER = {
     ),
     "a negative weight": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0, -2.0]),
-        "sample_weight has -2.0 at position 1, but a weight must be from 0 to 1e+150. An example",
+        "sample_weight[1]=-2.0 is not in [0, 1e+150].",
     ),
     "too few weights": (
         lambda clf: clf.add(X[:2], Y[:2], sample_weight=[1.0]),

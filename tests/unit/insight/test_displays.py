@@ -248,8 +248,7 @@ def test_the_curve_does_not_change_the_model():
 MISTAKES = {
     "three features": (
         lambda: ScoreFieldDisplay.from_estimator(fitted(features=3)),
-        "A field needs 2 features, the model has 3. "
-        "Fit one to two features, such as the first two of a PCA.",
+        "A field needs 2 features, the model has 3. Try a PCA.",
     ),
     "a grid of one": (
         lambda: ScoreFieldDisplay.from_estimator(fitted(), grid_resolution=1),
@@ -266,7 +265,7 @@ MISTAKES = {
     ),
     "suspects of one class": (
         lambda: SuspectsDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),
-        "All labels are 'a'. Add examples of another class before asking.",
+        "All labels are 'a'. Add examples of another class.",
     ),
     "a curve of one example": (
         lambda: LearningCurveDisplay.from_estimator(GPClassifier().fit([[0.0]], ["a"])),

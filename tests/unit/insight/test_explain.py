@@ -205,13 +205,12 @@ MISTAKES = {
     "another class": (
         lambda: explain(fitted(), [0.0, 0.0], label="c"),
         InvalidInput,
-        "label='c' is not what the model scores. Choose one of 'a', 'b'.",
+        "label='c' is not scored. Choose one of 'a', 'b'.",
     ),
     "several classes": (
         lambda: explain(fitted(), [0.0, 0.0], label=np.array(["a", "b"])),
         InvalidInput,
-        "label=array(['a', 'b'], dtype='<U1') is not what the model scores. "
-        "Choose one of 'a', 'b'.",
+        "label=array(['a', 'b'], dtype='<U1') is not scored. Choose one of 'a', 'b'.",
     ),
     "another width": (
         lambda: explain(fitted(), [0.0]),

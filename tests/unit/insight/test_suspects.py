@@ -264,12 +264,12 @@ MISTAKES = {
     "one class": (
         lambda: suspects(GPClassifier().fit([[0.0], [1.0]], ["a", "a"])),
         InvalidInput,
-        "All labels are 'a'. Add examples of another class before asking.",
+        "All labels are 'a'. Add examples of another class.",
     ),
     "one example": (
         lambda: suspects(GPClassifier().fit([[0.0]], [7])),
         InvalidInput,
-        "All labels are 7. Add examples of another class before asking.",
+        "All labels are 7. Add examples of another class.",
     ),
     "values": (
         lambda: suspects(GPRegressor().fit([[0.0], [1.0]], [0.5, 1.5])),

@@ -59,7 +59,7 @@ def test_models_merge_whatever_the_bounds(kind):
         one.merge(strange)
     assert str(caught.value) == (
         "The two models differ in kernel: length_scale=1.0 here, length_scale=1.0000001 there. "
-        "To merge them, fit both with the same kernel."
+        "Fit both with the same kernel to merge them."
     )
 
 
@@ -87,9 +87,8 @@ def test_a_class_is_no_kernel(kind):
     with pytest.raises(KnowmoreError) as caught:
         kind(RBF).fit(X, Y)
     assert str(caught.value) == (
-        "kernel=<class 'sklearn.gaussian_process.kernels.RBF'> is no kernel. Give one of "
-        "sklearn.gaussian_process.kernels, such as RBF(), a function of X (n, d) and Y (m, d) that "
-        "returns (n, m), or None."
+        "kernel=<class 'sklearn.gaussian_process.kernels.RBF'>. Give a scikit-learn "
+        "Kernel, a function, or None."
     )
     with pytest.raises(KnowmoreError, match="is not a scikit-learn kernel"):
         kind(On(slice(0, 1), RBF)).fit(X, Y)
