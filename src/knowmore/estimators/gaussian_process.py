@@ -12,10 +12,9 @@ from knowmore.arguments import flag, number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
-from knowmore.estimators.living import LivingClassifier, LivingEstimator
+from knowmore.estimators.living import LivingClassifier, LivingEstimator, SolverParameters
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
-from knowmore.linalg import Factor
 from knowmore.models import KernelModel, class_probabilities
 from knowmore.models.loo import noise_by_loo
 from knowmore.models.novelty import unknown_rows
@@ -25,7 +24,7 @@ from knowmore.models.targets import normalised_values, one_vs_all, real_values
 _LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 
 
-class GaussianProcess(LivingEstimator[KernelModel]):
+class GaussianProcess(SolverParameters, LivingEstimator[KernelModel]):
     """What classification and regression have in common."""
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
@@ -92,14 +91,14 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
 
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
+    def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         weighting = checks.class_weights(self.class_weight, examples.labels)
         if isinstance(self.noise, str) and self.noise == "loo":
             noise = noise_by_loo("noise", kernel, examples, weighting, bias=False)
         else:
             hint = "It is a variance, usually from 1e-6 to 1; 'loo' chooses it by leave-one-out."
             noise = number("noise", self.noise, "[0, inf)", hint)
-        return KernelModel.of(kernel, noise, examples, one_vs_all, empty, weighting, self.update)
+        return self._model(kernel, noise, examples, one_vs_all, weighting)
 
     def predict(self, X: Any, unknown: Any = None, rate: float = 0.05) -> Array:
         """The class of the largest score, (m,). Eq. (5). `unknown`: a label for rows of no class.
@@ -157,10 +156,10 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     _: KW_ONLY
     normalize_y: bool = True
 
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
+    def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         coding = normalised_values if flag("normalize_y", self.normalize_y) else real_values
         noise = number("noise", self.noise, "[0, inf)", "It is a variance, usually 1e-6 to 1.")
-        return KernelModel.of(kernel, noise, examples, coding, empty, update=self.update)
+        return self._model(kernel, noise, examples, coding)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return super()._settings(model) | {"normalize_y": model.targets.units is not None}

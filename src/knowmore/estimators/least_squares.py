@@ -15,12 +15,11 @@ from knowmore.arguments import choice, flag, number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import class_labels, class_weights
-from knowmore.estimators.living import LivingClassifier, LivingEstimator
+from knowmore.estimators.living import LivingClassifier, LivingEstimator, SolverParameters
 from knowmore.estimators.shell import check_mergeable, fitted, names_in
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel
-from knowmore.linalg import Factor
 from knowmore.models import KernelModel, Transfer, one_vs_all
 from knowmore.models.loo import noise_by_loo
 from knowmore.models.targets import Coding
@@ -33,7 +32,7 @@ _LARGEST = 1e50
 _OPTIMISERS = {"interior": interior, "subgradient": subgradient}
 
 
-class LeastSquares(LivingClassifier[KernelModel]):
+class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
     """A classifier with the parameters C and bias."""
 
     C: float | str
@@ -44,16 +43,14 @@ class LeastSquares(LivingClassifier[KernelModel]):
         """How labels become targets."""
         return one_vs_all
 
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> KernelModel:
+    def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         coding, bias = self._coding(examples), flag("bias", self.bias)
         weighting = class_weights(self.class_weight, examples.labels)
         if isinstance(self.C, str) and self.C == "loo":
             noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
         else:
             noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
-        return KernelModel.of(
-            kernel, noise, examples, coding, empty, weighting, self.update, bias=bias
-        )
+        return self._model(kernel, noise, examples, coding, weighting, bias=bias)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return super()._settings(model) | {"C": model.C, "bias": model.bias}

@@ -23,8 +23,9 @@ from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.kernels.rules import describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.models import LeftOut
+from knowmore.models import KernelModel, LeftOut, Weighting
 from knowmore.models.kernel_model import loo_scores
+from knowmore.models.targets import Coding
 from knowmore.tables import by_name, labels_by_id, masked, names_of, warn_if_renumbered
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
@@ -39,15 +40,27 @@ class SolverParameters:
     update: str = "auto"
     dtype: str = "float64"
 
-    def _empty_factor(self) -> Factor:
+    def _model(
+        self,
+        kernel: AnyKernel,
+        noise: float,
+        examples: Examples,
+        coding: Coding,
+        weighting: Weighting | None = None,
+        *,
+        bias: bool = False,
+    ) -> KernelModel:
+        """The batch fit with the factor that the parameters choose."""
         choice("solver", self.solver, _SOLVERS)
         choice("update", self.update, ("auto", "direct", "iterative"))
         choice("dtype", self.dtype, ("float64", "float32"))
-        factor: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype))
-        return factor
+        empty: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype))
+        return KernelModel.of(
+            kernel, noise, examples, coding, empty, weighting, self.update, bias=bias
+        )
 
 
-class LivingEstimator(SolverParameters, BaseEstimator, ABC, Generic[M]):
+class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit.
 
     Everything fitted is one frozen `Living` value with a model M; an edit replaces it.
@@ -57,8 +70,8 @@ class LivingEstimator(SolverParameters, BaseEstimator, ABC, Generic[M]):
     _living: Living[M]
 
     @abstractmethod
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> M:
-        """The batch fit; `empty` is a factor of size 0."""
+    def _batch(self, kernel: AnyKernel, examples: Examples) -> M:
+        """The batch fit."""
 
     @abstractmethod
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
@@ -109,7 +122,7 @@ class LivingEstimator(SolverParameters, BaseEstimator, ABC, Generic[M]):
         X, kernel = examples.counted.X, self.kernel if kernel is None else kernel
         settled = kernel is not None or rows_to_settle_width(X) is not None
         kernel = median_rbf(X) if kernel is None else _own(kernel)
-        model = self._batch(kernel, examples.counted, self._empty_factor())
+        model = self._batch(kernel, examples.counted)
         return Living.of(model, examples, settled=settled)
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:

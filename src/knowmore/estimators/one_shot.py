@@ -18,7 +18,6 @@ from knowmore.estimators.living import LivingClassifier
 from knowmore.estimators.shell import update_fitted
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
-from knowmore.linalg import Factor
 from knowmore.models import OneShot, Ranking, Rule, Support
 from knowmore.models.oneshot.choice import CRITERIA, SEARCHES
 from knowmore.models.probabilities import standardised
@@ -72,8 +71,8 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     (array(['cheetah'], dtype='<U10'), array(['background'], dtype='<U10'))
     """
 
-    kernel: AnyKernel | None
-    supports: Mapping[str, Any]
+    kernel: AnyKernel | None = None
+    supports: Mapping[str, Any] | None = None
     criterion: str = "ap"
     search: str | float = "grid"
     preselect: int | None = None
@@ -169,16 +168,17 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _batch(self, kernel: AnyKernel, examples: Examples, empty: Factor) -> OneShot:
+    def _batch(self, kernel: AnyKernel, examples: Examples) -> OneShot:
         choice("criterion", self.criterion, CRITERIA)
         choice("unknown", self.unknown, ("raise", "keep"))
         if not isinstance(self.name, str | None):
             raise InvalidType(f"name={self.name!r}, but a name is a string. Give one, or None.")
-        if not isinstance(self.supports, Mapping):
-            got = type(self.supports).__name__
+        given = {} if self.supports is None else self.supports
+        if not isinstance(given, Mapping):
+            got = type(given).__name__
             raise InvalidType(f"supports is a {got}. Give a dict of names and arrays.")
         rule = Rule(self.criterion, self._search(), self._noise(), self.name)
-        supports = tuple(self._support(kernel, rule, *item) for item in self.supports.items())
+        supports = tuple(self._support(kernel, rule, *item) for item in given.items())
         by_name = partial(_most_similar, self.preselect, self.semantics, self.name, self.unknown)
         return OneShot.of(kernel, examples, supports, by_name, rule)
 
