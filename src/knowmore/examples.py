@@ -248,8 +248,8 @@ class Examples:
         if (held := self._find(ids)[1]).any():
             raise RepeatedId(
                 f"The model already holds {some([ids[i] for i in np.flatnonzero(held)])}. Use "
-                f"replace() to change examples, or give new ones other ids. Without ids=... they "
-                f"are a table's index; reset_index(drop=True) numbers its rows instead."
+                f"replace() to change them, or give new examples other ids, by ids=... or by the "
+                f"index of their table (reset_index(drop=True) numbers rows instead)."
             )
         names = np.empty(k, dtype=object)
         names[:] = ids

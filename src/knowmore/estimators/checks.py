@@ -90,7 +90,9 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
     with suppress(OverflowError):
         converted = labels.astype(_LABELS[kind])
     if converted.dtype == object or converted.tolist() != labels.tolist():
-        raise InvalidInput("Integers beyond 64 bits and strings ending in NUL cannot be labels.")
+        raise InvalidInput(
+            "Integers beyond 64 bits and strings that end in NUL cannot be labels. Rename them."
+        )
     if held is not None and len(held) and _KINDS[held.dtype.kind] != kind:
         raise InvalidInput(
             f"The new labels are of type {kind}, but those held are of type "
@@ -117,7 +119,10 @@ def check_declared(y: Any, classes: Any) -> None:
     labels, known = _column("y", y), _declared(classes).tolist()
     strange = sorted(set(class_labels(labels, len(labels), None).tolist()) - set(known))
     if strange:
-        raise InvalidInput(f"y has the label {strange[0]!r}, not in classes. Leave classes out.")
+        raise InvalidInput(
+            f"y has the label {strange[0]!r}, which is not in classes. Leave classes out: new "
+            f"classes are learnt as they come."
+        )
 
 
 def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array, Array]:
@@ -152,7 +157,10 @@ def real_values(y: Any, k: int, held: Array | None) -> Array:
     values = numbers("y", y)
     one_each("y", values.shape[:1], k)
     if held is not None and values.shape[1:] != held.shape[1:]:
-        raise InvalidInput(f"y has shape {values.shape}, but the targets held have {held.shape}.")
+        raise InvalidInput(
+            f"y has shape {values.shape}, but the targets held have {held.shape}. Give each "
+            f"example the same number of values."
+        )
     return values
 
 
@@ -164,7 +172,9 @@ def sample_weights(weights: Any, k: int) -> Array | None:
     one_each("sample_weight", values.shape, k)
     bad = np.flatnonzero((values < 0) | (values > _HEAVIEST))
     if len(bad):
-        raise InvalidInput(f"sample_weight[{bad[0]}]={values[bad[0]]} is not in [0, {_HEAVIEST}].")
+        raise InvalidInput(
+            f"sample_weight[{bad[0]}]={values[bad[0]]} is not in [0, {_HEAVIEST:g}]."
+        )
     return values
 
 

@@ -173,6 +173,11 @@ class NPlusOneClassifier(LeastSquares):
         The two must not share an id.
         """
         check_mergeable(self, other, "_living")
+        remedy = "Fit both with the same source to merge them."
+        if _is_columns(self.source_) != _is_columns(other.source_):
+            raise InvalidInput(
+                f"The two models differ in source: columns or a classifier. {remedy}"
+            )
         if np.array_equal(self._known, other._known) and not _is_columns(self.source_):
             held, names = other._living.examples, names_in(self)
             X: Any = held.X
@@ -180,7 +185,6 @@ class NPlusOneClassifier(LeastSquares):
                 X = optional("pandas", "tables").DataFrame(X, columns=list(names))
             rounding = 1e-9 * abs(held.side).max(initial=0)
             if abs(self._scores(X, len(held)) - held.side).max(initial=0) > rounding:
-                remedy = "Fit both with the same source to merge them."
                 raise InvalidInput(f"The two models differ in source: other scores. {remedy}")
         return super().merge(other)
 

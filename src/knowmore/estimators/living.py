@@ -358,6 +358,12 @@ def _own(kernel: AnyKernel) -> AnyKernel:
     """A copy of the kernel, or the function: scikit-learn's kernels can be changed from outside."""
     if isinstance(kernel, Kernel):
         return cast("Kernel", clone(kernel))
-    if isinstance(kernel, type) or not callable(kernel):
-        raise InvalidInput(f"kernel={kernel!r}. Give a scikit-learn Kernel, a function, or None.")
+    if isinstance(kernel, type):
+        name = kernel.__name__
+        raise InvalidInput(f"kernel={name} is a class, not a kernel. Give an instance: {name}().")
+    if not callable(kernel):
+        raise InvalidInput(
+            f"kernel is of type {type(kernel).__name__}. Give a scikit-learn Kernel, a function of "
+            f"X (n, d) and Y (m, d) that returns (n, m), or None."
+        )
     return kernel

@@ -84,7 +84,8 @@ class SubspaceMonitor(BaseEstimator):
             raise InvalidInput(f"X has {n} samples, but fit needs two windows ({window}). {remedy}")
         if components >= min(window, D):
             raise InvalidInput(
-                f"n_components={components} must be less than n_features={D} and window={window}."
+                f"n_components={components} must be less than n_features={D} and window={window}. "
+                f"Keep fewer components, make the window longer, or lag the series."
             )
         reference = Reference.of(X, components, window, false_alarms)
         self.model_: _Model = reference, Window.of(X, window)

@@ -23,7 +23,8 @@ def fitted(estimator: BaseEstimator, name: str) -> Any:
     Take it once for each query: another thread may replace it at any time.
     """
     if name not in vars(estimator):
-        raise Unfitted(f"This {type(estimator).__name__} is not fitted yet. Call fit first.")
+        verbs = "fit or add" if hasattr(estimator, "add") else "fit"
+        raise Unfitted(f"This {type(estimator).__name__} is not fitted yet. Call {verbs} first.")
     return vars(estimator)[name]
 
 
@@ -71,7 +72,7 @@ def check_mergeable(one: BaseEstimator, other: Any, name: str) -> None:
     name : the attribute that only a fitted estimator has
     """
     if not isinstance(other, type(one)):
-        raise InvalidInput(f"A {type(one).__name__} cannot merge with a {type(other).__name__}.")
+        raise InvalidInput(f"{type(one).__name__} cannot merge with {type(other).__name__}.")
     fitted(one, name)
     fitted(other, name)
     here, there = _features(one), _features(other)

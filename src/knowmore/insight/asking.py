@@ -36,7 +36,8 @@ def asked(
     if not isinstance(last, kinds):
         names = [kind.__name__ for kind in kinds if not about or kind is not GPRegressor]
         hint = " Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
-        raise InvalidType(f"This question is for a fitted {' or '.join(names)}, not a {got}.{hint}")
+        which = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        raise InvalidType(f"This question is for a fitted {which}, not {got}.{hint}")
     model: KernelModel = last.model_
     if len(model.examples) == 0:
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")

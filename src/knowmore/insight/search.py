@@ -89,7 +89,7 @@ class Slope:
         slopes = f"slope in {', '.join(space.names[i] for i in wrong)}"
         raise InvalidInput(
             f"The {slopes if wrong else f'objective ({found.value})'} is not finite at "
-            f"{space.kernel!r} and noise={space.noise:g}. Scale the features or fit more noise."
+            f"{space.kernel!r} and noise={space.noise:g}. Scale the features, or raise the noise."
         )
 
     def _evaluated(self, theta: Array) -> Point:

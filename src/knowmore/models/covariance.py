@@ -132,10 +132,9 @@ class Covariance(Frozen):
             first, changed = 0, appended
         # It may be cheaper to drop what depends on the changes and append the rest again. But that
         # may fail, and a deletion must not.
-        if self.update == "auto" and traits.update_cost * changed > stay - first:
-            largest = self.max_variance(self.X)
-            if len(deleted) == 0 or self.is_well_conditioned(examples, largest):
-                deleted, appended = np.arange(first, size), n - first
+        cheaper = self.update == "auto" and traits.update_cost * changed > stay - first
+        if cheaper and (len(deleted) == 0 or self.is_well_conditioned(examples, self._largest)):
+            deleted, appended = np.arange(first, size), n - first
         return first, deleted, appended
 
     def _rows(self, examples: Examples, noises: Array, begin: int) -> tuple[Array, Array]:
@@ -195,6 +194,11 @@ class Covariance(Frozen):
             f"Nothing was changed.",
             row,
         )
+
+    @derived
+    def _largest(self) -> float:
+        """The largest kappa(x, x) of the examples."""
+        return self.max_variance(self.X)
 
     def max_variance(self, X: Array) -> float:
         """The largest kappa(x, x) of these rows; infinite if one is not finite."""

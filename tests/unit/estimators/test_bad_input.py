@@ -182,9 +182,9 @@ MISTAKES = {
     "an id that is held": (
         lambda clf: clf.add(X[:2], Y[:2], ids=[7, 2]),
         ValueError,
-        "The model already holds 2. Use replace() to change examples, or give new ones other ids. "
-        "Without ids=... they are a table's index; reset_index(drop=True) numbers its rows "
-        "instead.",
+        "The model already holds 2. "
+        "Use replace() to change them, or give new examples other ids, by ids=... or by the "
+        "index of their table (reset_index(drop=True) numbers rows instead).",
     ),
     "too few ids": (
         lambda clf: clf.add(X, Y, ids=[7]),
@@ -248,19 +248,19 @@ MISTAKES = {
     "merging with another kind": (
         lambda clf: clf.merge(GPRegressor(RBF(1.0)).fit(X, [1.0, 2.0, 3.0])),
         ValueError,
-        "A GPClassifier cannot merge with a GPRegressor.",
+        "GPClassifier cannot merge with GPRegressor.",
     ),
     "merging with the same ids": (
         lambda clf: clf.merge(GPClassifier(RBF(1.0)).fit(X, Y)),
         ValueError,
-        "The model already holds 0, 1, 2. Use replace() to change examples, or give new ones other "
-        "ids. Without ids=... they are a table's index; reset_index(drop=True) numbers its rows "
-        "instead.",
+        "The model already holds 0, 1, 2. "
+        "Use replace() to change them, or give new examples other ids, by ids=... or by the "
+        "index of their table (reset_index(drop=True) numbers rows instead).",
     ),
     "merging with what was never fitted": (
         lambda clf: clf.merge(GPClassifier(RBF(1.0))),
         NotFittedError,
-        "This GPClassifier is not fitted yet. Call fit first.",
+        "This GPClassifier is not fitted yet. Call fit or add first.",
     ),
     "groups of the wrong length": (
         lambda clf: clf.leave_one_out([1, 2]),
@@ -292,7 +292,7 @@ MISTAKES = {
     "labels beyond 64 bits": (
         lambda clf: GPClassifier().fit(X, np.array([2**63 + 1, 1, 2], dtype=np.uint64)),
         ValueError,
-        "Integers beyond 64 bits and strings ending in NUL cannot be labels.",
+        "Integers beyond 64 bits and strings that end in NUL cannot be labels. Rename them.",
     ),
     "bytes as labels": (
         lambda clf: clf.add(X, [b"a", b"b", b"c"]),
@@ -308,7 +308,8 @@ MISTAKES = {
     "a label outside the declared classes": (
         lambda clf: clf.partial_fit(X, ["a", "b", "z"], classes=["a", "b"]),
         ValueError,
-        "y has the label 'z', not in classes. Leave classes out.",
+        "y has the label 'z', which is not in classes. Leave classes out: new classes are learnt "
+        "as they come.",
     ),
     "refitting with NaN": (
         lambda clf: clf.fit(np.full((2, 5), np.nan), ["x", "y"]),
@@ -362,7 +363,8 @@ SETTINGS = {
     ),
     "a kernel that is none": (
         {"kernel": "rbf"},
-        "kernel='rbf'. Give a scikit-learn Kernel, a function, or None.",
+        "kernel is of type str. Give a scikit-learn Kernel, a function of X (n, d) and Y (m, d) "
+        "that returns (n, m), or None.",
     ),
     "a kernel of single pairs": (
         {"kernel": np.vdot},
@@ -533,7 +535,10 @@ def test_regression_targets_must_agree_in_width():
     reg = GPRegressor(RBF(1.0)).fit(X, [[1.0, 2.0]] * 3)
     with pytest.raises(KnowmoreError) as caught:
         reg.add(X + 1, [1.0, 2.0, 3.0])
-    assert str(caught.value) == ("y has shape (3,), but the targets held have (3, 2).")
+    assert str(caught.value) == (
+        "y has shape (3,), but the targets held have (3, 2). Give each example the same number of "
+        "values."
+    )
     with pytest.raises(KnowmoreError, match=r"Input y contains NaN or infinity"):
         reg.relabel([0], [[np.nan, 0.0]])
 

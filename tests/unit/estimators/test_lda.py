@@ -329,7 +329,7 @@ MISTAKES = {
     "merging with another kind": (
         lambda lda: lda.merge(PCA()),
         ValueError,
-        "A EigenspaceLDA cannot merge with a PCA.",
+        "EigenspaceLDA cannot merge with PCA.",
     ),
     "soft labels without names": (
         lambda lda: EigenspaceLDA().fit(X, parts(LABELS)),
@@ -351,7 +351,8 @@ MISTAKES = {
     "labels that were not declared": (
         lambda lda: lda.partial_fit(X[:1], [9], classes=[0, 1]),
         ValueError,
-        "y has the label 9, not in classes. Leave classes out.",
+        "y has the label 9, which is not in classes. Leave classes out: new classes are learnt as "
+        "they come.",
     ),
     "no labels": (
         lambda lda: lda.partial_fit(X[:1], None),

@@ -124,7 +124,7 @@ FIRST = {
     ),
     "a kernel that is none": (
         OneShotClassifier("rbf", {}),
-        "kernel='rbf'. Give a scikit-learn Kernel",
+        "kernel is of type str. Give a scikit-learn Kernel",
     ),
 }
 
@@ -176,7 +176,7 @@ LATER = {
     "the only positive removed": (
         lambda clf: clf.remove([0]),
         "Only binary classification is supported, but there would be 1 class(es): 'background'. "
-        "Give positive examples, and label all others as background. Nothing was changed.",
+        "It takes two: the one to learn, and all else as background. Nothing was changed.",
     ),
     "all background removed": (
         lambda clf: clf.remove(range(1, 31)),
@@ -193,7 +193,7 @@ LATER = {
     "a third class": (
         lambda clf: clf.add(X[:1], ["wrench"]),
         "Only binary classification is supported, but there would be 3 class(es): "
-        "'background', 'okapi', 'wrench'. Give positive examples, and label all others as "
+        "'background', 'okapi', 'wrench'. It takes two: the one to learn, and all else as "
         "background. Nothing was changed.",
     ),
     "a support twice": (

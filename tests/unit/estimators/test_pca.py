@@ -207,7 +207,7 @@ MISTAKES = {
     "merging with another kind": (
         lambda pca: pca.merge(PCA().fit(X)),
         ValueError,
-        "A EigenspacePCA cannot merge with a PCA.",
+        "EigenspacePCA cannot merge with PCA.",
     ),
     "merging with one that knows nothing": (
         lambda pca: pca.merge(EigenspacePCA()),

@@ -145,18 +145,18 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
         ),
         (
             lambda: living(make_pipeline(StandardScaler(), GPClassifier())),
-            "This GPClassifier is not fitted yet. Call fit first.",
+            "This GPClassifier is not fitted yet. Call fit or add first.",
         ),
         (
             lambda: suspects(scaled()),
-            "This question is for a fitted GPClassifier or LSSVMClassifier or NPlusOneClassifier, "
-            "not a Pipeline. Ask knowmore.living(pipeline).",
+            "This question is for a fitted GPClassifier, LSSVMClassifier or NPlusOneClassifier, "
+            "not Pipeline. Ask knowmore.living(pipeline).",
         ),
         (
             lambda: living(scaled()).add(TABLE[:1], Y[:1]),
-            "The model already holds 'row 0'. Use replace() to change examples, or give new ones "
-            "other ids. Without ids=... they are a table's index; reset_index(drop=True) numbers "
-            "its rows instead.",
+            "The model already holds 'row 0'. "
+            "Use replace() to change them, or give new examples other ids, by ids=... or by the "
+            "index of their table (reset_index(drop=True) numbers rows instead).",
         ),
     ],
 )

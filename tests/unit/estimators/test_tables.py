@@ -110,8 +110,9 @@ def test_the_default_index_gives_consecutive_ids():
     with pytest.raises(KnowmoreError) as caught:
         clf.add(table.iloc[[7]], Y[:1])
     assert str(caught.value) == (
-        "The model already holds 7. Use replace() to change examples, or give new ones other ids. "
-        "Without ids=... they are a table's index; reset_index(drop=True) numbers its rows instead."
+        "The model already holds 7. "
+        "Use replace() to change them, or give new examples other ids, by ids=... or by the "
+        "index of their table (reset_index(drop=True) numbers rows instead)."
     )
 
 

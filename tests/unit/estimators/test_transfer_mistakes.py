@@ -183,7 +183,7 @@ LATER = {
     ),
     "a merge with a least-squares SVM": (
         lambda clf: clf.merge(SOURCE),
-        "A NPlusOneClassifier cannot merge with a LSSVMClassifier.",
+        "NPlusOneClassifier cannot merge with LSSVMClassifier.",
     ),
 }
 
@@ -250,3 +250,14 @@ def test_a_single_example_has_no_one_left_out():
     two = LSSVMClassifier().fit([[0.0], [1.0]], ["ape", "bee"])
     with pytest.raises(KnowmoreError, match="Leaving all examples out at once leaves none"):
         two.leave_one_out(groups=["a", "a"])
+
+
+def test_models_whose_source_is_columns_and_not_say_so_in_both_directions():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 5)), np.arange(40) % 3
+    columns = NPlusOneClassifier(Scores([0, 1]), RBF()).fit(X[:20], y[:20], range(20))
+    function = NPlusOneClassifier(Scores([0, 1], lambda Z: Z[:, -2:]), RBF())
+    function.fit(X[20:], y[20:], range(20, 40))
+    for one, other in ((columns, function), (function, columns)):
+        with pytest.raises(KnowmoreError, match="The two models differ in source"):
+            one.merge(other)

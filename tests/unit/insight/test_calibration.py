@@ -347,9 +347,9 @@ def test_what_cannot_be_calibrated_is_explained():
     with pytest.raises(InvalidType, match="LSSVMClassifier has no predict_"):
         reliability(LSSVMClassifier().fit(X, y), X, y)
     for asking in calibrate, reliability:
-        with pytest.raises(InvalidType, match="for a fitted GPClassifier, not a LSSVMClassifier"):
+        with pytest.raises(InvalidType, match="for a fitted GPClassifier, not LSSVMClassifier"):
             asking(LSSVMClassifier().fit(X, y))
-        with pytest.raises(InvalidType, match="not a NoneType"):
+        with pytest.raises(InvalidType, match="not NoneType"):
             asking(None)
     with pytest.raises(InvalidInput, match=r"y has shape \(5,\), but there are 60"):
         reliability(clf, X, y[:5])

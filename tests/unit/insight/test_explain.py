@@ -225,7 +225,7 @@ MISTAKES = {
     "nothing learnt": (
         lambda: explain(GPClassifier(), [0.0]),
         NotFitted,
-        "This GPClassifier is not fitted yet. Call fit first.",
+        "This GPClassifier is not fitted yet. Call fit or add first.",
     ),
     "nothing held": (
         lambda: explain(fitted().remove([0, 1]), [0.0, 0.0]),
@@ -235,8 +235,8 @@ MISTAKES = {
     "no model": (
         lambda: explain("model", [0.0]),
         InvalidType,
-        "This question is for a fitted GPClassifier or GPRegressor or LSSVMClassifier or "
-        "NPlusOneClassifier, not a str.",
+        "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier or "
+        "NPlusOneClassifier, not str.",
     ),
 }
 

@@ -279,7 +279,7 @@ MISTAKES = {
     "nothing learnt": (
         lambda: suspects(GPClassifier()),
         NotFitted,
-        "This GPClassifier is not fitted yet. Call fit first.",
+        "This GPClassifier is not fitted yet. Call fit or add first.",
     ),
     "nothing held": (
         lambda: suspects(GPClassifier().fit([[0.0], [1.0]], ["a", "b"]).remove([0, 1])),
@@ -289,8 +289,8 @@ MISTAKES = {
     "no model": (
         lambda: suspects(None),
         InvalidType,
-        "This question is for a fitted GPClassifier or LSSVMClassifier or "
-        "NPlusOneClassifier, not a NoneType.",
+        "This question is for a fitted GPClassifier, LSSVMClassifier or "
+        "NPlusOneClassifier, not NoneType.",
     ),
 }
 

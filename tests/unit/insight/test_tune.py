@@ -605,7 +605,7 @@ def test_what_cannot_be_tuned_is_explained():
         refused("Give a whole number of at least", clf, **option)
     for seed in "x", -1, 0.5:
         refused("is not a seed. Give a whole number", clf, restarts=1, random_state=seed)
-    refused("is for a fitted GPClassifier or GP", GaussianProcessRegressor(), error=InvalidType)
+    refused("is for a fitted GPClassifier, GP", GaussianProcessRegressor(), error=InvalidType)
     refused("holds no examples", GPClassifier().fit([[0.0]], [1]).remove([0]), error=NoExamples)
 
 
@@ -625,7 +625,7 @@ def test_what_a_least_squares_svm_cannot_do_is_explained():
     refused("subset=1. Give a whole number of at least 2", clf, subset=1)
     known = LSSVMClassifier(RBF(1.0)).fit(X[y < 2], y[y < 2])
     transferred = NPlusOneClassifier(known, RBF(1.0)).fit(X, y)
-    refused("LSSVMClassifier, not a NPlusOneClassifier", transferred, error=InvalidType)
+    refused("LSSVMClassifier, not NPlusOneClassifier", transferred, error=InvalidType)
 
 
 def test_slopes_that_are_not_finite_raise():

@@ -86,9 +86,6 @@ def test_the_kernel_that_is_shown_can_be_changed_without_harm(kind):
 def test_a_class_is_no_kernel(kind):
     with pytest.raises(KnowmoreError) as caught:
         kind(RBF).fit(X, Y)
-    assert str(caught.value) == (
-        "kernel=<class 'sklearn.gaussian_process.kernels.RBF'>. Give a scikit-learn "
-        "Kernel, a function, or None."
-    )
+    assert str(caught.value) == "kernel=RBF is a class, not a kernel. Give an instance: RBF()."
     with pytest.raises(KnowmoreError, match="is not a scikit-learn kernel"):
         kind(On(slice(0, 1), RBF)).fit(X, Y)

@@ -248,8 +248,8 @@ class OneShot(Frozen):
         if len(classes) != 2:
             raise InvalidInput(
                 f"Only binary classification is supported, but there would be {len(classes)} "
-                f"class(es): {some(classes) or 'none'}. Give positive examples, and label all "
-                f"others as background. Nothing was changed."
+                f"class(es): {some(classes) or 'none'}. It takes two: the one to learn, and all "
+                f"else as background. Nothing was changed."
             )
         self._check_duplicates(examples, tuple(self.candidates))
 
