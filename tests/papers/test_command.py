@@ -86,7 +86,7 @@ def test_a_disk_that_fills_up_is_told_and_leaves_the_old_results(tmp_path):
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == (
         f"knowmore: {str(tmp_path / 'toy-2d.png')!r} cannot be written: File too large. What was "
-        f"there before is still there; name another place, or make room."
+        "there before is kept. Name another place."
     )
     assert "Traceback" not in result.stderr
     assert (tmp_path / "toy-2d.png").read_bytes() == b"old"

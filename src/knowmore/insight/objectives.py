@@ -161,14 +161,17 @@ def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, A
 
 Objective = Evidence | LeaveOneOut
 
-_NAMED: dict[str, Objective] = {"loo": LeaveOneOut(log_density), "marginal_likelihood": Evidence()}
+OBJECTIVES: dict[str, Objective] = {
+    "loo": LeaveOneOut(log_density),
+    "marginal_likelihood": Evidence(),
+}
 
 
 def objective_of(objective: str | Score) -> Objective:
     """The objective of that name, or that of a user's own score."""
     if callable(objective):
         return LeaveOneOut(objective)
-    return _NAMED[choice("objective", objective, _NAMED)]
+    return OBJECTIVES[choice("objective", objective, OBJECTIVES)]
 
 
 # -- the loss ------------------------------------------------------------------------------------
