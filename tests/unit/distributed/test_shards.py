@@ -180,8 +180,8 @@ MISTAKES = {
         lambda: fit(GPClassifier(), [X, X], [Y, Y]),
         ValueError,
         "Shard 0 and Shard 1 do not go together: The model already holds 0, 1, 2, 3, 4 and 35 "
-        "more. Use replace() to change examples, or give new ones other ids. Without ids=... they "
-        "are a table's index; reset_index(drop=True) numbers its rows instead.",
+        "more. Use replace() to change them, or give new examples other ids, by ids=... or by the "
+        "index of their table (reset_index(drop=True) numbers rows instead).",
     ),
     "NaN": (
         lambda: fit(EigenspacePCA(), [X, np.full((1, 4), np.nan)]),
