@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         EigenspacePCA,
         GPClassifier,
         GPRegressor,
+        LinearGPClassifier,
+        LinearGPRegressor,
         LSSVMClassifier,
         NPlusOneClassifier,
         OneShotClassifier,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
         SubspaceMonitor,
         living,
     )
-    from knowmore.linalg import Eigenspace, Truncation
+    from knowmore.linalg import Eigenspace, Grid, Truncation
 
     __version__: str
 
@@ -44,8 +46,11 @@ __all__ = [
     "EigenspacePCA",
     "GPClassifier",
     "GPRegressor",
+    "Grid",
     "KnowmoreError",
     "LSSVMClassifier",
+    "LinearGPClassifier",
+    "LinearGPRegressor",
     "NPlusOneClassifier",
     "OneShotClassifier",
     "Scores",
@@ -57,6 +62,7 @@ __all__ = [
 # Names whose module is not `knowmore.estimators`.
 _HOMES = {
     "Eigenspace": "knowmore.linalg",
+    "Grid": "knowmore.linalg",
     "KnowmoreError": "knowmore.errors",
     "Truncation": "knowmore.linalg",
 }

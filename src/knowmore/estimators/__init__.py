@@ -3,6 +3,7 @@
 from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
 from knowmore.estimators.lda import EigenspaceLDA
 from knowmore.estimators.least_squares import LSSVMClassifier, NPlusOneClassifier, Scores
+from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
 from knowmore.estimators.monitor import SubspaceMonitor
 from knowmore.estimators.one_shot import OneShotClassifier
 from knowmore.estimators.pca import EigenspacePCA
@@ -14,6 +15,8 @@ __all__ = [
     "GPClassifier",
     "GPRegressor",
     "LSSVMClassifier",
+    "LinearGPClassifier",
+    "LinearGPRegressor",
     "NPlusOneClassifier",
     "OneShotClassifier",
     "Scores",

@@ -63,6 +63,24 @@ def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
+def rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """X (k, d) in the type that it has, without a copy; a sparse matrix in CSR format.
+
+    Whether its values are finite is left to whoever reads them.
+    """
+    _check_given("X", X)
+    names = names_of(X)
+    if not reset:
+        _check_names(names_in(estimator), names)
+    with _translated(X):
+        X = validate_data(
+            estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr"
+        )
+    if reset:
+        estimator._names_in = names
+    return X
+
+
 def _check_names(known: Names, given: Names) -> None:
     """Raise InvalidInput if columns differ from those of the fit.
 

@@ -3,7 +3,9 @@
 from knowmore.linalg.cholesky import Cholesky
 from knowmore.linalg.eigenspace import Eigenspace
 from knowmore.linalg.factor import Border, Factor
+from knowmore.linalg.grid import Grid
 from knowmore.linalg.inverse import Inverse
 from knowmore.linalg.spectrum import Truncation
+from knowmore.linalg.sums import Sums
 
-__all__ = ["Border", "Cholesky", "Eigenspace", "Factor", "Inverse", "Truncation"]
+__all__ = ["Border", "Cholesky", "Eigenspace", "Factor", "Grid", "Inverse", "Sums", "Truncation"]

@@ -4,6 +4,7 @@ from knowmore.models.class_means import ClassMeans
 from knowmore.models.covariance import Covariance
 from knowmore.models.discriminant import Discriminant
 from knowmore.models.kernel_model import KernelModel, Model
+from knowmore.models.linear import LinearModel
 from knowmore.models.loo import LeftOut
 from knowmore.models.oneshot import OneShot, Ranking, Rule, Support
 from knowmore.models.probabilities import class_probabilities
@@ -18,6 +19,7 @@ __all__ = [
     "Discriminant",
     "KernelModel",
     "LeftOut",
+    "LinearModel",
     "Model",
     "OneShot",
     "Ranking",

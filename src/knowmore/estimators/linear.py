@@ -1,0 +1,409 @@
+"""The Gaussian process with a dot-product kernel, for any number of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
+
+from knowmore.arguments import choice, flag, number
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput
+from knowmore.estimators import checks
+from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
+from knowmore.linalg import Grid, Sums
+from knowmore.models import LeftOut, LinearModel, class_probabilities
+from knowmore.models.linear import digits, target_grid
+from knowmore.tables import check_aligned
+
+_BITS = {None: 16, "exact": 42}
+
+
+@dataclass(eq=False, repr=False)
+class LinearGP(BaseEstimator, ABC):
+    """What classification and regression have in common: verbs by value on one frozen model."""
+
+    noise: float | str = 0.1
+    _: KW_ONLY
+    resolution: Grid | int | str | None = None
+    intercept: bool = True
+
+    @abstractmethod
+    def _model(self, X: Any, y: Any) -> LinearModel:
+        """The model of no rows, with the grid of these."""
+
+    @abstractmethod
+    def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
+        """The sums of these rows on the grid of a model."""
+
+    @abstractmethod
+    def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
+        """y as labels or values of n rows, like those of the model."""
+
+    # -- learning ----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn X (n, D), y from scratch: dense, sparse, or mapped from a file.
+
+        Rows are read in blocks, in the type that they have: the memory is that of D^2 numbers.
+        sample_weight (n,): an example of weight w counts like w examples at the same place.
+        Weights are read in multiples of 1/256, and are below 256.
+        """
+        fit_copy(self, lambda copy: copy._learn(X, y, sample_weight))
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        rows = self._rows(X, y, sample_weight, reset=True)
+        empty = self._model(*rows[:2])
+        model = empty.of(self._sums(empty, *rows))
+        if not model.sums.rows:
+            raise InvalidInput("All weights are zero. Give some example a weight above zero.")
+        self.model_ = model
+
+    def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> None:
+        first = fit_copy(self, lambda copy: copy.fit(X, y, sample_weight), unless="model_")
+        if first is None:
+            self._change(X, y, sample_weight, Sums.__add__)
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were learnt with these labels or targets, as if never there.
+
+        The rows must be those that were learnt, each once, with the same weights. What the sums can
+        tell is refused: more rows of a class than it has, or sums that no rows have. They cannot
+        tell one row from another of the same class.
+        """
+        fitted(self, "model_")
+        self._change(X, y, sample_weight, Sums.__sub__)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Learn all that another one has learnt on the same grid; the same bits as one fit."""
+        self._join(other, Sums.__add__)
+        return self
+
+    def split(self, other: Self) -> Self:
+        """Forget all that another one has learnt, and this one too: the reverse of `merge`."""
+        self._join(other, Sums.__sub__)
+        return self
+
+    def _change(
+        self, X: Any, y: Any, weights: Any, operation: Callable[[Sums, Sums], Sums]
+    ) -> None:
+        rows = self._rows(X, y, weights, reset=False)
+
+        def changed(model: LinearModel) -> LinearModel:
+            return model.of(operation(model.sums, self._sums(model, *rows)))
+
+        update_fitted(self, "model_", changed)
+
+    def _join(self, other: Self, operation: Callable[[Sums, Sums], Sums]) -> None:
+        check_mergeable(self, other, "model_")
+        here, there = self._held, other._held
+        if here.classes:
+            self._targets(there.names, len(there.names), here)
+        elif len(here.names) != len(there.names):
+            raise InvalidInput(
+                f"The two models differ in the number of targets: {len(here.names)} here, "
+                f"{len(there.names)} there. Models merge only if these are the same."
+            )
+        update_fitted(self, "model_", lambda model: model.of(operation(model.sums, there.sums)))
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(T | X), summed over the target columns; with an intercept, what it leaves of T."""
+        return self._held.log_marginal_likelihood()
+
+    def leave_one_out(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> LeftOut:
+        """The prediction for each of these rows by the model without it, in one pass.
+
+        X, y, sample_weight : rows that the model has learnt; it keeps none, so they are given again
+        groups : (n,), a name for each row; whole groups are left out then
+
+        `ids` of the answer are the numbers of the rows. The noise and the classes stay those of all
+        rows. `silent` marks rows about which the others say nothing.
+        """
+        model = self._held
+        X, y, weights = self._rows(X, y, sample_weight, reset=False)
+        n = X.shape[0]
+        names = checks.group_names(groups, tuple(range(n)))
+        w = np.ones(n) if weights is None else np.rint(weights * 256) / 256
+        if (w <= 0).any():
+            raise InvalidInput("Rows of weight zero were not learnt. Leave them out here too.")
+        scores, variance, silent = model.loo(X, self._coded(model, y), w, names)
+        predicted = self._prediction(model, scores)
+        ids = np.arange(n)
+        return LeftOut(
+            ids, y, scores, self._shaped(model, variance), predicted, silent, model.names
+        )
+
+    @abstractmethod
+    def _coded(self, model: LinearModel, y: Array) -> Array:
+        """The targets of rows, (n, M)."""
+
+    @abstractmethod
+    def _prediction(self, model: LinearModel, scores: Array) -> Array:
+        """The predictions that follow from these scores (m, M)."""
+
+    def _shaped(self, model: LinearModel, variance: Array) -> Array:
+        """The variances of a model in the shape of the predictions."""
+        return variance
+
+    def predict_variance(self, X: Any) -> Array:
+        """sigma_*^2, noise included, (m,): how far each row of X is from all rows learnt.
+
+        A regressor with q columns of targets has one for each, (m, q).
+        """
+        model = self._held
+        return self._shaped(model, model.variance(self._asked(X)))
+
+    def residual(self) -> float:
+        """How far the weights are from solving their equations: a few roundings."""
+        return self._held.residual()
+
+    def digest(self) -> str:
+        """The SHA-256 of the sums: the same for the same rows, whatever the history.
+
+        Neither order, blocks, threads, shards nor rows that came and went change a bit of it.
+        """
+        return self._held.sums.digest()
+
+    @property
+    def coef_(self) -> Array:
+        """The weights of the features, (M, D), one row for each column of scores."""
+        return self._held.weights.T
+
+    @property
+    def intercept_(self) -> Array:
+        """The offset of each column of scores, (M,)."""
+        model = self._held
+        mean, target = model.moments.means
+        return np.asarray(target - mean @ model.weights)
+
+    @property
+    def noise_(self) -> float:
+        """The noise in use."""
+        return float(self._held.noise)
+
+    @property
+    def grid_(self) -> Grid:
+        """The grid that rows are read on."""
+        return self._held.grid
+
+    @property
+    def n_samples_(self) -> int:
+        """The number of rows held now."""
+        return self._held.sums.rows
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- inside ------------------------------------------------------------------------------
+
+    @property
+    def _held(self) -> LinearModel:
+        model: LinearModel = fitted(self, "model_")
+        return model
+
+    def _asked(self, X: Any) -> Any:
+        return checks.rows(self, X, reset=False)
+
+    def _rows(self, X: Any, y: Any, weights: Any, *, reset: bool) -> tuple[Any, Array, Any]:
+        """X (n, D) as it is, y and the weights of its rows, checked."""
+        check_aligned(X=X, y=y, sample_weight=weights)
+        X = checks.rows(self, X, reset=reset)
+        model = None if reset else self._held
+        y = self._targets(y, X.shape[0], model)
+        return X, y, checks.sample_weights(weights, X.shape[0])
+
+    def _noise(self) -> float | str:
+        flag("intercept", self.intercept)
+        if isinstance(self.noise, str):
+            return choice("noise", self.noise, ("loo", "evidence"))
+        hint = "It is a variance, usually from 1e-6 to 1; 'loo' and 'evidence' choose it."
+        return number("noise", self.noise, "(0, inf)", hint)
+
+    def _grid(self, X: Any) -> Grid:
+        wanted = self.resolution
+        if isinstance(wanted, Grid):
+            if len(wanted) != X.shape[1]:
+                raise InvalidInput(
+                    f"resolution has {len(wanted)} columns, but X has {X.shape[1]} features."
+                )
+            return wanted
+        known = wanted is None or (isinstance(wanted, str) and wanted == "exact")
+        if not known and not (type(wanted) is int and wanted in (8, 16)):
+            raise InvalidInput(
+                f"resolution={wanted!r} is not known. Give a Grid, 8 or 16 (bits), 'exact' "
+                f"(42 bits: float32 as it is), or None for 16."
+            )
+        return Grid.covering(X, _BITS.get(wanted, wanted))  # type: ignore[arg-type]
+
+
+@final
+@dataclass(eq=False, repr=False)
+class LinearGPClassifier(ClassifierMixin, LinearGP):
+    """A linear Gaussian-process classifier for any number of rows, which forgets to the last bit.
+
+    One-vs-all regression on labels of -1 and 1 with the kernel x'y, in its weight space: the model
+    of `GPClassifier` with `DotProduct(0)`, or with an intercept that of `LSSVMClassifier`. It holds
+    no rows, only their sums, as whole numbers on a grid. So rows can be learnt, forgotten, merged
+    and split in any order, and the sums are the same to the bit. A frozen feature map may stand
+    before it in a `Pipeline`. It takes 16 D^2 bytes; D^2 / 2 multiplications to learn a row, and
+    D^3 / 6 for the first question after an edit, however many rows it has learnt.
+
+    Parameters
+    ----------
+    noise : sigma^2, the variance of the noise on the labels, above zero: the penalty of ridge
+        regression. "evidence" has the largest marginal likelihood, "loo" the smallest generalised
+        cross-validation error; both follow every edit. See `noise_`
+    resolution : the grid. None: 16 bits, with room for values eight times those of the first rows;
+        8: 8 bits without room, twice as fast; "exact": 42 bits, float32 as it is, four times
+        slower; or a `Grid`. It is kept: later rows must fit. See `grid_`
+    intercept : whether each class has an offset, without a prior
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = LinearGPClassifier().fit(X[:1000], y[:1000]).partial_fit(X[1000:], y[1000:])
+    >>> clf.digest() == LinearGPClassifier(resolution=clf.grid_).fit(X[::-1], y[::-1]).digest()
+    True
+    >>> round(clf.forget(X[1000:], y[1000:]).score(X[1000:], y[1000:]), 2)
+    0.89
+    """
+
+    def _model(self, X: Any, y: Any) -> LinearModel:
+        noise = self._noise()
+        return LinearModel.of_classes(Sums(self._grid(X)), noise, intercept=self.intercept)
+
+    def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
+        return Sums.of(model.sums.grid, X, y, weights)
+
+    def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
+        return checks.class_labels(y, n, None if model is None else model.names)
+
+    def _coded(self, model: LinearModel, y: Array) -> Array:
+        if (strange := ~np.isin(y, model.names)).any():
+            raise InvalidInput(f"No row of class {y[strange.argmax()].item()!r} was learnt.")
+        return np.where(y[:, None] == model.names, 1.0, -1.0)
+
+    def _prediction(self, model: LinearModel, scores: Array) -> Array:
+        return np.asarray(model.names[scores.argmax(axis=1)])
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn more rows, any number, of known or new classes. `classes` may be left out."""
+        checks.check_declared(y, classes)
+        self._learn_more(X, y, sample_weight)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The class of the largest score, (m,)."""
+        model = self._held
+        return self._prediction(model, model.mean(self._asked(X)))
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two."""
+        scores = self._held.mean(self._asked(X))
+        return scores[:, 1] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, X: Any) -> Array:
+        """Phi(mu_*^(c) / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`."""
+        model, X = self._held, self._asked(X)
+        return class_probabilities(model.mean(X), model.variance(X))
+
+    @property
+    def classes_(self) -> Array:
+        """The classes that have rows now, (M,), sorted."""
+        return self._held.names
+
+
+@final
+@dataclass(eq=False, repr=False)
+class LinearGPRegressor(RegressorMixin, LinearGP):
+    """Linear Gaussian-process regression for any number of rows, which forgets to the last bit.
+
+    The model of `GPRegressor` with the kernel x'y in its weight space: see `LinearGPClassifier`.
+    Targets y (n,) or (n, q) are read on a grid too, of at least 28 bits.
+
+    Parameters
+    ----------
+    noise, resolution, intercept : as for `LinearGPClassifier`
+    normalize_y : whether variances and `log_marginal_likelihood` are those of targets divided by
+        their standard deviation (about zero without an intercept), in the units of y. The
+        predictions are the same.
+
+    Examples
+    --------
+    >>> X = np.arange(6.0)[:, None]
+    >>> reg = LinearGPRegressor().fit(X, [1.0, 3.0, 5.0, 7.0, 9.0, 99.0])
+    >>> reg.forget(X[5:], [99.0]).predict([[10.0]]).round(1)
+    array([20.8])
+    """
+
+    _: KW_ONLY
+    normalize_y: bool = True
+
+    def _model(self, X: Any, y: Array) -> LinearModel:
+        noise, grid = self._noise(), self._grid(X)
+        Y = _columns(y)
+        empty = Sums(grid + target_grid(Y, grid.bits))
+        normalised = flag("normalize_y", self.normalize_y)
+        names, flat = np.arange(Y.shape[1]), y.ndim == 1
+        return LinearModel(empty, names, noise, self.intercept, False, normalised, flat)
+
+    def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
+        D = len(model.grid)
+        targets = Grid(model.sums.grid.exponents[D:], model.sums.grid.bits)
+        return Sums.of(model.sums.grid, (X, digits(_columns(y), targets)), None, weights)
+
+    def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
+        if model is None:
+            return checks.real_values(y, n, None)
+        return checks.real_values(y, n, np.empty((0,) if model.flat else (0, len(model.names))))
+
+    def _coded(self, model: LinearModel, y: Array) -> Array:
+        D = len(model.grid)
+        targets = Grid(model.sums.grid.exponents[D:], model.sums.grid.bits)
+        return model.whole(digits(_columns(y), targets))
+
+    def _prediction(self, model: LinearModel, scores: Array) -> Array:
+        return scores[:, 0] if model.flat else scores
+
+    def _shaped(self, model: LinearModel, variance: Array) -> Array:
+        q = len(model.names)
+        columns = variance if variance.ndim == 2 else np.repeat(variance[:, None], q, axis=1)
+        return columns[:, 0] if model.flat else columns
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn more rows, any number."""
+        self._learn_more(X, y, sample_weight)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The posterior mean, (m,) or (m, q) as the targets are.
+
+        return_std : and the standard deviation of a target there, noise included
+        """
+        model, X = self._held, self._asked(X)
+        mean = self._prediction(model, model.mean(X))
+        return (mean, np.sqrt(self._shaped(model, model.variance(X)))) if return_std else mean
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _columns(y: Array) -> Array:
+    """Targets as columns, (n, q)."""
+    return y[:, None] if y.ndim == 1 else y

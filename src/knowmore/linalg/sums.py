@@ -1,0 +1,365 @@
+"""Exact moments of rows on a grid: the same bits for the same rows, whatever the history.
+
+Rows are read as whole numbers (see `Grid`), so their count, their sums and their sums of products
+are whole numbers too. BLAS computes them exactly: a product in floating point is exact, in any
+order and on any number of threads, while no partial sum exceeds the precision. Between blocks of
+rows they are added as integers. So sums can be added and subtracted for ever, and nothing is left
+of a row that came and went.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from knowmore.arrays import Array, Frozen, read_only
+from knowmore.errors import InvalidInput
+from knowmore.linalg.counting import loops
+from knowmore.linalg.grid import Grid, blocks
+from knowmore.linalg.threads import threads_for
+
+Key = Hashable
+
+# Weights are counted in units of 1 / 256, with 16 bits.
+UNIT: Final = 256
+_MOST: Final = 2**16 - 1
+# The total weight, in units, up to which no sum overflows: 8.5 billion rows of weight one.
+_HEAVIEST: Final = 2**41
+# Logarithms of weights are read on a grid of 2**-32.
+LOG_UNIT: Final = 2.0**32
+# Rows that wait to be summed: a few at a time would cost as much as many.
+_WAITING: Final = 128
+
+
+class Group(NamedTuple):
+    """What is known of the rows of one group: their number, weight in units, and sums (P,)."""
+
+    rows: int
+    weight: int
+    first: Array
+
+
+class _Batch(NamedTuple):
+    """Rows (n, P) to add or, with sign -1, to remove, and their weights in units (n,)."""
+
+    Z: Array
+    units: Array
+    sign: int
+
+
+class _Products(NamedTuple):
+    """Sums of products: those of many rows in two words, (2, P, P), and rows still to be summed."""
+
+    words: Array | None
+    waiting: tuple[_Batch, ...] = ()
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Sums(Frozen):
+    """The moments of a multiset of rows, each of some group; `+` and `-` are exact.
+
+    grid : what rows are read on; P is its number of columns times its slices
+    groups : the rows, weight and sums of each group that has rows, by its key
+    log_weights : the sum of the logarithms of the weights, in units of 2**-32
+
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> grid = Grid.covering(X)
+    >>> everything = Sums.of(grid, X)
+    >>> Sums.of(grid, X[700:]) + Sums.of(grid, X[:700]) == everything
+    True
+    >>> (everything - Sums.of(grid, X[700:])).digest() == Sums.of(grid, X[:700]).digest()
+    True
+    """
+
+    grid: Grid
+    groups: Mapping[Key, Group] = field(default_factory=dict)
+    log_weights: int = 0
+    _products: _Products = field(default_factory=lambda: _Products(None))
+
+    @classmethod
+    def of(cls, grid: Grid, X: Any, keys: Any = None, weights: Array | None = None) -> Sums:
+        """The sums of rows X (n, D), dense, sparse or mapped; one block at a time is in memory.
+
+        X : or several tables in a tuple, side by side
+        keys : the group of each row, (n,); None: all are of one group, None
+        weights : (n,), below 256, rounded to multiples of 1/256; None: one each. A row of weight
+            zero is left out.
+        """
+        n, P = (X[0] if isinstance(X, tuple) else X).shape[0], grid.slices * len(grid)
+        names, codes = _coded(keys, n)
+        units = _in_units(weights, n)
+        firsts, total, start = np.zeros((len(names), P), np.int64), _Total(grid), 0
+        batches: list[_Batch] = []
+        for block in blocks(X):
+            Z = grid.multiples(block, start)
+            part = slice(start, start := start + len(Z))
+            loops().count(Z, codes[part], units[part], firsts)
+            batch = _Batch(Z, units[part], 1)
+            if n <= _WAITING:
+                batches.append(batch)
+            else:
+                total.add(batch)
+        counts = np.bincount(codes, units > 0, len(names)).astype(int)
+        heavy = np.bincount(codes, units, len(names)).astype(int)
+        groups = {
+            name: Group(rows, weight, first)
+            for name, rows, weight, first in zip(
+                names, counts.tolist(), heavy.tolist(), firsts, strict=True
+            )
+            if rows
+        }
+        logs = (
+            0 if weights is None else int(np.rint(LOG_UNIT * np.log(units[units > 0] / UNIT)).sum())
+        )
+        products = _Products(None if batches else total.words, tuple(batches))
+        return cls(grid, groups, logs, products)._checked()
+
+    def __repr__(self) -> str:
+        return f"Sums({self.rows} rows in {len(self.groups)} groups, {self.grid!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles: no single row is in them."""
+        return {**super().__getstate__(), "_products": _Products(self.words)}
+
+    # -- what is known ------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(group.rows for group in self.groups.values())
+
+    @property
+    def weight(self) -> int:
+        """The total weight, in units of 1 / UNIT."""
+        return sum(group.weight for group in self.groups.values())
+
+    @property
+    def first(self) -> Array:
+        """The sum of all rows, in multiples of the steps, (P,)."""
+        total = np.zeros(self.grid.slices * len(self.grid), np.int64)
+        for group in self.groups.values():
+            total += group.first
+        return total
+
+    @property
+    def words(self) -> Array:
+        """The sums of products in two words, (2, P, P), lower triangle: see `counting`."""
+        products = self._products
+        if products.words is None or products.waiting:
+            total = _Total(self.grid, products.words)
+            for batch in products.waiting:
+                total.add(batch)
+            # At once, so that another thread never counts the rows twice.
+            products = _Products(read_only(total.words))
+            object.__setattr__(self, "_products", products)
+        return np.asarray(products.words)
+
+    def mean(self) -> Array:
+        """The mean of all rows, (D,)."""
+        return self._joined(self.first / self.weight)
+
+    def weights(self, keys: list[Key]) -> Array:
+        """The weights of these groups, in units of 1 / UNIT, (G,)."""
+        return np.array([self.groups[key].weight for key in keys])
+
+    def scatter(self, *, centred: bool = True) -> Array:
+        """sum w (x - mean) (x - mean)', or without the means, (D, D). Each entry is rounded once.
+
+        Two slices are put together in floating point.
+        """
+        first = self.first if centred else np.zeros_like(self.first)
+        S = loops().difference(self.words, max(self.weight, 1), first, first, True)
+        return self._joined(self._joined(S).T) / UNIT
+
+    def cross(self, keys: list[Key], *, centred: bool = True) -> Array:
+        """sum w x over each group, minus its weight times the mean of all rows if centred, (G, D).
+
+        Each entry is rounded once; two slices are put together in floating point.
+        """
+        sums = np.array([self.groups[key].first for key in keys])
+        weights = self.weights(keys) * centred
+        words = np.array([np.zeros_like(sums), sums])
+        C = loops().difference(words, self.weight, weights, self.first, False)
+        return self._joined(C) / UNIT
+
+    def _joined(self, A: Array) -> Array:
+        """Multiples of the steps in slices, (..., P), as values, (..., D)."""
+        D = len(self.grid)
+        whole = A if self.grid.slices == 1 else np.ldexp(A[..., :D], self.grid.shift) + A[..., D:]
+        return np.asarray(whole * self.grid.steps)
+
+    # -- algebra ------------------------------------------------------------------------------
+
+    def __add__(self, other: Sums) -> Sums:
+        return self._combined(other, 1)
+
+    def __sub__(self, other: Sums) -> Sums:
+        return self._combined(other, -1)
+
+    def _combined(self, other: Sums, sign: int) -> Sums:
+        if self.grid != other.grid:
+            raise InvalidInput(
+                f"The grids differ: {self.grid!r} here, {other.grid!r} there. Sums add up only on "
+                f"one grid. Give both models the same resolution=Grid(...)."
+            )
+        groups = dict(self.groups)
+        none = Group(0, 0, np.zeros_like(self.first))
+        for key, new in other.groups.items():
+            old = groups.get(key, none)
+            group = Group(
+                old.rows + sign * new.rows,
+                old.weight + sign * new.weight,
+                old.first + sign * new.first,
+            )
+            _check_possible(key, group, self.grid, old)
+            groups[key] = group
+            if not group.rows:
+                del groups[key]
+        result = Sums(
+            self.grid,
+            groups,
+            self.log_weights + sign * other.log_weights,
+            self._products_with(other, sign),
+        )
+        return result._checked()
+
+    def _products_with(self, other: Sums, sign: int) -> _Products:
+        mine, theirs = self._products, other._products
+        waiting = mine.waiting + tuple(b._replace(sign=sign * b.sign) for b in theirs.waiting)
+        if theirs.words is None and sum(len(batch.Z) for batch in waiting) <= _WAITING:
+            return _Products(mine.words, waiting)
+        words: Array = loops().combine(self.words, other.words, sign)
+        return _Products(read_only(words))
+
+    def _checked(self) -> Sums:
+        if self.weight >= _HEAVIEST:
+            raise InvalidInput(
+                f"The total weight would be {self.weight / UNIT:g}, but sums are exact only below "
+                f"{_HEAVIEST / UNIT:g}. Fit fewer rows, or give them smaller weights."
+            )
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sums):
+            return NotImplemented
+        return (
+            self.grid == other.grid
+            and self.log_weights == other.log_weights
+            and self.groups.keys() == other.groups.keys()
+            and all(
+                one[:2] == other.groups[key][:2] and (one.first == other.groups[key].first).all()
+                for key, one in self.groups.items()
+            )
+            and bool((self.words == other.words).all())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def digest(self) -> str:
+        """The SHA-256 of grid, groups and sums, in hexadecimal: that of the multiset of rows."""
+        sha = hashlib.sha256(b"knowmore sums 1")
+        for part in self._canonical():
+            sha.update(len(part).to_bytes(8, "little"))
+            sha.update(part)
+        return sha.hexdigest()
+
+    def _canonical(self) -> Iterator[bytes]:
+        yield np.append(self.grid.bits, self.grid.exponents).astype("<i8").tobytes()
+        yield str(self.log_weights).encode()
+        for name, key in sorted((_name(key), key) for key in self.groups):
+            yield name
+            yield f"{self.groups[key].rows} {self.groups[key].weight}".encode()
+            yield self.groups[key].first.astype("<i8", copy=False).tobytes()
+        rows, columns = np.tril_indices(self.words.shape[1])
+        yield self.words[:, rows, columns].astype("<i8", copy=False).tobytes()
+
+
+class _Total:
+    """Sums of products that rows are added to: the only thing here that changes."""
+
+    def __init__(self, grid: Grid, words: Array | None = None) -> None:
+        self._grid, P = grid, grid.slices * len(grid)
+        self._words = np.zeros((2, P, P), np.int64) if words is None else words.copy()
+        self._C, self._rows = np.zeros((P, P), grid.dtype), 0
+
+    @property
+    def words(self) -> Array:
+        """The sums of products of all rows that were added, (2, P, P)."""
+        self._flush()
+        return self._words
+
+    def add(self, batch: _Batch) -> None:
+        """Add the products of these rows.
+
+        A weight is a sum of powers of two: for each of these the rows that have it are summed once,
+        and shifted. A weight of one is a single power.
+        """
+        Z, units, sign = batch
+        if sign == 1 and (units == UNIT).all():
+            if self._rows + len(Z) > self._grid.rows_at_once:
+                self._flush()
+            self._C += _gram(Z)
+            self._rows += len(Z)
+            return
+        for bit in range(int(units.max(initial=0)).bit_length()):
+            chosen = units >> bit & 1 == 1
+            if chosen.any():
+                some_rows = Z if chosen.all() else Z[chosen]
+                loops().accumulate(self._words, _gram(some_rows), bit, sign)
+
+    def _flush(self) -> None:
+        if self._rows:
+            loops().accumulate(self._words, self._C, UNIT.bit_length() - 1, 1)
+            self._C[:], self._rows = 0, 0
+
+
+def _gram(Z: Array) -> Array:
+    """Z' Z, (P, P), which NumPy computes as a symmetric product."""
+    with threads_for(Z.size, Z.shape[1]):
+        return np.asarray(Z.T @ Z)
+
+
+def _coded(keys: Any, n: int) -> tuple[list[Key], Array]:
+    """The different keys, and which of them each of n rows has, (n,)."""
+    if keys is None:
+        return [None], np.zeros(n, np.int64)
+    names, codes = np.unique(keys, return_inverse=True)
+    return names.tolist(), codes.astype(np.int64, copy=False)
+
+
+def _in_units(weights: Array | None, n: int) -> Array:
+    """The weights of n rows in units, (n,)."""
+    if weights is None:
+        return np.full(n, UNIT, np.int64)
+    units = np.rint(np.asarray(weights, dtype=float) * UNIT)
+    wrong = ~((units >= 0) & (units <= _MOST)) | ((units == 0) & (weights > 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InvalidInput(
+            f"The weight of row {row} is {weights[row]}. Weights are read in multiples of "
+            f"1/{UNIT}, from 1/{UNIT} to {_MOST / UNIT:g}, or zero to leave a row out: scale them."
+        )
+    return np.asarray(units, dtype=np.int64)
+
+
+def _check_possible(key: Key, group: Group, grid: Grid, old: Group) -> None:
+    """Raise InvalidInput if no rows at all have these sums."""
+    rows, weight, first = group
+    most = weight * 2 ** (grid.shift - 1)
+    if rows < 0 or weight < rows or (not rows and weight) or (abs(first) > most).any():
+        of = "" if key is None else f" of {key!r}"
+        raise InvalidInput(
+            f"These rows{of} were not all learnt: {old.rows} are held, and what would be left are "
+            f"the sums of no rows. Forget only rows that were learnt, each once, with the same "
+            f"labels and weights. Nothing was changed."
+        )
+
+
+def _name(key: Key) -> bytes:
+    """A key as bytes: the same in every process, different for keys of different types."""
+    return f"{type(key).__name__} {key!r}".encode()

@@ -1,0 +1,352 @@
+"""The Gaussian process with a dot-product kernel, in its weight space, on exact sums.
+
+With rows x, targets t and weights w, all sums over the examples (Rasmussen and Williams, 2.1.2):
+
+    A = sum w (x - m) (x - m)' + sigma^2 I,    W = A^-1 sum w (x - m) t'
+    mu_* = W' (x - m) + tbar
+
+m and tbar are the weighted means if there is an intercept, which has a flat prior and is then
+solved for exactly; otherwise zero. Mean and variance are those of the kernel model with kernel x'y.
+It holds no rows. What it knows of them are whole numbers (`Sums`), so it is the same, to the bit,
+whatever rows came and went. Those who want to leave rows out give them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from knowmore.arrays import Array, Frozen, bounded, derived
+from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
+from knowmore.linalg import Cholesky, Factor, Grid, Sums
+from knowmore.linalg.grid import blocks
+from knowmore.linalg.products import eigh, product
+from knowmore.linalg.sums import LOG_UNIT, UNIT
+from knowmore.models.likelihood import log_marginal_likelihood
+from knowmore.models.loo import LooMoments, LooScores, bound, silenced, tied
+
+# A target is written in digits of one column each: the values of these columns sum to it.
+DIGITS: Final = {8: 4, 16: 2, 42: 1}
+# The noises to choose from, as a multiple of the mean of the eigenvalues: twenty for each power of
+# ten.
+_NOISES: Final = 10.0 ** np.arange(2, -10, -0.05)
+_EPS: Final = float(np.finfo(float).eps)
+# Rows that are asked about at a time.
+_ROWS: Final = 2048
+
+
+class _Moments(NamedTuple):
+    """What the model needs of its examples, in the units of the features and targets.
+
+    weight : the sum of the weights, N
+    means : of the features, (D,), and of the targets, (M,); zero without an intercept
+    scatter : (D, D); cross : features with targets, (D, M); squares : of the targets, (M,). All are
+    about the means.
+    """
+
+    weight: float
+    means: tuple[Array, Array]
+    scatter: Array
+    cross: Array
+    squares: Array
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearModel(Frozen):
+    """A frozen model of the rows that were summed; M columns of targets, D features.
+
+    sums : of the rows, in groups by class; a regressor's rows continue with the digits of targets
+    names : the columns of scores, (M,), in ascending order
+    wanted_noise : sigma^2, or "evidence" or "loo": see `noise`
+    intercept : whether each column has an offset
+    classes : whether the columns are classes, coded by 1 and -1; otherwise values
+    normalised : whether variances are relative to those of the targets
+    flat : whether a target is a number, not a row of M of them
+
+    >>> X, y = np.array([[0.0], [1.0], [1.5]]), np.array(["no", "yes", "yes"])
+    >>> model = LinearModel.of_classes(Sums.of(Grid.covering(X), X, y), 0.1)
+    >>> model.mean(X).round(2)
+    array([[ 0.76, -0.76],
+           [-0.55,  0.55],
+           [-1.21,  1.21]])
+    """
+
+    sums: Sums
+    names: Array
+    wanted_noise: float | str
+    intercept: bool = True
+    classes: bool = True
+    normalised: bool = False
+    flat: bool = False
+
+    @classmethod
+    def of_classes(cls, sums: Sums, noise: float | str, *, intercept: bool = True) -> LinearModel:
+        """A classifier: a column of scores for each group of the sums."""
+        return cls(sums, np.array(sorted(sums.groups)), noise, intercept)  # type: ignore[type-var]
+
+    def __repr__(self) -> str:
+        return f"LinearModel({self.sums.rows} rows, {len(self.names)} columns, {self.sums.grid!r})"
+
+    def of(self, sums: Sums) -> LinearModel:
+        """The model of other sums with the same settings."""
+        if self.classes:
+            return self.of_classes(sums, self.wanted_noise, intercept=self.intercept)
+        return replace(self, sums=sums)
+
+    # -- what was learnt -----------------------------------------------------------------------
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of the features."""
+        grid = self.sums.grid
+        if self.classes:
+            return grid
+        features = len(grid) - len(self.names) * DIGITS[grid.bits]
+        return Grid(grid.exponents[:features], grid.bits)
+
+    @derived
+    def moments(self) -> _Moments:
+        """Means, scatter and cross sums, from whole numbers, rounded once."""
+        if not self.sums.rows:
+            raise NoExamples("The model holds no rows: all were forgotten. Learn some first.")
+        sums, centred = self.sums, self.intercept
+        N, D = sums.weight / UNIT, len(self.grid)
+        mean = sums.mean() if centred else np.zeros(len(sums.grid))
+        S = sums.scatter(centred=centred)
+        if self.classes:
+            cross = 2 * sums.cross(self.names.tolist(), centred=centred).T
+            share = sums.weights(self.names.tolist()) / sums.weight
+            if centred:
+                return _Moments(N, (mean, 2 * share - 1), S, cross, 4 * N * share * (1 - share))
+            cross -= N * sums.mean()[:, None]
+            return _Moments(N, (mean, np.zeros(len(share))), S, cross, np.full(len(share), N))
+        means = mean[:D], self.whole(mean[D:])
+        cross = self.whole(S[:D, D:])
+        squares = np.diagonal(self.whole(self.whole(S[D:, D:]).T))
+        return _Moments(N, means, S[:D, :D], cross, np.maximum(squares, 0))
+
+    def whole(self, digits: Array) -> Array:
+        """Columns of digits, (..., M k), added up to those of targets, (..., M)."""
+        return np.asarray(digits.reshape(*digits.shape[:-1], len(self.names), -1).sum(axis=-1))
+
+    @derived
+    def scale(self) -> Array:
+        """The standard deviation of each target, (M,), if normalised; otherwise one."""
+        variance = self.moments.squares / self.moments.weight
+        return np.sqrt(np.where((variance > 0) & self.normalised, variance, 1.0))
+
+    @derived
+    def noise(self) -> float:
+        """sigma^2. What is chosen is chosen by the sums alone, from one eigendecomposition.
+
+        "evidence" has the largest marginal likelihood. "loo" has the smallest generalised
+        cross-validation error (Golub, Heath and Wahba): the squared leave-one-out error if all rows
+        had the same leverage, which single rows have not, but sums do not know these.
+        """
+        if not isinstance(self.wanted_noise, str):
+            return self.wanted_noise
+        m, n = self.moments, self.sums.rows
+        values, V = eigh(m.scatter)
+        values = np.maximum(values, 0)
+        if values[-1] <= 0:
+            return 1.0
+        p = ((V.T @ (m.cross / self.scale)) ** 2).sum(axis=1)
+        total, columns = float((m.squares / self.scale**2).sum()), len(self.names)
+        noises = values.mean() * _NOISES
+        shifted = values + noises[:, None]
+        fit = total - (p / shifted).sum(axis=1)
+        if self.wanted_noise == "evidence":
+            logdet = np.log(shifted).sum(axis=1) + (n - self.intercept - len(values)) * np.log(
+                noises
+            )
+            loss = -log_marginal_likelihood(fit / noises, logdet, 0, columns)
+        else:
+            left = np.maximum(fit - noises * (p / shifted**2).sum(axis=1), 0)
+            free = n - self.intercept - (values / shifted).sum(axis=1)
+            loss = left / np.maximum(free, _EPS * n) ** 2
+        return float(noises[loss.argmin()])
+
+    @derived
+    def _factor(self) -> tuple[Factor, float]:
+        """That of A, and what had to be added to its diagonal, relative to that of the scatter."""
+        S = self.moments.scatter
+        diagonal = np.diagonal(S)
+        # Rounding may leave a singular scatter less than nothing, if the noise is as small.
+        for added in (0.0, 4 * len(S) * _EPS):
+            A = S.copy()
+            A.flat[:: len(A) + 1] += self.noise + added * diagonal
+            try:
+                return Cholesky().append(np.empty((0, len(A))), A), added
+            except NotPositiveDefinite:
+                continue
+        raise InvalidInput(
+            "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums "
+            "are exact: learn the same rows again, and the model is as it was before."
+        )
+
+    @property
+    def added(self) -> float:
+        """What had to be added to the variance of each feature, relative to it; zero if nothing."""
+        return self._factor[1]
+
+    @derived
+    def weights(self) -> Array:
+        """W, (D, M)."""
+        return self._factor[0].solve(self.moments.cross)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def mean(self, X: Any) -> Array:
+        """mu_* of rows X (m, D), (m, M): eq. (2.8) of Rasmussen and Williams."""
+        return self._asked(X, lambda Z: product(Z, self.weights) + self.moments.means[1])
+
+    def variance(self, X: Any) -> Array:
+        """sigma_*^2 of rows X, noise included, (m,); (m, M) if the targets are normalised.
+
+        sigma^2 (1 + 1/N + (x - m)' A^-1 (x - m)), the second term only with an intercept.
+        """
+        scale = self.scale**2 if self.normalised else None
+
+        def of(Z: Array) -> Array:
+            v = self.noise * (1 + self._leverages(Z))
+            return v if scale is None else v[:, None] * scale
+
+        return self._asked(X, of)
+
+    def _asked(self, X: Any, answer: Any) -> Array:
+        """The answers to all rows of X, from blocks of them about the mean."""
+        mean, _ = self.moments.means
+        return bounded(lambda: np.concatenate([answer(block - mean) for block in blocks(X, _ROWS)]))
+
+    def _leverages(self, Z: Array) -> Array:
+        """z' A^-1 z of rows Z (m, D) about the mean, and 1/N with an intercept, (m,)."""
+        H = self._factor[0].half_solve(Z.T)
+        return np.asarray(np.einsum("ij,ij->j", H, H) + self.intercept / self.moments.weight)
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(T | X), summed over the columns, normalised if they are.
+
+        With an intercept, that of what is left of T without it (restricted likelihood): a flat
+        prior has no density.
+        """
+        m, n, M = self.moments, self.sums.rows, len(self.names)
+        fit = (m.squares - np.einsum("ij,ij->j", m.cross, self.weights)) / self.scale**2
+        logdet = self._factor[0].logdet() - self.sums.log_weights / LOG_UNIT
+        logdet += (n - self.intercept - len(m.scatter)) * log(self.noise)
+        logdet += self.intercept * log(m.weight)
+        fits = float(fit.sum()) / self.noise
+        return float(log_marginal_likelihood(fits, logdet, n - self.intercept, M))
+
+    def residual(self) -> float:
+        """How far W is from the solution of A W = C: |C - A W| / (|A| |W| + |C|)."""
+        m, W, norm = self.moments, self.weights, np.linalg.norm
+        size = norm(m.scatter) + self.noise
+        error = norm(m.cross - m.scatter @ W - self.noise * W)
+        return float(error / max(size * norm(W) + norm(m.cross), np.finfo(float).tiny))
+
+    # -- leaving out -------------------------------------------------------------------------
+
+    def loo(self, X: Any, T: Array, weights: Array, groups: Array | None = None) -> LooScores:
+        """Predictions for rows that were learnt, X (n, D), by the model without them.
+
+        T (n, M) are their targets, weights (n,). With h = w (z'A^-1 z + 1/N) and the score s,
+
+            s_-i = t - (t - s) / (1 - h),    sigma_-i^2 = sigma^2 / (w (1 - h)).
+
+        groups : (n,), rows of a group are left out together: the same with the group's block of the
+            matrix that has h on its diagonal
+        """
+        parts = [
+            (rows, self._left_out(X[rows], T[rows], weights[rows], together=groups is not None))
+            for rows in _parts(X.shape[0], groups)
+        ]
+        order = np.concatenate([rows for rows, _ in parts]).argsort()
+        columns = zip(*(left for _, left in parts), strict=True)
+        return LooScores(*(np.concatenate(column)[order] for column in columns))
+
+    def _left_out(self, X: Any, T: Array, w: Array, *, together: bool) -> LooScores:
+        """The rows of X, each left out alone, or all together."""
+        m, noise, root = self.moments, self.noise, np.sqrt(w)[:, None]
+        Z = np.vstack([self.grid.rounded(block) for block in blocks(X)]) - m.means[0]
+        missed = T - product(Z, self.weights) - m.means[1]
+        if together:
+            H = self._factor[0].half_solve((root * Z).T).T
+            H = np.hstack([H, self.intercept * root / np.sqrt(m.weight)])
+            missed, free = _without(H, root * missed)
+            missed, share = missed / root, np.full(len(w), w.sum())
+        else:
+            free, share = 1 - w * self._leverages(Z), w
+            missed = missed / free[:, None]
+        others = np.maximum(m.weight - share, _EPS)[:, None]
+        variance = noise / (w * free)
+        moved = float((w[:, None] * Z**2).sum(axis=1).max(initial=0)) + noise
+        size = np.sqrt(moved * self._misfit) / noise
+        error = bound(T, T - missed, variance[:, None], moved / noise, size, len(m.scatter) + 1)
+        sums = m.weight * m.means[1] - (w[:, None] * T if not together else w @ T)
+        prior = self.intercept * sums / others
+        left_out = LooMoments(T - missed, variance, error, prior)
+        scores, silent = silenced(left_out)
+        if self.normalised:
+            apart = w[:, None] * (T - m.means[1]) ** 2
+            apart = apart.sum(axis=0) if together else apart
+            spread = m.squares - apart * (m.weight / others if self.intercept else 1)
+            rest = np.where(spread > 0, spread / others, 1.0)
+            variance = variance[:, None] * rest
+        return LooScores(tied(scores, error) if self.classes else scores, variance, silent)
+
+    @derived
+    def _misfit(self) -> Array:
+        """The weighted sum of squared errors of each column, (M,)."""
+        m, W = self.moments, self.weights
+        explained = np.einsum("ij,ij->j", W, m.cross + self.noise * W)
+        return np.asarray(np.maximum(m.squares - explained, 0))
+
+
+def _without(H: Array, R: Array) -> tuple[Array, Array]:
+    """(I - HH')^-1 R, (k, M), and one over the diagonal of that inverse, (k,); H (k, r).
+
+    By the smaller of the two matrices: (I - HH')^-1 = I + H (I - H'H)^-1 H'.
+    """
+    k, r = H.shape
+    if k <= r:
+        inverse = np.linalg.inv(np.eye(k) - H @ H.T)
+        return inverse @ R, 1 / np.diagonal(inverse)
+    B = np.linalg.solve(np.eye(r) - H.T @ H, H.T)
+    return R + H @ (B @ R), 1 / (1 + np.einsum("ij,ji->i", H, B))
+
+
+def _parts(n: int, groups: Array | None) -> Iterator[Array]:
+    """The rows to leave out at a time: blocks of them, or each group."""
+    if groups is None:
+        yield from (np.arange(a, min(a + _ROWS, n)) for a in range(0, n, _ROWS))
+        return
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.append(True, groups[order][1:] != groups[order][:-1]))
+    yield from np.split(order, starts[1:])
+
+
+def digits(Y: Array, grid: Grid) -> Array:
+    """Targets Y (n, M) as columns of digits on the grid of the targets, (n, M k).
+
+    grid : that of the digits, (M k,), as `target_grid` makes it
+    """
+    k = DIGITS[grid.bits]
+    columns, rest = [], np.asarray(Y, dtype=float)
+    for place in range(k):
+        step = grid.steps[place::k]
+        digit = np.rint(rest / step) * step
+        columns.append(digit)
+        rest = rest - digit
+    return np.stack(columns, axis=-1).reshape(len(Y), -1)
+
+
+def target_grid(Y: Array, bits: int) -> Grid:
+    """The grid of the digits of targets like Y (n, M), with room for eight times their size."""
+    first = Grid.covering(Y, bits).exponents + (3 if bits == 8 else 0)
+    places = -(bits - 1) * np.arange(DIGITS[bits])
+    return Grid((first[:, None] + places).reshape(-1), bits)
