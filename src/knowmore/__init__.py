@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from knowmore._progress import progress
     from knowmore.errors import KnowmoreError
     from knowmore.estimators import (
         EigenspaceLDA,
@@ -57,6 +58,7 @@ __all__ = [
     "SubspaceMonitor",
     "Truncation",
     "living",
+    "progress",
 ]
 
 # Names whose module is not `knowmore.estimators`.
@@ -65,6 +67,7 @@ _HOMES = {
     "Grid": "knowmore.linalg",
     "KnowmoreError": "knowmore.errors",
     "Truncation": "knowmore.linalg",
+    "progress": "knowmore._progress",
 }
 
 

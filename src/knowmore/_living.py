@@ -22,6 +22,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.models import Model
+from knowmore.models.covariance import check_memory
 
 M = TypeVar("M", bound=Model)
 
@@ -130,6 +131,7 @@ class Living(Generic[M]):
         if model.is_certain(examples.counted, peak):
             again = model.covariance.kernel is not after.kernel
             size = model.covariance.prepare(examples.counted, from_scratch=again)
+            check_memory(len(examples), size)
             return replace(after, reserve=_reserved(size, after.reserve))
         _ = after.current
         return after

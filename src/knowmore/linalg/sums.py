@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
+from knowmore._progress import report
 from knowmore.arrays import Array, Frozen, read_only
 from knowmore.errors import InvalidInput
 from knowmore.linalg.counting import loops
@@ -104,6 +105,7 @@ class Sums(Frozen):
                 batches.append(batch)
             else:
                 total.add(batch)
+            report(start / n)
         counts = np.bincount(codes, units > 0, len(names)).astype(int)
         heavy = np.bincount(codes, units, len(names)).astype(int)
         groups = {

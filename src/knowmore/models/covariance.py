@@ -7,24 +7,34 @@ not enter, so relabelling touches no matrix and the predictive variance is one f
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 
+from knowmore._progress import report
 from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite, norm
-from knowmore.errors import InvalidInput, NotPositiveDefinite
+from knowmore.errors import InvalidInput, KnowmoreWarning, NotEnoughMemory, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
 from knowmore.linalg.products import product
+from knowmore.memory import available_memory
 from knowmore.models.weights import Weighting
 
 # Kernel values that are in memory at a time while a question is answered.
 _NUMBERS = 2**23
 # Rows by which the panels of a triangle exceed it, at most.
 _PADDING = 256
+# A model of fewer examples lacks neither memory nor time; operations that take a minute or more.
+_MANY = 4000
+_MINUTES = 3e12
+_WAYS_OUT = (
+    "Two models learn any number of rows: LinearGPClassifier and LinearGPRegressor, behind "
+    "Landmarks if the kernel is not linear, and ForestGPClassifier and ForestGPRegressor."
+)
 # Vectors that the residual of the factor is measured on.
 _PROBES = 4
 
@@ -87,8 +97,10 @@ class Covariance(Frozen):
 
     def follow(self, examples: Examples) -> Covariance:
         """The covariance of `examples`, by the smallest update that leads there."""
-        _, deleted, _ = self._changes(examples)
+        _, deleted, appended = self._changes(examples)
         factor, single = self.factor, self.update == "iterative"
+        if len(examples) > _MANY:
+            _announce(factor.size - len(deleted), appended, self.prepare(examples))
         if len(deleted):
             for rows in deleted[::-1, None] if single else [deleted]:
                 factor = factor.delete(rows)
@@ -97,6 +109,7 @@ class Covariance(Frozen):
         try:
             for i in range(factor.size, len(examples), step):
                 factor = factor.append(*self._rows(examples, noises[i : i + step], i))
+                report((factor.size / len(examples)) ** 3)
         except NotPositiveDefinite as error:
             raise self.explained(error.row, examples) from error
         return replace(self, examples=examples, factor=factor)
@@ -290,6 +303,34 @@ class Covariance(Frozen):
         scales = size * norm(A) + norm(T), size * norm(X) * self.factor.traits.stable + norm(Z)
         errors = norm(R[:, :M]), norm(R[:, M:])
         return max(e / s if s else 0.0 for e, s in zip(errors, scales, strict=True))
+
+
+# -- large models --------------------------------------------------------------------------------
+
+
+def check_memory(n: int, needed: int) -> None:
+    """Raise NotEnoughMemory if a model of n examples needs more bytes than there are."""
+    if n <= _MANY or (free := available_memory()) is None or needed < free:
+        return
+    raise NotEnoughMemory(
+        f"A model of {n:,} examples holds a triangle of n^2 / 2 numbers: with its work space "
+        f"{needed / 2**30:.1f} GB, but {free / 2**30:.1f} GB of memory are free. {_WAYS_OUT} "
+        f"Nothing was changed."
+    )
+
+
+def _announce(stay: int, appended: int, needed: int) -> None:
+    """Say before the work if it will find no memory, or take minutes."""
+    n = stay + appended
+    check_memory(n, needed)
+    work = (n**3 - stay**3) / 3
+    if work > _MINUTES:
+        warnings.warn(
+            f"Learning {appended:,} examples beside {stay:,} takes about n^3 / 3 = {work:.0e} "
+            f"operations, which is minutes; knowmore.progress tells how far it is. {_WAYS_OUT}",
+            KnowmoreWarning,
+            stacklevel=3,
+        )
 
 
 # -- usable numbers ------------------------------------------------------------------------------
