@@ -30,6 +30,7 @@ from benchmarks import (
     semantics,
     small,
     startup,
+    sums,
     transfer,
 )
 from benchmarks.scene import FULL, QUICK, Scale
@@ -43,6 +44,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "growth": growth.BENCHMARKS,
     "exact": exact.BENCHMARKS,
     "drift": drift.BENCHMARKS,
+    "sums": sums.BENCHMARKS,
     "eigenspaces": eigenspaces.BENCHMARKS,
     "histograms": histograms.BENCHMARKS,
     "pictures": pictures.BENCHMARKS,
