@@ -38,8 +38,7 @@ def inputs(estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: Any 
     _check_given("X", X)
     # For speed, a plain array skips scikit-learn's validation.
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
-    known = not reset and not hasattr(estimator, "feature_names_in_")
-    if plain and known and X.shape[1] == estimator.n_features_in_:
+    if plain and _as_known(estimator, X, reset=reset):
         return _finite("X", X)
     names = names_of(X)
     if not reset:
@@ -69,6 +68,9 @@ def rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     Whether its values are finite is left to whoever reads them.
     """
     _check_given("X", X)
+    plain = type(X) is np.ndarray and X.dtype.kind in "fiu" and X.ndim == 2 and len(X) > 0
+    if plain and _as_known(estimator, X, reset=reset):
+        return X
     names = names_of(X)
     if not reset:
         _check_names(names_in(estimator), names)
@@ -79,6 +81,12 @@ def rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if reset:
         estimator._names_in = names
     return X
+
+
+def _as_known(estimator: BaseEstimator, X: Array, *, reset: bool) -> bool:
+    """Whether X (k, d) has as many features as in the fit, which had no names."""
+    unnamed = not reset and not hasattr(estimator, "feature_names_in_")
+    return unnamed and X.shape[1] == estimator.n_features_in_
 
 
 def _check_names(known: Names, given: Names) -> None:

@@ -94,15 +94,17 @@ class Sums(Frozen):
         n, P = (X[0] if isinstance(X, tuple) else X).shape[0], grid.slices * len(grid)
         names, codes = _coded(keys, n)
         units = _in_units(weights, n)
-        firsts, total, start = np.zeros((len(names), P), np.int64), _Total(grid), 0
-        batches: list[_Batch] = []
+        firsts, start = np.zeros((len(names), P), np.int64), 0
+        # A few rows wait until more have come, or a question.
+        total = _Total(grid) if n > _WAITING else None
+        waiting: tuple[_Batch, ...] = ()
         for block in blocks(X):
             Z = grid.multiples(block, start)
             part = slice(start, start := start + len(Z))
             loops().count(Z, codes[part], units[part], firsts)
             batch = _Batch(Z, units[part], 1)
-            if n <= _WAITING:
-                batches.append(batch)
+            if total is None:
+                waiting = (batch,)
             else:
                 total.add(batch)
             report(start / n)
@@ -118,7 +120,7 @@ class Sums(Frozen):
         logs = (
             0 if weights is None else int(np.rint(LOG_UNIT * np.log(units[units > 0] / UNIT)).sum())
         )
-        products = _Products(None if batches else total.words, tuple(batches))
+        products = _Products(None if total is None else total.words, waiting)
         return cls(grid, groups, logs, products)._checked()
 
     def __repr__(self) -> str:
@@ -154,8 +156,11 @@ class Sums(Frozen):
         products = self._products
         if products.words is None or products.waiting:
             total = _Total(self.grid, products.words)
-            for batch in products.waiting:
-                total.add(batch)
+            for sign in (1, -1):
+                batches = [batch for batch in products.waiting if batch.sign == sign]
+                if batches:
+                    Z, units, _ = zip(*batches, strict=True)
+                    total.add(_Batch(np.vstack(Z), np.concatenate(units), sign))
             # At once, so that another thread never counts the rows twice.
             products = _Products(read_only(total.words))
             object.__setattr__(self, "_products", products)
@@ -210,9 +215,8 @@ class Sums(Frozen):
                 f"one grid. Give both models the same resolution=Grid(...)."
             )
         groups = dict(self.groups)
-        none = Group(0, 0, np.zeros_like(self.first))
         for key, new in other.groups.items():
-            old = groups.get(key, none)
+            old = groups.get(key, Group(0, 0, np.zeros_like(new.first)))
             group = Group(
                 old.rows + sign * new.rows,
                 old.weight + sign * new.weight,

@@ -94,7 +94,7 @@ class LinearModel(Frozen):
 
     def of(self, sums: Sums) -> LinearModel:
         """The model of other sums with the same settings."""
-        if self.classes:
+        if self.classes and sums.groups.keys() != self.sums.groups.keys():
             return self.of_classes(sums, self.wanted_noise, intercept=self.intercept)
         return replace(self, sums=sums)
 
