@@ -111,9 +111,9 @@ _TASKS = (
     _Task(THINGS, 20, 20, _BOTH),
 )
 _QUICK_TASKS = (
-    _Task(ANIMALS, 5, 5, _BOTH),
+    _Task(ANIMALS, 5, 2, _BOTH),
     _Task(ANIMALS, 20, 2, (NON_LINEAR,)),
-    _Task(THINGS, 5, 5, _BOTH),
+    _Task(THINGS, 5, 2, _BOTH),
 )
 # There are 60 pictures of each animal, and 20 to 26 of each thing.
 _PLANS = {ANIMALS: Plan(30, (2, 5, 10, 15)), THINGS: Plan(10, (2, 3, 5))}

@@ -99,7 +99,7 @@ _FULL = Protocol(
     jobs=-1,
 )
 _QUICK = Protocol(
-    splits=4,
+    splits=2,
     every=None,
     supports=10,
     pictures=20,
@@ -111,7 +111,7 @@ _QUICK = Protocol(
 
 
 def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> OneShot:
-    """Both data sets in 100 splits; `quick`: in four, with few classes and pictures."""
+    """Both data sets in 100 splits; `quick`: in two, with few classes and pictures."""
     protocol = _QUICK if quick else _FULL
     with one_thread():
         plans = [
