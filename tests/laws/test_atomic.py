@@ -41,7 +41,7 @@ class FaultAt:
         sys.setprofile(None)
 
     def __call__(self, frame, event, _):
-        # Asked first, as most events are none: a run has as many of them as it has steps squared.
+        # Most events are returns or calls of C functions, so these are dismissed first.
         if event != "call" or frame.f_code.co_name in NO_STEPS:
             return
         if frame.f_globals.get("__name__", "").startswith("knowmore."):
