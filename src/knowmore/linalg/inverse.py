@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy import linalg
 
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
@@ -177,11 +176,9 @@ class Inverse(Frozen, Factor):
 
     @derived
     def _root(self) -> Array:
-        if self.size == 0:
-            return self.P
         try:
-            return np.asarray(linalg.cholesky(self.P, lower=True, check_finite=False))
-        except linalg.LinAlgError as error:
+            return np.linalg.cholesky(self.P)
+        except np.linalg.LinAlgError as error:
             problem = f"The inverse has drifted too far, and patience={self.patience:g} keeps it."
             advice = "Call refresh(), or use the Cholesky factor."
             raise NotPositiveDefinite(f"{problem} {advice}", row=0) from error

@@ -67,17 +67,13 @@ def gather(
                 run = min(run, -p) if p < 0 else run
                 run = min(run, -q) if q < 0 else run
                 if p < 0 and q < 0:
-                    for j in range(run):
-                        new_left[i, target + j] = old_left[o, source + j]
+                    new_left[i, target : target + run] = old_left[o, source : source + run]
                 elif q < 0:
-                    for j in range(run):
-                        new_left[i, target + j] = old_diagonal[o, p + j]
+                    new_left[i, target : target + run] = old_diagonal[o, p : p + run]
                 elif p < 0:
-                    for j in range(run):
-                        new_diagonal[i, q + j] = old_left[o, source + j]
+                    new_diagonal[i, q : q + run] = old_left[o, source : source + run]
                 else:
-                    for j in range(run):
-                        new_diagonal[i, q + j] = old_diagonal[o, p + j]
+                    new_diagonal[i, q : q + run] = old_diagonal[o, p : p + run]
                 source += run
                 target += run
             if stop < last:
@@ -89,7 +85,7 @@ def gather(
 def rotate(A: Array, C: Array, s: int, cos: Array, sin: Array, begin: int, end: int) -> None:
     """Apply rotations (s, begin ... end-1) to the rows of [A, C[:, s]]."""
 
-    def turned(i: int, j: int, p: float, q: float, c: float) -> float:
+    def turned(i: int, j: int, p: float, q: float, c: float) -> Any:
         x = A[i, j]
         A[i, j] = p * x + q * c
         return p * c - q * x

@@ -133,7 +133,9 @@ class Covariance(Frozen):
         # It may be cheaper to drop what depends on the changes and append the rest again. But that
         # may fail, and a deletion must not.
         cheaper = self.update == "auto" and traits.update_cost * changed > stay - first
-        if cheaper and (len(deleted) == 0 or self.is_well_conditioned(examples, self._largest)):
+        if cheaper and len(deleted):
+            cheaper = self.is_well_conditioned(examples, self.max_variance(self.X))
+        if cheaper:
             deleted, appended = np.arange(first, size), n - first
         return first, deleted, appended
 
@@ -194,11 +196,6 @@ class Covariance(Frozen):
             f"Nothing was changed.",
             row,
         )
-
-    @derived
-    def _largest(self) -> float:
-        """The largest kappa(x, x) of the examples."""
-        return self.max_variance(self.X)
 
     def max_variance(self, X: Array) -> float:
         """The largest kappa(x, x) of these rows; infinite if one is not finite."""
