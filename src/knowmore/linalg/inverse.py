@@ -28,11 +28,9 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.cholesky import Cholesky
-from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots
+from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots, probes
 from knowmore.linalg.threads import threads_for
 
-# Vectors that the residual is measured on.
-_PROBES = 4
 # A fresh inverse with a larger residual is refused: scores would be wrong in the second digit. The
 # residual is about eps cond(A), so the matrix is to blame, and a Cholesky factor goes further.
 _MAX_RESIDUAL = 0.01
@@ -126,8 +124,7 @@ class Inverse(Frozen, Factor):
 
         About eps cond(A) when fresh, growing as it drifts.
         """
-        signs = np.random.default_rng(self.size).integers(0, 2, (self.size, _PROBES))
-        Z = (2 * signs - 1).astype(self.dtype)
+        Z = probes(self.size).astype(self.dtype)
         return float(abs(self.A @ (self.P @ Z) - Z).max(initial=0))
 
     def _accepted(self) -> Inverse:

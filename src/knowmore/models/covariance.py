@@ -18,6 +18,7 @@ from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
+from knowmore.linalg.factor import probes
 from knowmore.linalg.products import product
 from knowmore.models.weights import Weighting
 
@@ -25,8 +26,6 @@ from knowmore.models.weights import Weighting
 _NUMBERS = 2**23
 # Rows by which the panels of a triangle exceed it, at most.
 _PADDING = 256
-# Vectors that the residual of the factor is measured on.
-_PROBES = 4
 
 
 @final
@@ -277,8 +276,7 @@ class Covariance(Frozen):
         wrong P is large and would hide in |P z|. The kernel is evaluated again, so this takes about
         as long as a prediction for all examples.
         """
-        signs = np.random.default_rng(len(T)).integers(0, 2, (len(T), _PROBES))
-        Z, M = 2.0 * signs - 1, T.shape[1]
+        Z, M = probes(len(T)), T.shape[1]
         X = self.factor.solve(Z).astype(float)
         R, size = np.hstack([T, Z]), 0.0
         for rows, K in self.matrix_rows():
