@@ -15,6 +15,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any, Self, final
 
 import numpy as np
@@ -36,6 +37,8 @@ _REMEDY = "it is cut off or damaged, or `knowmore features` did not write it."
 FILE = "features.sqlite"
 # Seconds to wait for another process that is writing.
 _PATIENCE = 60
+# Seconds between two attempts to prepare a file.
+_PAUSE = 0.01
 # The length of a SHA-256, which precedes each packed vector.
 _SEAL = 32
 _SETUP = (
@@ -255,14 +258,30 @@ class Cache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             new = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
             try:
-                for statement in _SETUP:
-                    new.execute(statement)
+                _set_up(new)
             except BaseException:
                 new.close()
                 raise
             self._connection = new
         with self._connection as connection:
             return [found for row in rows for found in connection.execute(query, row)]
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """Prepare a file that other processes may be preparing at the same moment.
+
+    SQLite does not wait for a lock when it changes the journal mode, whatever the timeout.
+    """
+    end = monotonic() + _PATIENCE
+    while True:
+        try:
+            for statement in _SETUP:
+                connection.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > end:
+                raise
+        sleep(_PAUSE)
 
 
 def _sealed(packed: bytes, settings: bytes, picture: bytes) -> bytes:

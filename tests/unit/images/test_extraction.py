@@ -14,6 +14,7 @@ import tracemalloc
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from hashlib import sha256
 
 import numpy as np
@@ -21,7 +22,7 @@ import pytest
 
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingExtra, NotFitted
 from knowmore.files import user_folder
-from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook
+from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook, storage
 from knowmore.images import SpatialPyramid as Pyramid
 from knowmore.images.extraction import BLOCK, extract, learn_codebook, steps_of
 from knowmore.images.reading import small
@@ -356,6 +357,48 @@ def test_a_cache_that_cannot_be_used_is_reported(tmp_path):
     (tmp_path / "folder" / FILE).mkdir(parents=True)
     with pytest.raises(InvalidInput, match=words):
         Cache(tmp_path / "folder")
+
+
+def test_two_processes_may_create_a_cache_at_the_same_moment(tmp_path):
+    """One of them was told that the database is locked, in one of eight such moments."""
+    code = """
+import sys
+from pathlib import Path
+import numpy as np
+from knowmore.images.storage import Cache
+root, me, other = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+for i in range(30):
+    (root / f"{i}.{me}").touch()
+    while not (root / f"{i}.{other}").exists():
+        pass
+    with Cache(root / str(i)) as cache:
+        cache.put(b"settings", {me.encode(): np.arange(3.0)})
+"""
+    pairs = ("one", "two"), ("two", "one")
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code, tmp_path, *pair], stderr=subprocess.PIPE)
+        for pair in pairs
+    ]
+    try:
+        for run in runs:
+            # One that fails would leave the other waiting.
+            assert run.wait(60) == 0, run.stderr.read().decode()
+    finally:
+        for run in runs:
+            run.kill()
+            run.communicate()
+    for i in range(30):
+        with Cache(tmp_path / str(i)) as cache:
+            assert cache.get(b"settings", b"one").tolist() == [0, 1, 2]
+            assert cache.get(b"settings", b"two").tolist() == [0, 1, 2]
+
+
+def test_a_cache_that_stays_locked_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "_PATIENCE", 0.05)
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.execute("begin exclusive")
+        with pytest.raises(InvalidInput, match=r"database is locked\. Name another folder"):
+            Cache(tmp_path)
 
 
 def test_the_users_cache_is_where_such_things_belong(tmp_path, monkeypatch):
