@@ -20,6 +20,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from knowmore.arguments import a_type
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
@@ -83,7 +84,7 @@ def canonical(facts: Any) -> str:
     def plain(value: Any) -> Any:
         if isinstance(value, np.generic | np.ndarray):
             return value.tolist()
-        raise InvalidInput(f"A {type(value).__name__} cannot be stored as a setting. Use no cache.")
+        raise InvalidInput(f"A setting is {a_type(value)}, which cannot be stored. Use no cache.")
 
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), default=plain)
 

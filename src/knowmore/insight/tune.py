@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from knowmore.answers import Answer
-from knowmore.arguments import number, whole_number
+from knowmore.arguments import a_type, number, whole_number
 from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
@@ -52,6 +52,9 @@ class Tuned(Answer):
     held: dict[Id, tuple[int, Any]]
     targets: int
     grouped: bool
+
+    # The noise is the last.
+    _shown: ClassVar[tuple[int, int]] = 9, 1
 
     @property
     def changed(self) -> Mapping[str, tuple[float, float]]:
@@ -241,7 +244,7 @@ def due(
     (True, True)
     """
     if not isinstance(tuned, Tuned):
-        raise InvalidType(f"due() takes what tune() returned, but got a {type(tuned).__name__}.")
+        raise InvalidType(f"due() takes what tune() returned, but got {a_type(tuned)}.")
     if every is None and worse is None:
         raise InvalidInput("Give every=r, a number of edits, or worse=x, a loss per target.")
     model = tuned.estimator if model is None else model

@@ -531,6 +531,18 @@ def test_a_kernel_to_a_negative_power_is_not_trusted():
     assert clf.ids_.tolist() == [0]
 
 
+def test_names_as_regression_targets_are_reported():
+    reg = GPRegressor().fit(X, [1.0, 2.0, 3.0])
+    before = reg.predict(X)
+    words = "y has values that are not numbers: .*'cat'. Give numbers; a classifier takes names."
+    for act in (reg.fit, reg.add):
+        with pytest.raises(KnowmoreError, match=f"^{words}$"):
+            act(X, ["cat", "dog", "cat"])
+    with pytest.raises(KnowmoreError, match=r"^sample_weight has values that are not numbers: "):
+        reg.fit(X, [1.0, 2.0, 3.0], sample_weight=["much", "a little", "none"])
+    np.testing.assert_array_equal(reg.predict(X), before)
+
+
 def test_regression_targets_must_agree_in_width():
     reg = GPRegressor(RBF(1.0)).fit(X, [[1.0, 2.0]] * 3)
     with pytest.raises(KnowmoreError) as caught:

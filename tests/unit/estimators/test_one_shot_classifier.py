@@ -487,8 +487,15 @@ def test_models_of_the_same_supports_merge():
     clf = OneShotClassifier(KERNEL, SUPPORTS).fit(X, Y)
     with pytest.raises(KnowmoreError, match=r"differ in supports: \{'gerenuk': '12 examples"):
         clf.merge(OneShotClassifier(KERNEL, supports).fit(X + 0.1, Y, range(100, 131)))
-    with pytest.raises(KnowmoreError, match="differ in rule"):
-        clf.merge(OneShotClassifier(KERNEL, SUPPORTS, "auc").fit(X + 0.1, Y, range(100, 131)))
+    for parameters, words in (
+        ({"criterion": "auc"}, "criterion: 'ap' here, 'auc' there"),
+        ({"search": 0.5}, "search: 'grid' here, 0.5 there"),
+        ({"noise": 0.1}, "noise: 'adaptive' here, 0.1 there"),
+        ({"name": "okapi"}, "name: None here, 'okapi' there"),
+    ):
+        unlike = OneShotClassifier(KERNEL, SUPPORTS, **parameters).fit(X + 0.1, Y, range(100, 131))
+        with pytest.raises(KnowmoreError, match=f"^The two models differ in {words}"):
+            clf.merge(unlike)
     assert len(clf.ids_) == 31
     clf.merge(OneShotClassifier(KERNEL, SUPPORTS).fit(X + 0.1, Y, range(100, 131)))
     assert_equal_models(clf, batch(partial(OneShotClassifier, None, SUPPORTS), clf), X)

@@ -221,6 +221,19 @@ def test_models_of_an_edited_source_do_not_merge():
     assert len(other.merge(transfer(restored.source_).fit(X, Y, range(40, 52))).ids_) == 24
 
 
+def test_models_of_two_optimisers_do_not_merge():
+    clf, other = (transfer(optimiser=name) for name in ("interior", "subgradient"))
+    words = "^The two models differ in optimiser: 'interior' here, 'subgradient' there"
+    with pytest.raises(KnowmoreError, match=words):
+        clf.fit(X, Y).merge(other.fit(X, Y, range(20, 32)))
+
+
+def test_scores_show_their_classes():
+    assert repr(Scores(["ape", "bee"], wrong)) == "Scores(['ape', 'bee'], of=wrong)"
+    assert repr(Scores(range(7))) == "Scores([0, 1, 2, 3, 4 and 2 more])"
+    assert "source=Scores(['ape'])" in repr(transfer(Scores(["ape"])))
+
+
 def test_object_labels_of_a_source():
     source = SVC().fit(X[Y != "dog"], pd.Series(Y[Y != "dog"], dtype=object))
     assert transfer(source).fit(X, Y).classes_.tolist() == ["ape", "bee", "cat", "dog"]

@@ -229,7 +229,7 @@ def test_several_may_use_one_cache_at_once(tmp_path):
 
 def test_settings_that_cannot_be_written_down(cache):
     steps = [Counting(factor=object())]
-    words = r"A object cannot be stored as a setting\. Use no cache"
+    words = r"A setting is an object, which cannot be stored\. Use no cache"
     with pytest.raises(InvalidInput, match=words):
         extract(PICTURES, steps, cache=cache)
 
@@ -672,7 +672,7 @@ def test_bad_pictures_teach_no_words(cache):
         (
             lambda: extract([np.zeros((9, 9))], [PHOG()]),
             TypeError,
-            "Picture 0 is a ndarray. Give",
+            "Picture 0 is an ndarray. Give",
         ),
         (lambda: extract([io.StringIO("text")], [PHOG()]), TypeError, "read() gives bytes"),
         (

@@ -10,6 +10,7 @@ import pytest
 from damage import mutants
 
 from knowmore import KnowmoreError
+from knowmore.arguments import a_type
 from knowmore.errors import InvalidInput
 from knowmore.images import PHOG, DenseSIFT, Embedding
 from knowmore.images.reading import FORMATS, named, pixels, small
@@ -154,7 +155,7 @@ BAD = {
         ValueError,
         "Picture 1 has mode 'F', of unknown range. Scale it to [0, 1].",
     ),
-    "a number": (3, TypeError, "Picture 1 is a int. Give a path, bytes, or an object"),
+    "a number": (3, TypeError, "Picture 1 is an int. Give a path, bytes, or an object"),
     "too small": (
         np.zeros((20, 15)),
         ValueError,
@@ -177,7 +178,7 @@ def test_a_bad_picture_is_named(bad, n_jobs):
     "one", ["a.jpg", b"bytes", GREY, RGB, with_alpha(RGB), Image.fromarray(RGB)], ids=type
 )
 def test_one_picture_is_no_list(one):
-    words = rf"A list of pictures is needed, but a {type(one).__name__} was given. Give \[picture\]"
+    words = rf"A list of pictures is needed, but {a_type(one)} was given. Give \[picture\]"
     with pytest.raises(TypeError, match=words):
         named(one)
 
@@ -185,7 +186,7 @@ def test_one_picture_is_no_list(one):
 def test_no_pictures():
     with pytest.raises(ValueError, match=r"No picture was given: the list of pictures is empty"):
         named([])
-    with pytest.raises(TypeError, match=r"A list of pictures is needed, but a int was given"):
+    with pytest.raises(TypeError, match=r"A list of pictures is needed, but an int was given"):
         named(3)
 
 
