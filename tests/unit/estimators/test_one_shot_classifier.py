@@ -477,6 +477,32 @@ def test_kernel_values_are_evaluated_once():
     assert sorted(crossed) == [(1, 9), (1, 12), (1, 15), (31, 1)]
 
 
+def supports_around(x, rng):
+    """Three supports, each of a few examples near x or far from it."""
+    shapes = [(rng.integers(1, 6), len(x)) for _ in "abc"]
+    return {
+        name: x + rng.choice([0.1, 1, 3]) * rng.normal(size=shape)
+        for name, shape in zip("abc", shapes, strict=True)
+    }
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("seed", [0, 17, 22, 29])
+def test_equal_examples_leave_the_choice_to_a_rule_and_not_to_rounding(seed, criterion):
+    """Many a rho is as good but for rounding, which a history and a refit do not share."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=rng.integers(1, 5))
+    fit = partial(OneShotClassifier, KERNEL, supports_around(x, rng), criterion)
+    clf = fit().fit([x, x], ["no", "yes"])
+    for step in range(8):
+        clf.add([x, x], ["no", rng.choice(["no", "yes"])])
+        if step % 2:
+            clf.remove(rng.choice(clf.ids_[clf.model_.examples.labels == "no"]))
+        held = clf.model_.examples
+        refit = fit().fit(held.X, held.labels)
+        assert (clf.support_, clf.rho_) == (refit.support_, refit.rho_)
+
+
 def test_models_of_the_same_supports_merge():
     clf, other = fitted(2), OneShotClassifier(KERNEL, SUPPORTS).fit(X + 0.1, Y, range(100, 131))
     clf.remove_support("wrench")
