@@ -50,7 +50,7 @@ _OPENING = Lock()
 
 
 class Transformer(TransformerMixin, BaseEstimator, ABC):
-    """A transformer of pictures, or of what was found in them: X is no table of numbers."""
+    """A transformer of pictures, or of what was found in them: X is not a table of numbers."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters. There is nothing to learn; X and y are ignored."""
@@ -176,7 +176,7 @@ def _problem(error: Exception) -> str:
         return f"has more than {2 * image.MAX_IMAGE_PIXELS:,} pixels. Reduce it first."
     if isinstance(error, pil.UnidentifiedImageError):
         formats = ", ".join(FORMATS)
-        return f"cannot be read: it is no picture in {formats}. Leave it out, or convert it."
+        return f"cannot be read: it is not a picture in {formats}. Leave it out, or convert it."
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     return f"cannot be read: {why}. It may be cut off or damaged: leave it out, or fetch it again."
 

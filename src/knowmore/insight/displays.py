@@ -33,7 +33,7 @@ _BEYOND = 0.15
 
 
 class Display(ABC):
-    """A picture of an answer, in the manner of scikit-learn's Displays.
+    """A picture of an answer, like scikit-learn's Displays.
 
     `from_estimator` asks and draws in one line; `plot` draws again, elsewhere. `figure_` and `ax_`
     are where it was drawn last.

@@ -51,7 +51,7 @@ class Slope:
     """An objective as a function of theta, for fixed inputs X (n, d) and targets T (n, M).
 
     weights : (n,), of the examples
-    bias : whether each column of T has an offset of its own, as in a least-squares SVM
+    bias : whether each column of T has its own offset, as in a least-squares SVM
     classes : whether T are classes or values
     dtype : of the factor that will hold K~ in the end
     groups : (n,), those that are left out together; None: each example alone
@@ -146,7 +146,7 @@ class Slope:
 def is_indefinite(kernel: AnyKernel, X: Array) -> bool:
     """Whether kappa(X, X) (n, n) has an eigenvalue that is clearly below zero.
 
-    A WhiteKernel does not count: like the noise, it is no part of what is predicted.
+    A WhiteKernel does not count: like the noise, it is not part of a prediction.
 
     >>> from sklearn.gaussian_process.kernels import ExpSineSquared
     >>> X = np.random.default_rng(0).normal(size=(20, 3))

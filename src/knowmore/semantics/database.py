@@ -32,7 +32,7 @@ ARCHIVE = "wordnet30_nouns.tar.xz"
 DEBIAN = Path("/usr/share/wordnet")
 
 _FILES = ("data.noun", "index.noun", "noun.exc")
-# Princeton's archives have the database in "dict"; counts come in a folder of their own.
+# Princeton's archives have the database in "dict"; counts come in a separate folder.
 _FOLDERS = ("", "dict", "ic")
 # Change it when the same files are parsed or stored in another way.
 _FORMAT = 4

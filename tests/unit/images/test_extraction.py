@@ -500,7 +500,7 @@ def test_a_picture_with_damaged_exif_is_skipped():
     assert found.rows.tolist() == [0]
     assert "cannot be read" in found.skipped[1]
     assert found.skipped[2] == (
-        "cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
+        "cannot be read: it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
         "out, or convert it."
     )
 
@@ -562,9 +562,9 @@ def bomb():
 BAD = {
     "no picture": (
         b"not a picture",
-        "cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP.",
+        "cannot be read: it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP.",
     ),
-    "empty": (b"", "cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP."),
+    "empty": (b"", "cannot be read: it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP."),
     "cut off": (PICTURES[0][:2000], "cannot be read: "),
     "too small": (SMALL, "has 8 x 8 pixels at scale 1, less than a patch of 16."),
     "a bomb": (

@@ -127,9 +127,9 @@ BAD = {
     "no picture": (
         b"not a picture",
         ValueError,
-        "Picture 1 cannot be read: it is no picture in BMP",
+        "Picture 1 cannot be read: it is not a picture in BMP",
     ),
-    "no bytes": (b"", ValueError, "Picture 1 cannot be read: it is no picture in BMP"),
+    "no bytes": (b"", ValueError, "Picture 1 cannot be read: it is not a picture in BMP"),
     "cut off": (JPEG[: len(JPEG) // 2], ValueError, "Picture 1 cannot be read: image file is trun"),
     "a png cut off": (encoded(RGB)[:3000], ValueError, "Picture 1 cannot be read: "),
     "no file": ("/nowhere/a.jpg", ValueError, "Picture 1 ('/nowhere/a.jpg') does not exist."),
@@ -211,7 +211,7 @@ def test_other_forms_are_not_even_tried(form, tmp_path):
     except (KeyError, OSError) as error:
         pytest.skip(f"this Pillow does not write {form}: {error}")
     words = (
-        "it cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
+        "it cannot be read: it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
         "out, or convert it."
     )
     for ask in lambda: colour(path, "it"), lambda: small(path.read_bytes(), "it", 100):
@@ -227,7 +227,7 @@ def test_no_other_program_is_asked(tmp_path, monkeypatch):
     path = tmp_path / "picture.jpg"
     path.write_bytes(encoded(Image.new("RGB", (32, 32)), "EPS"))
     with pytest.raises(
-        InvalidInput, match="it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP"
+        InvalidInput, match="it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP"
     ):
         DenseSIFT().transform([path])
     assert not (tmp_path / "was_run").exists()
