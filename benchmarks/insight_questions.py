@@ -64,7 +64,7 @@ def _left_out(
     settings: int | None,
     targets: tuple[Target | None, Target | None],
 ) -> Iterator[Row]:
-    """Each class in turn is left out: the area under the curve that tells it from the others.
+    """Each class in turn is left out: the area under the curve that tells it apart from the others.
 
     Nothing is chosen by that area. Our classifier has the parameters that `tune` finds on the
     labelled rows of the known classes, the others have scikit-learn's defaults. What the best

@@ -113,7 +113,7 @@ class SourceOnly(Baseline):
 
 @final
 class SourcePlusOne(Baseline):
-    """The source as it is, and a machine that tells the new class from all others."""
+    """The source as it is, and a machine that tells the new class apart from all others."""
 
     def _learn(self, X: Array, y: Array) -> Scores:
         one = self._machine().fit(X, y == self.new_)
