@@ -41,8 +41,10 @@ class FaultAt:
         sys.setprofile(None)
 
     def __call__(self, frame, event, _):
-        inside = frame.f_globals.get("__name__", "").startswith("knowmore.")
-        if event == "call" and inside and frame.f_code.co_name not in NO_STEPS:
+        # Most events are returns or calls of C functions, so these are dismissed first.
+        if event != "call" or frame.f_code.co_name in NO_STEPS:
+            return
+        if frame.f_globals.get("__name__", "").startswith("knowmore."):
             self.calls += 1
             if self.calls == self.step:
                 raise Injected(frame.f_code.co_name)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from knowmore.arguments import is_real, one_each
+from knowmore.arguments import a_type, is_real, one_each
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
@@ -42,7 +42,9 @@ def asked(
     if len(model.examples) == 0:
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
     if about and not is_classifier(estimator):
-        raise InvalidInput(f"{about} is about classes, but a {got} has none. Ask for {instead}.")
+        raise InvalidInput(
+            f"{about} is about classes, but {a_type(estimator)} has none. Ask for {instead}."
+        )
     return model
 
 

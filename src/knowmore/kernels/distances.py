@@ -164,8 +164,5 @@ def _lengths(X: Array, Y: Array, scale: Any, lost: Array) -> Array:
         pairs = slice(begin, begin + step)
         with np.errstate(over="ignore", invalid="ignore"):
             difference = abs(X[i[pairs]] / wide - Y[j[pairs]] / wide) / narrow
-            longest = difference.max(axis=1, initial=0, keepdims=True)
-            part = difference / np.where((longest > 0) & (longest < np.inf), longest, 1)
-            length = longest[:, 0] * np.sqrt(np.einsum("ij,ij->i", part, part))
-        lengths[pairs] = np.where(longest[:, 0] < np.inf, length, np.inf)
+            lengths[pairs] = np.hypot.reduce(difference, axis=1)
     return lengths
