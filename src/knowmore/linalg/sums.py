@@ -191,7 +191,9 @@ class Sums(Frozen):
         S = loops().difference(self.words, max(self.weight, 1), first, first, True)
         if (np.diagonal(S) < 0).any():
             raise InvalidInput(NO_ROWS)
-        return self._joined(self._joined(S).T) / UNIT
+        S = self._joined(self._joined(S).T)
+        # Two slices join in one order above the diagonal, and in another below it.
+        return np.asarray((S + S.T) / (2 * UNIT))
 
     def cross(self, keys: list[Key], *, centred: bool = True) -> Array:
         """sum w x over each group, minus its weight times the mean of all rows if centred, (G, D).

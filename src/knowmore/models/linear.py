@@ -305,9 +305,12 @@ class LinearModel(Frozen):
         left_out = LooMoments(T - missed, variance, error, prior)
         scores, silent = silenced(left_out)
         if self.normalised:
-            apart = w[:, None] * (T - m.means[1]) ** 2
-            apart = apart.sum(axis=0) if together else apart
-            spread = m.squares - apart * (m.weight / others if self.intercept else 1)
+            apart = T - m.means[1]
+            first, second = w[:, None] * apart, w[:, None] * apart**2
+            if together:
+                first, second = first.sum(axis=0), second.sum(axis=0)
+            # The mean of the rest is first / others away.
+            spread = m.squares - second - self.intercept * first**2 / others
             rest = np.where(spread > 0, spread / others, 1.0)
             variance = variance[:, None] * rest
         return LooScores(tied(scores, error) if self.classes else scores, variance, silent)
