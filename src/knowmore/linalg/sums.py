@@ -137,9 +137,9 @@ class Sums(Frozen):
         return {**super().__getstate__(), **state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        locked = {key: Group(*map(read_only, group)) for key, group in state["groups"].items()}
-        products = _Products(read_only(state["_products"].words))
-        vars(self).update(state | {"groups": MappingProxyType(locked), "_products": products})
+        super().__setstate__(state)
+        locked = {key: read_only(group) for key, group in self.groups.items()}
+        object.__setattr__(self, "groups", MappingProxyType(locked))
 
     # -- what is known ------------------------------------------------------------------------
 
