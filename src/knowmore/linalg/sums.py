@@ -167,8 +167,11 @@ class Sums(Frozen):
         products = self._products
         if products.words is None or products.waiting:
             total = _Total(self.grid, products.words)
-            for batch in products.waiting:
-                total.add(batch)
+            for sign in (1, -1):
+                # Together: a product of each row alone would cost as much as one of all.
+                if some := [batch for batch in products.waiting if batch.sign == sign]:
+                    Z, units = (np.concatenate(part) for part in [*zip(*some, strict=True)][:2])
+                    total.add(_Batch(Z, units, sign))
             # At once, so that another thread never counts the rows twice.
             products = _Products(read_only(total.words))
             object.__setattr__(self, "_products", products)
@@ -232,7 +235,7 @@ class Sums(Frozen):
                 f"them first."
             )
         groups = dict(self.groups)
-        none = Group(0, 0, np.zeros_like(self.first))
+        none = Group(0, 0, np.zeros(self.grid.slices * len(self.grid), np.int64))
         for key, new in other.groups.items():
             old = groups.get(key, none)
             group = Group(
@@ -241,7 +244,7 @@ class Sums(Frozen):
                 read_only(old.first + sign * new.first),
             )
             if not _possible(group, self.grid):
-                raise _not_learnt(key, old)
+                raise _not_learnt(key, old.rows)
             groups[key] = group
             if not group.rows:
                 del groups[key]
@@ -252,7 +255,7 @@ class Sums(Frozen):
             self._products_with(other, sign),
         )
         if not groups and (result.log_weights or result.words.any()):
-            raise _not_learnt(None, Group(self.rows, self.weight, self.first))
+            raise _not_learnt(None, self.rows)
         return result._checked()
 
     def _products_with(self, other: Sums, sign: int) -> _Products:
@@ -393,10 +396,10 @@ def _possible(group: Group, grid: Grid) -> bool:
     return 0 <= rows <= weight <= _MOST * rows and bool((abs(first) <= most).all())
 
 
-def _not_learnt(key: Key, held: Group) -> InvalidInput:
+def _not_learnt(key: Key, held: int) -> InvalidInput:
     of = "" if key is None else f" of {key!r}"
     return InvalidInput(
-        f"These rows{of} were not all learnt: {held.rows} are held, and what would be left are "
+        f"These rows{of} were not all learnt: {held} are held, and what would be left are "
         f"the sums of no rows. Forget only rows that were learnt, each once, with the same "
         f"labels and weights. Nothing was changed."
     )
