@@ -286,18 +286,25 @@ class LinearModel(Frozen):
                 "rows, or use smaller groups or intercept=False."
             )
         Z = self.grid.rounded(X) - m.means[0]
+        moved = float((w[:, None] * Z**2).sum(axis=1).max(initial=0)) + noise
         missed = T - product(Z, self.weights) - m.means[1]
         if together:
             H = self._factor[0].half_solve((root * Z).T).T
             H = np.hstack([H, self.intercept * root / np.sqrt(m.weight)])
-            missed, free = _without(H, root * missed)
+            missed, free, least = _without(H, root * missed)
             missed = missed / root
         else:
             free = 1 - w * self._leverages(Z)
+            least, free = free.min(), np.maximum(free, _EPS)
             missed = missed / free[:, None]
+        # Below zero by no more than rounding, if the rows were learnt.
+        if least < -4 * len(m.scatter) * _EPS * moved / noise:
+            raise InvalidInput(
+                "Some of these rows were not learnt, so they cannot be left out. Give rows that "
+                "the model holds, with the labels or targets and weights they were learnt with."
+            )
         others = np.maximum(m.weight - share, _EPS)[:, None]
         variance = noise / (w * free)
-        moved = float((w[:, None] * Z**2).sum(axis=1).max(initial=0)) + noise
         size = np.sqrt(moved * self._misfit) / noise
         error = bound(T, T - missed, variance[:, None], moved / noise, size, len(m.scatter) + 1)
         sums = m.weight * m.means[1] - (w[:, None] * T if not together else w @ T)
@@ -323,17 +330,19 @@ class LinearModel(Frozen):
         return np.asarray(np.maximum(m.squares - explained, 0))
 
 
-def _without(H: Array, R: Array) -> tuple[Array, Array]:
-    """(I - HH')^-1 R, (k, M), and one over the diagonal of that inverse, (k,); H (k, r).
+def _without(H: Array, R: Array) -> tuple[Array, Array, float]:
+    """(I - HH')^-1 R, (k, M), one over the diagonal of that inverse, (k,); H (k, r).
 
-    By the smaller of the two matrices: (I - HH')^-1 = I + H (I - H'H)^-1 H'.
+    By the smaller of two matrices: (I - HH')^-1 = I + H (I - H'H)^-1 H'. Its least eigenvalue comes
+    third. Those below rounding are set to it, as for a single row.
     """
     k, r = H.shape
+    values, V = eigh(np.eye(min(k, r)) - (H @ H.T if k <= r else H.T @ H))
+    inverse = (V / np.maximum(values, _EPS)) @ V.T
     if k <= r:
-        inverse = np.linalg.inv(np.eye(k) - H @ H.T)
-        return inverse @ R, 1 / np.diagonal(inverse)
-    B = np.linalg.solve(np.eye(r) - H.T @ H, H.T)
-    return R + H @ (B @ R), 1 / (1 + np.einsum("ij,ji->i", H, B))
+        return inverse @ R, 1 / np.diagonal(inverse), float(values[0])
+    B = inverse @ H.T
+    return R + H @ (B @ R), 1 / (1 + np.einsum("ij,ji->i", H, B)), float(values[0])
 
 
 def _parts(n: int, groups: Array | None) -> Iterator[Array]:

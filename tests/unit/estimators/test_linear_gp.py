@@ -234,6 +234,32 @@ def test_a_class_that_was_never_learnt_is_not_left_out():
     assert_refused(classifier(), lambda m: m.leave_one_out(X[:1], [7]), words)
 
 
+@both
+def test_rows_that_were_not_learnt_are_not_left_out(name):
+    make, y = BOTH[name]
+    far = np.array([[5.0, 5.0, 50.0], [0.0, 0.0, 0.0]])
+    for groups in (None, [1, 1]):
+        for noise in (1e-3, 0.1):
+            assert_refused(
+                make(noise),
+                lambda m, g=groups: m.leave_one_out(far, y[:2], groups=g),
+                r"^Some of these rows were not learnt, so they cannot be left out\. Give rows that",
+            )
+
+
+@pytest.mark.parametrize("noise", [1e-14, 1e-16, 1e-20])
+@pytest.mark.parametrize("shape", [(6, 30), (30, 6), (12, 12)])
+def test_leaving_out_with_next_to_no_noise_is_silent_or_finite(noise, shape):
+    rows = np.random.default_rng(3).normal(size=shape)
+    labels = np.arange(shape[0]) % 3
+    for intercept in (True, False):
+        model = LinearGPClassifier(noise, intercept=intercept).fit(rows, labels)
+        for groups in (None, labels, np.arange(shape[0]) // 2):
+            left = model.leave_one_out(rows, labels, groups=groups)
+            assert np.isfinite(left.scores).all()
+            assert (left.variance > 0).all()
+
+
 # -- forgetting -----------------------------------------------------------------------------------
 
 NEVER = {
