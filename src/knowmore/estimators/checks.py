@@ -68,7 +68,8 @@ def rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     Whether its values are finite is left to whoever reads them.
     """
     _check_given("X", X)
-    plain = type(X) is np.ndarray and X.dtype.kind in "fiu" and X.ndim == 2 and len(X) > 0
+    # For speed, as in `inputs`.
+    plain = type(X) is np.ndarray and X.dtype.kind in "fiub" and X.ndim == 2 and len(X) > 0
     if plain and _as_known(estimator, X, reset=reset):
         return X
     names = names_of(X)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
 
-from knowmore.arguments import choice, flag, number
+from knowmore.arguments import choice, flag, is_whole, number, one_each
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
@@ -19,7 +19,7 @@ from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_
 from knowmore.linalg import Grid, Sums
 from knowmore.models import LeftOut, LinearModel, class_probabilities
 from knowmore.models.linear import digits, target_grid
-from knowmore.tables import check_aligned
+from knowmore.tables import check_aligned, index_of
 
 _BITS = {None: 16, "exact": 42}
 
@@ -104,12 +104,18 @@ class LinearGP(BaseEstimator, ABC):
     def _join(self, other: Self, operation: Callable[[Sums, Sums], Sums]) -> None:
         check_mergeable(self, other, "model_")
         here, there = self._held, other._held
-        if here.classes:
+        if here.classes and len(there.names):
             self._targets(there.names, len(there.names), here)
-        elif len(here.names) != len(there.names):
+        elif len(here.names) != len(there.names) and not here.classes:
             raise InvalidInput(
                 f"The two models differ in the number of targets: {len(here.names)} here, "
                 f"{len(there.names)} there. Models merge only if these are the same."
+            )
+        elif here.grid == there.grid and here.sums.grid != there.sums.grid:
+            raise InvalidInput(
+                "The two models read their targets on different grids: the targets of their first "
+                "rows decided these. Start both from one model: a copy of it forgets its rows and "
+                "learns others. Or learn all rows with one of them: partial_fit."
             )
         update_fitted(self, "model_", lambda model: model.of(operation(model.sums, there.sums)))
 
@@ -131,8 +137,12 @@ class LinearGP(BaseEstimator, ABC):
         rows. `silent` marks rows about which the others say nothing.
         """
         model = self._held
+        check_aligned(X=X, y=y, groups=groups)
         X, y, weights = self._rows(X, y, sample_weight, reset=False)
         n = X.shape[0]
+        if groups is not None:
+            one_each("groups", np.shape(groups), n)
+            groups = groups if index_of(groups) is None else groups.to_numpy()
         names = checks.group_names(groups, tuple(range(n)))
         w = np.ones(n) if weights is None else np.rint(weights * 256) / 256
         if (w <= 0).any():
@@ -241,7 +251,7 @@ class LinearGP(BaseEstimator, ABC):
                 )
             return wanted
         known = wanted is None or (isinstance(wanted, str) and wanted == "exact")
-        if not known and not (type(wanted) is int and wanted in (8, 16)):
+        if not known and not (is_whole(wanted) and wanted in (8, 16)):
             raise InvalidInput(
                 f"resolution={wanted!r} is not known. Give a Grid, 8 or 16 (bits), 'exact' "
                 f"(42 bits: float32 as it is), or None for 16."
