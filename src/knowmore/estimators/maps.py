@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from hashlib import blake2b, sha256
@@ -23,9 +24,12 @@ from knowmore.estimators.living import own_kernel
 from knowmore.estimators.shell import fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, median_rbf
-from knowmore.linalg.grid import blocks
+from knowmore.linalg.grid import BLOCK, blocks
 from knowmore.linalg.products import evaluated
 from knowmore.tables import names_of
+
+# Rows that are transformed at once: enough for fast products, few enough for one to be asked about.
+_ROWS = 32
 
 
 @final
@@ -65,9 +69,10 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Notes
     -----
     A landmark that is a combination of others, to rounding, adds no feature: see `n_components_`.
-    The features of a row are the same to rounding, not to the bit, whether it is transformed alone
-    or among others. The grid of a linear model absorbs that, except for the one value in about
-    10^11 that lies in the middle between two multiples. Where that counts, keep the features.
+    The features of a row have the same bits whether it is transformed alone or among others, so a
+    linear model forgets it to the last bit. That holds on one machine; on another the last bits may
+    differ. A map of scikit-learn does not promise it: at 16 bits, one value in about 10^11 may be
+    read as its neighbour on the grid.
     """
 
     kernel: AnyKernel | None = None
@@ -91,29 +96,26 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         chosen = list(self._first(X).values())
         found = tuple(chosen if names is None else (names[row] for row in chosen))
         kernel = None if self.kernel is None else own_kernel(self.kernel)
-        self.map_ = LandmarkMap.of(
-            kernel, Examples.of(_table(X[chosen]), np.zeros(len(chosen)), found)
-        )
+        examples = Examples.of(_table(X[chosen]), np.zeros(len(chosen)), found)
+        self.map_ = LandmarkMap.of(kernel, examples)
 
     def _first(self, X: Any) -> dict[bytes, int]:
         """The smallest hashes of rows of X, in order, and the first row that has each."""
         limit = self.n_landmarks
         n = X.shape[0] if limit is None else whole_number("n_landmarks", limit, 1)
         found: dict[bytes, int] = {}
-        for hashes in self._hashes(X):
-            for row, code in hashes:
-                found.setdefault(code, row)
-            found = dict(nsmallest(n, found.items()))
-        return found
+        for row, code in enumerate(self._hashes(X)):
+            found.setdefault(code, row)
+            if len(found) == 2 * n + BLOCK:
+                found = dict(nsmallest(n, found.items()))
+        return dict(nsmallest(n, found.items()))
 
-    def _hashes(self, X: Any) -> Any:
-        """The number and the hash of each row of X, in blocks."""
-        salt, row = whole_number("seed", self.seed, 0, 2**64 - 1).to_bytes(16, "little"), 0
-        for block in blocks(X):
-            values = _table(block).astype("<f8")
-            codes = [blake2b(x.tobytes(), digest_size=16, salt=salt).digest() for x in values]
-            yield enumerate(codes, row)
-            row += len(codes)
+    def _hashes(self, X: Any) -> Iterator[bytes]:
+        """A hash of the values of each row of X and the seed."""
+        salt = whole_number("seed", self.seed, 0, 2**64 - 1).to_bytes(16, "little")
+        for rows in blocks(X):
+            for x in _table(rows).astype("<f8", copy=False):
+                yield blake2b(x.tobytes(), digest_size=16, salt=salt).digest()
 
     def forget(self, X: Any = None, *, ids: Any = None) -> Self:
         """Withdraw landmarks: those equal to rows of X (k, D), or those with these ids.
@@ -141,14 +143,15 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """The ids of the landmarks that are equal to rows of X (k, D)."""
         held = self._held.examples
         X = checks.rows(self, X, reset=False, finite=True)
-        given = {code for hashes in self._hashes(X) for _, code in hashes}
-        own = (code for hashes in self._hashes(held.X) for _, code in hashes)
-        return tuple(one for one, code in zip(held.names, own, strict=True) if code in given)
+        given = set(self._hashes(X))
+        own = zip(held.names, self._hashes(held.X), strict=True)
+        return tuple(name for name, code in own if code in given)
 
     def transform(self, X: Any) -> Array:
         """The features phi of X (m, D), (m, r)."""
         held, X = self._held, checks.rows(self, X, reset=False, finite=True)
-        return bounded(lambda: np.vstack([held.features(_table(rows)) for rows in blocks(X)]))
+        parts = (held.features(_table(rows)) for rows in blocks(X, _ROWS))
+        return bounded(lambda: np.vstack([*parts]))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """landmarks_3f0c5a91_0, ...: with the first digits of the map's digest.
@@ -244,10 +247,15 @@ class LandmarkMap(Frozen):
         return LandmarkMap.of(self.given, rest)
 
     def features(self, X: Array) -> Array:
-        """phi of each row of X (m, D), (m, r)."""
-        K = cross(self.kernel, X, self.examples.X[self.used])
+        """phi of each row of X (m, D), (m, r), for at most `_ROWS` of them.
+
+        Fewer are filled up. BLAS rounds differently in products of different shapes; in products
+        of one shape a row has the same bits wherever it stands.
+        """
+        filled = np.resize(X, (_ROWS, X.shape[1]))
+        K = cross(self.kernel, filled, self.examples.X[self.used])
         solve = partial(solve_triangular, self.L, K.T, lower=True, check_finite=False)
-        return np.asarray(evaluated(solve, self.L.size, len(K)).T)
+        return np.asarray(evaluated(solve, self.L.size, _ROWS).T[: len(X)])
 
     def digest(self) -> str:
         """The SHA-256 of the landmarks in use and of L."""
@@ -336,8 +344,9 @@ def _table(rows: Any) -> Array:
 def _histograms(X: Any) -> Any:
     """X, if no value is negative."""
     if X.min() < 0:
+        # scikit-learn's checks look for the first words.
         raise InvalidInput(
-            f"X has the value {X.min():g}, but histograms are not negative. Give counts, or use "
-            f"Landmarks with a kernel such as RBF."
+            f"Negative values in data: X has {X.min():g}, but histograms have none. Give counts, "
+            f"or use Landmarks with a kernel such as RBF."
         )
     return X

@@ -190,9 +190,10 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
         for at, (name, step) in enumerate(self.pipeline.steps[:-1]):
             if isinstance(step, Landmarks) and (ids := step.find(self._transformed(X, at))):
                 raise InvalidInput(
-                    f"Among these rows are landmarks of the step {name!r}: {some(ids)}. That step "
-                    f"would still hold them, so nothing was changed. Fit the pipeline again to the "
-                    f"other rows; to forget these in the last step alone, transform them first."
+                    f"Among these rows are landmarks of the step {name!r}: {some(ids)}. It would "
+                    f"still hold them, so nothing was changed. Fit the pipeline again without "
+                    f"them. To forget them in the last step alone, call "
+                    f"pipeline[-1].forget(pipeline[:-1].transform(X), y)."
                 )
         self.estimator.forget(self._transformed(X), y, sample_weight)
         return self
@@ -211,7 +212,7 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
         """The last step of another pipeline whose earlier steps equal these."""
         other = living(other) if isinstance(other, Pipeline) else other
         if not isinstance(other, LinearPipeline):
-            raise InvalidType(f"Give a Pipeline or living(pipeline), not {other!r}.")
+            raise InvalidType(f"Give a Pipeline that ends in a linear model, not {other!r}.")
         if [*map(_content, self.pipeline[:-1])] != [*map(_content, other.pipeline[:-1])]:
             raise InvalidInput(
                 "The earlier steps of the two pipelines differ, so their last steps have learnt "
