@@ -47,7 +47,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     The landmarks are the rows with the smallest hashes of their values and the seed: a random
     sample of the different rows that is the same in any order. Forgetting other rows would not
     change it, and the map without a landmark is the map that would have been fitted to the rest,
-    with one landmark less. Of equal rows the first is taken.
+    with one landmark less. Equal rows count as one, under the id of the first.
 
     Parameters
     ----------
