@@ -62,10 +62,10 @@ def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
-def rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def rows(estimator: BaseEstimator, X: Any, *, reset: bool, finite: bool = False) -> Any:
     """X (k, d) in the type that it has, without a copy; a sparse matrix in CSR format.
 
-    Whether its values are finite is left to whoever reads them.
+    finite : whether to check that its values are; otherwise that is left to whoever reads them
     """
     _check_given("X", X)
     # For speed, as in `inputs`.
@@ -81,7 +81,7 @@ def rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         )
     if reset:
         estimator._names_in = names
-    return X
+    return _finite("X", X) if finite else X
 
 
 def _as_known(estimator: BaseEstimator, X: Array, *, reset: bool) -> bool:
