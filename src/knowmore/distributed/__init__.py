@@ -30,6 +30,9 @@ from knowmore.extras import require
 require("dask", "dask")
 require("distributed", "dask")
 
-from knowmore.distributed.merging import eigenspace, fit, read  # noqa: E402
+from knowmore.distributed.merging import eigenspace, fit  # noqa: E402
+from knowmore.distributed.reading import read  # noqa: E402
+from knowmore.distributed.refreshing import Refreshed, refresh_sums  # noqa: E402
+from knowmore.distributed.sums import load_sums, save_sums  # noqa: E402
 
-__all__ = ["eigenspace", "fit", "read"]
+__all__ = ["Refreshed", "eigenspace", "fit", "load_sums", "read", "refresh_sums", "save_sums"]

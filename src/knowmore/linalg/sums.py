@@ -123,6 +123,13 @@ class Sums(Frozen):
         products = _Products(None if total is None else total.words, waiting)
         return cls(grid, groups, logs, products)._checked()
 
+    @classmethod
+    def restored(
+        cls, grid: Grid, groups: Mapping[Key, Group], log_weights: int, words: Array
+    ) -> Sums:
+        """Sums from their parts, as they were stored; words : (2, P, P), lower triangle."""
+        return cls(grid, groups, log_weights, _Products(read_only(words)))._checked()
+
     def __repr__(self) -> str:
         return f"Sums({self.rows} rows in {len(self.groups)} groups, {self.grid!r})"
 

@@ -237,10 +237,10 @@ MISTAKES = {
         "list of arrays, delayed values or files.",
     ),
     "one file": (
-        lambda: eigenspace("all.npy"),
-        TypeError,
-        "X is a single str. Give shards: a Dask array or frame with rows, or a "
-        "list of arrays, delayed values or files.",
+        lambda: eigenspace("no/all.npy"),
+        ValueError,
+        "There are no shards at 'no/all.npy': a file, a folder, or files that match the pattern "
+        "must be there, on this machine too. Check the path, or give a list of paths.",
     ),
     "one promise": (
         lambda: eigenspace(delayed(X)),
