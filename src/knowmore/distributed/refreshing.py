@@ -102,9 +102,12 @@ def _checked(path: Path, label: str | None, wanted: LinearGP, grid: Grid | None)
     """
     try:
         stored = Stored.read(beside(path))
+    except KnowmoreError:
+        return "they could not be read"
+    try:
         stored.held_by(wanted, beside(path))
-    except KnowmoreError as error:
-        return str(error)
+    except KnowmoreError:
+        return "they were for another kind of model or resolution"
     if stored.settings["label"] != label:
         return f"the targets were in {stored.settings['label']!r}"
     if grid is not None and stored.sums.grid != grid:

@@ -423,6 +423,10 @@ class Survey:
     @classmethod
     def of(cls, estimator: LinearGP, X: Any, y: Any) -> Survey:
         """The survey of the rows of one shard, for a clone of the estimator."""
+        if y is None:
+            raise InvalidInput(
+                "These rows have no targets. Name the column that has them, or give y beside X."
+            )
         empty = clone(estimator)
         X, y, _ = empty._rows(X, y, None, reset=True)
         x = np.zeros((1, X.shape[1]))
