@@ -18,6 +18,7 @@ from knowmore.estimators.linear import LinearGP, LinearGPClassifier, LinearGPReg
 from knowmore.estimators.shell import fitted, names_in
 from knowmore.linalg import Grid, Sums
 from knowmore.linalg.sums import Group
+from knowmore.models.linear import DIGITS
 
 _KIND: Final = "Sums"
 _RESOLUTIONS: Final = {8: 8, 16: None, 42: "exact"}
@@ -48,7 +49,6 @@ def save_sums(
     P, groups = sums.words.shape[1], sums.groups
     settings = {
         "bits": sums.grid.bits,
-        "features": len(model.grid),
         "names": names,
         "targets": targets,
         "keys": list(groups),
@@ -96,9 +96,13 @@ def load_sums(
 
 @dataclass(frozen=True)
 class Stored:
-    """What is in a file of sums: see `save_sums`."""
+    """What is in a file of sums: see `save_sums`.
+
+    features : the number of columns of X
+    """
 
     sums: Sums
+    features: int
     settings: dict[str, Any]
 
     @classmethod
@@ -117,7 +121,7 @@ class Stored:
                 sums = _restored(grid, settings, counts, first, words)
                 if sums.digest() != settings["digest"]:
                     raise ValueError("the digest differs")
-                return cls(sums, settings)
+                return cls(sums, _features(grid, settings), settings)
         raise InvalidInput(
             f"{str(path)!r} holds a {kind} of version {version}, but a {_KIND} of version {known} "
             f"is needed. A later knowmore may have written it: update this one, or compute again."
@@ -141,7 +145,7 @@ class Stored:
                 f"same kind of estimator."
             )
         y = ["?"] if s["targets"] is None else np.zeros((1, *s["targets"]))
-        survey = Survey.of(wanted, np.zeros((1, s["features"])), y)
+        survey = Survey.of(wanted, np.zeros((1, self.features)), y)
         noted = survey.estimator
         if s["names"] is not None:
             noted._names_in = tuple(s["names"])
@@ -180,6 +184,17 @@ def _array(file: files.Arrays, name: str, room: int) -> Array:
     if prod(shape) * dtype.itemsize > room:
         raise ValueError("an array is larger than the file")
     return file[name]
+
+
+def _features(grid: Grid, settings: dict[str, Any]) -> int:
+    """The number of columns of the grid that are not digits of targets."""
+    targets, names = settings["targets"], settings["names"]
+    D = len(grid) - (0 if targets is None else prod(targets) * DIGITS[grid.bits])
+    if targets not in (None, []) and (len(targets) > 1 or targets[0] < 1):
+        raise ValueError(f"targets of shape {targets}")
+    if D < 1 or (names is not None and len(names) != D):
+        raise ValueError(f"{D} features have the names {names}")
+    return D
 
 
 def _restored(
