@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.scene import Array, Scale
 from benchmarks.spectra import Sizes, sizes, table
-from benchmarks.table import Benchmark, Row, Target, faster
+from benchmarks.table import Row, Target, faster
 from benchmarks.timing import REST, interleaved
 from knowmore import Eigenspace, LinearGPClassifier
 
@@ -20,16 +20,7 @@ _WORKERS = 2
 
 
 def merged(scale: Scale) -> Iterator[Row]:
-    """All directions are kept, so that the merged model is the batch fit."""
-    yield from _on_workers(_compared, sizes(scale))
-
-
-def linear(scale: Scale) -> Iterator[Row]:
-    """Exact sums: the digest is that of one process."""
-    yield from _on_workers(_summed, sizes(scale))
-
-
-def _on_workers(compare: Callable[[Sizes, Any], Iterator[Row]], size: Sizes) -> Iterator[Row]:
+    """All directions are kept, so that the merged eigenspace is the batch fit; sums are exact."""
     if find_spec("dask") is None or find_spec("distributed") is None:
         yield Row("shards on Dask workers", note='not installed: pip install ".[dask]"')
         return
@@ -40,7 +31,8 @@ def _on_workers(compare: Callable[[Sizes, Any], Iterator[Row]], size: Sizes) -> 
         ) as cluster,
         distributed.Client(cluster),
     ):
-        yield from compare(size, distributed)
+        yield from _compared(sizes(scale), distributed)
+        yield from _summed(sizes(scale), distributed)
 
 
 def _compared(size: Sizes, distributed: Any) -> Iterator[Row]:
@@ -114,6 +106,3 @@ def _labelled(rows: int, D: int, classes: int, seed: int) -> tuple[Array, Array]
 def _error(model: Eigenspace, X: Array) -> float:
     S = np.cov(X.T, bias=True)
     return float(np.linalg.norm(model.covariance() - S) / np.linalg.norm(S))
-
-
-BENCHMARKS: list[Benchmark] = [linear]

@@ -182,7 +182,7 @@ def merged(
 
     def leaf(name: str, X: Any, y: Any) -> tuple[str, T] | None:
         with located(name), quiet():
-            X, y = examples(Shard(name, X, y), load, label)
+            X, y = examples(X, y, load, label)
             model = None if np.shape(X)[:1] == (0,) else learn(X, y)
             return None if model is None else (name, model)
 

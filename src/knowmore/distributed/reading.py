@@ -84,9 +84,9 @@ def read_examples(path: str | PathLike[str], label: str | None = None) -> Any:
     return read(path, "X"), read(path, target)
 
 
-def examples(shard: Shard, load: Load, label: str | None) -> tuple[Any, Any]:
+def examples(X: Any, y: Any, load: Load, label: str | None) -> tuple[Any, Any]:
     """X and y of a shard, read if they are files; y is the column `label` if that is given."""
-    X, y = (load(data) if is_file(data) else data for data in shard[1:])
+    X, y = (load(data) if is_file(data) else data for data in (X, y))
     if y is None and isinstance(X, tuple) and len(X) == 2:
         X, y = X
     elif label is not None:

@@ -19,7 +19,7 @@ from knowmore.distributed.merging import (
     quiet_threads,
 )
 from knowmore.distributed.reading import Shard, examples, files_at, read_examples, shards_of
-from knowmore.distributed.sums import Stored, beside, data_of, facts, load_sums, save_sums
+from knowmore.distributed.sums import Stored, beside, data_of, facts, load_sums, write_sums
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators.linear import LinearGP, LinearGPClassifier, Survey
 from knowmore.linalg import Grid, Sums
@@ -131,8 +131,9 @@ def _compute(
 
     def write(name: str, path: Path) -> None:
         with located(name), quiet():
+            # If the file changes while it is read, its sums are stale at once.
             before = facts(path)
-            X, y = examples(Shard(name, path), load, label)
+            X, y = examples(path, None, load, label)
             model = start()
             if np.shape(X)[0]:
                 try:
@@ -140,9 +141,7 @@ def _compute(
                 except InvalidInput as error:
                     hint = "If a new grid is needed, compute all sums again: knowmore sums --again."
                     raise InvalidInput(f"{error} {hint}" if held else str(error)) from error
-            if facts(path) != before:
-                raise InvalidInput("The file was changed while it was read. Try again.")
-            save_sums(beside(path), model, source=path, label=label)
+            write_sums(beside(path), model, before, label)
 
     computed(delayed(list)([delayed(write)(shard.name, shard.X) for shard in shards]), progress)
 

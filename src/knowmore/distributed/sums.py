@@ -38,6 +38,13 @@ def save_sums(
     source, label : the file of the rows and the column of their targets, to be noted. Only the size
         of that file and the time when it was changed are kept.
     """
+    write_sums(path, estimator, None if source is None else facts(source), label)
+
+
+def write_sums(
+    path: str | PathLike[str], estimator: LinearGP, source: dict[str, int] | None, label: str | None
+) -> None:
+    """`save_sums` for a source of which these `facts` were true before it was read."""
     if not isinstance(estimator, LinearGP):
         needed = "a fitted LinearGPClassifier or LinearGPRegressor"
         raise InvalidType(f"{estimator!r} has no sums to write: give {needed}.")
@@ -55,7 +62,7 @@ def save_sums(
         "log_weights": sums.log_weights,
         "digest": sums.digest(),
         "label": label,
-        "source": None if source is None else facts(source),
+        "source": source,
     }
     rows, columns = np.tril_indices(P)
     arrays = {

@@ -127,10 +127,20 @@ def test_a_worker_that_dies_takes_nothing_with_it(cluster, files, tmp_path):
 
 
 def test_a_worker_that_dies_does_not_change_a_bit(cluster, files, tmp_path):
+    """It dies in the second pass, the one that sums."""
     labels = np.arange(len(X)) % 3
     shards = np.array_split(labels, len(PARTS))
-    clf = LinearGPClassifier()
-    whole = killed_in_the_middle(lambda load: fit(clf, files, shards, load=load), tmp_path)
+
+    def work(load):
+        def load_again(path):
+            if (surveyed := path.with_suffix(".surveyed")).exists():
+                return load(path)
+            surveyed.touch()
+            return np.load(path)
+
+        return fit(LinearGPClassifier(), files, shards, load=load_again)
+
+    whole = killed_in_the_middle(work, tmp_path)
     assert whole.digest() == LinearGPClassifier().fit(X, labels).digest()
 
 

@@ -38,6 +38,13 @@ def test_files(files, kind):
     assert_models(eigenspace([kind(file) for file in files]), X, edits=6)
 
 
+def test_folders_and_patterns(files, tmp_path):
+    assert_models(eigenspace(tmp_path), X, edits=6)
+    assert_models(eigenspace([tmp_path]), X, edits=6)
+    assert_models(eigenspace(f"{tmp_path.parent}/**/{tmp_path.name}/*.np?"), X, edits=6)
+    assert_models(fit(EigenspacePCA(), str(files[0])).eigenspace_, PARTS[0], edits=1)
+
+
 def test_files_by_the_name_of_the_array(tmp_path):
     files = [tmp_path / f"{k}.npz" for k in range(5)]
     for file, rows, labels in zip(files, PARTS, np.array_split(Y, 5), strict=True):
