@@ -151,6 +151,11 @@ def test_eigenspaces_that_keep_all_are_the_batch_fit(spaces: dict[str, dict[str,
     assert all(row["met"] for row in merged)
 
 
+def test_sums_of_workers_have_the_digest_of_one_process(spaces: dict[str, dict[str, Any]]) -> None:
+    (same,) = [row for name, row in spaces.items() if name.endswith("the same digest")]
+    assert same["met"]
+
+
 def test_a_class_more_gives_the_answers_of_a_refit(spaces: dict[str, dict[str, Any]]) -> None:
     (exact,) = [row for name, row in spaces.items() if name.endswith("ask one, exact")]
     assert exact["raw"]["agreement"] == 1.0

@@ -132,6 +132,13 @@ class Sums(Frozen):
         # Their arrays were locked when they were made: to go through all would cost at every edit.
         object.__setattr__(self, "groups", MappingProxyType(self.groups))
 
+    @classmethod
+    def restored(
+        cls, grid: Grid, groups: Mapping[Key, Group], log_weights: int, words: Array
+    ) -> Sums:
+        """Sums from their parts, as they were stored; words : (2, P, P), lower triangle."""
+        return cls(grid, groups, log_weights, _Products(read_only(words)))._checked()
+
     def __repr__(self) -> str:
         return f"Sums({self.rows} rows in {len(self.groups)} groups, {self.grid!r})"
 
