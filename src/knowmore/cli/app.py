@@ -93,8 +93,8 @@ def sums(
         str | None, typer.Option(help="Column of the targets.", show_default="y, in .npz files")
     ] = None,
     bits: Annotated[
-        Literal["8", "16", "42"], typer.Option(help="Bits of a value on the grid.")
-    ] = "16",
+        Literal["8", "16", "21", "42"], typer.Option(help="Bits of a value on the grid.")
+    ] = "21",
     regression: Annotated[
         bool, typer.Option("--regression", help="The targets are numbers, not classes.")
     ] = False,

@@ -17,11 +17,11 @@ from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.linear import LinearGP, LinearGPClassifier, LinearGPRegressor, Survey
 from knowmore.estimators.shell import fitted, names_in
 from knowmore.linalg import Grid, Sums
-from knowmore.linalg.sums import Group
-from knowmore.models.linear import DIGITS
+from knowmore.linalg.grid import LAYOUTS
+from knowmore.linalg.sums import Group, width
 
 _KIND: Final = "Sums"
-_RESOLUTIONS: Final = {8: 8, 16: None, 42: "exact"}
+_RESOLUTIONS: Final = {8: 8, 16: 16, 21: None, 42: "exact"}
 
 
 def save_sums(
@@ -196,7 +196,7 @@ def _array(file: files.Arrays, name: str, room: int) -> Array:
 def _features(grid: Grid, settings: dict[str, Any]) -> int:
     """The number of columns of the grid that are not digits of targets."""
     targets, names = settings["targets"], settings["names"]
-    D = len(grid) - (0 if targets is None else prod(targets) * DIGITS[grid.bits])
+    D = len(grid) - (0 if targets is None else prod(targets) * LAYOUTS[grid.bits].digits)
     if targets not in (None, []) and (len(targets) > 1 or targets[0] < 1):
         raise ValueError(f"targets of shape {targets}")
     if D < 1 or (names is not None and len(names) != D):
@@ -207,7 +207,7 @@ def _features(grid: Grid, settings: dict[str, Any]) -> int:
 def _restored(
     grid: Grid, settings: dict[str, Any], counts: Array, first: Array, words: Array
 ) -> Sums:
-    keys, P = settings["keys"], grid.slices * len(grid)
+    keys, P = settings["keys"], width(grid)
     shapes = [(len(keys), 2), (len(keys), P), (2, P * (P + 1) // 2)]
     for array, shape in zip((counts, first, words), shapes, strict=True):
         if array.shape != shape or array.dtype != np.int64:

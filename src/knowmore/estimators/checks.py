@@ -35,20 +35,7 @@ def inputs(estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: Any 
 
     reset : whether to store the number and names of the features; otherwise X must match them
     """
-    _check_given("X", X)
-    # For speed, a plain array skips scikit-learn's validation.
-    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
-    if plain and _as_known(estimator, X, reset=reset):
-        return _finite("X", X)
-    names = names_of(X)
-    if not reset:
-        _check_names(names_in(estimator), names)
-    options = {"reset": reset, "ensure_all_finite": False, "accept_sparse": accept_sparse}
-    with _translated("X", "Encode them with a OneHotEncoder.", X):
-        X = validate_data(estimator, X, dtype=np.float64, **options)
-    if reset:
-        estimator._names_in = names
-    return _finite("X", X)
+    return _finite("X", _validated(estimator, X, np.float64, reset, accept_sparse))
 
 
 def table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -67,27 +54,30 @@ def rows(estimator: BaseEstimator, X: Any, *, reset: bool, finite: bool = False)
 
     finite : whether to check that its values are; otherwise that is left to whoever reads them
     """
-    _check_given("X", X)
-    # For speed, as in `inputs`.
-    plain = type(X) is np.ndarray and X.dtype.kind in "fiub" and X.ndim == 2 and len(X) > 0
-    if plain and _as_known(estimator, X, reset=reset):
-        return X
-    names = names_of(X)
-    if not reset:
-        _check_names(names_in(estimator), names)
-    with _translated(X):
-        X = validate_data(
-            estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr"
-        )
-    if reset:
-        estimator._names_in = names
+    X = _validated(estimator, X, "numeric", reset, "csr")
     return _finite("X", X) if finite else X
 
 
-def _as_known(estimator: BaseEstimator, X: Array, *, reset: bool) -> bool:
-    """Whether X (k, d) has as many features as in the fit, which had no names."""
-    unnamed = not reset and not hasattr(estimator, "feature_names_in_")
-    return unnamed and X.shape[1] == estimator.n_features_in_
+def _validated(
+    estimator: BaseEstimator, X: Any, dtype: Any, reset: bool, accept_sparse: Any
+) -> Any:
+    """X as an array of some type, with the features that the estimator was fitted to."""
+    _check_given("X", X)
+    # For speed, a plain array skips scikit-learn's validation.
+    plain = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
+    if plain and (X.dtype == dtype or (dtype == "numeric" and X.dtype.kind in "fiub")):
+        unnamed = not reset and not hasattr(estimator, "feature_names_in_")
+        if unnamed and X.shape[1] == estimator.n_features_in_:
+            return X
+    names = names_of(X)
+    if not reset:
+        _check_names(names_in(estimator), names)
+    options = {"reset": reset, "ensure_all_finite": False, "accept_sparse": accept_sparse}
+    with _translated("X", "Encode them with a OneHotEncoder.", X):
+        X = validate_data(estimator, X, dtype=dtype, **options)
+    if reset:
+        estimator._names_in = names
+    return X
 
 
 def _check_names(known: Names, given: Names) -> None:

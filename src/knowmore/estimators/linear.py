@@ -23,7 +23,7 @@ from knowmore.models import LeftOut, LinearModel, class_probabilities
 from knowmore.models.linear import digits, target_grid
 from knowmore.tables import check_aligned, index_of
 
-_BITS = {None: 16, "exact": 42}
+_BITS = {None: 21, "exact": 42}
 
 
 @dataclass(eq=False, repr=False)
@@ -253,10 +253,10 @@ class LinearGP(BaseEstimator, ABC):
                 )
             return wanted
         known = wanted is None or (isinstance(wanted, str) and wanted == "exact")
-        if not known and not (is_whole(wanted) and wanted in (8, 16)):
+        if not known and not (is_whole(wanted) and wanted in (8, 16, 21)):
             raise InvalidInput(
-                f"resolution={wanted!r} is not known. Give a Grid, 8 or 16 (bits), 'exact' "
-                f"(42 bits: float32 as it is), or None for 16."
+                f"resolution={wanted!r} is not known. Give a Grid, 8, 16 or 21 (bits), 'exact' "
+                f"(42 bits: float32 as it is), or None for 21."
             )
         return Grid.covering(X, _BITS.get(wanted, wanted))  # type: ignore[arg-type]
 
@@ -278,9 +278,9 @@ class LinearGPClassifier(ClassifierMixin, LinearGP):
     noise : sigma^2, the variance of the noise on the labels, above zero: the penalty of ridge
         regression. "evidence" has the largest marginal likelihood, "loo" the smallest generalised
         cross-validation error; both follow every edit. See `noise_`
-    resolution : the grid. None: 16 bits, with room for values eight times those of the first rows;
-        8: 8 bits without room, twice as fast; "exact": 42 bits, float32 as it is, four times
-        slower; or a `Grid`. It is kept: later rows must fit. See `grid_`
+    resolution : the grid. None: 21 bits, with room for values 256 times those of the first rows;
+        16: with room for eight times; 8: without room, and twice as fast; "exact": 42 bits, float32
+        as it is, four times slower; or a `Grid`. It is kept: later rows must fit. See `grid_`
     intercept : whether each class has an offset, without a prior
 
     Examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Self, final
+from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +14,39 @@ from knowmore.arrays import Array, Frozen, read_only
 from knowmore.errors import InvalidInput
 from knowmore.linalg.counting import READ, loops
 
-# Bits of a value: how many of them go into one slice, and how many binary orders of magnitude
-# are left free above the largest value that a grid is made for.
-_SLICES: Final = {8: (8, 0), 16: (16, 3), 42: (21, 3)}
+
+class Layout(NamedTuple):
+    """How a value of some bits is written.
+
+    slices, shift : a value is cut into one or two slices of `shift` bits, each exact in a product;
+        it is the first times 2**shift plus the second
+    room : how many powers of two are left above the largest value that a grid is made for
+    digits : how many columns of such values a target is written in
+    """
+
+    slices: int
+    shift: int
+    room: int
+    digits: int
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type in which products are exact and fast."""
+        return np.dtype(np.float32 if self.shift == 8 else np.float64)
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows may be summed in that type before a sum of products is no longer exact."""
+        precision = np.finfo(self.dtype).nmant + 1
+        return int(2 ** (precision - 2 * (self.shift - 1)))
+
+
+LAYOUTS: Final = {
+    8: Layout(1, 8, 0, 4),
+    16: Layout(1, 16, 3, 2),
+    21: Layout(1, 21, 8, 2),
+    42: Layout(2, 21, 3, 1),
+}
 # Rows that are read at a time: enough for a fast product, few enough to stay in the cache.
 BLOCK: Final = 1024
 # The largest exponent, up or down: ten billion products of two columns still have a square.
@@ -33,18 +63,18 @@ class Grid(Frozen):
     ones are refused.
 
     exponents : whole numbers, (D,)
-    bits : 8, 16 (the default) or 42, sign included. With 42, float32 values down to 2**-14 of the
-        largest are kept as they are.
+    bits : 8, 16, 21 (the default) or 42, sign included. With 42, float32 values down to 2**-14 of
+        the largest are kept as they are.
 
     >>> grid = Grid.covering([[0.5, 200.0]])
     >>> grid.steps
     array([0.00024414, 0.0625    ])
     >>> grid.limits
-    array([   8., 2048.])
+    array([  256., 65536.])
     """
 
     exponents: Array
-    bits: int = 16
+    bits: int = 21
 
     def __post_init__(self) -> None:
         _check_bits(self.bits)
@@ -66,11 +96,11 @@ class Grid(Frozen):
         super().__post_init__()
 
     @classmethod
-    def covering(cls, X: Any, bits: int = 16) -> Self:
-        """The grid for rows like X (n, D), with room for values eight times as large.
+    def covering(cls, X: Any, bits: int = 21) -> Self:
+        """The grid for rows like X (n, D), with room for values 256 times as large.
 
-        With eight bits there is no such room: values of up to the next power of two fit. It is
-        given by the largest absolute value of each column alone.
+        With 16 or 42 bits there is room for values eight times as large, with 8 bits only up to the
+        next power of two. The largest absolute value of each column alone decides.
         """
         X = _table(X)
         largest = np.zeros(X.shape[1])
@@ -79,7 +109,7 @@ class Grid(Frozen):
         return cls.reaching(largest, bits)
 
     @classmethod
-    def reaching(cls, largest: Any, bits: int = 16) -> Self:
+    def reaching(cls, largest: Any, bits: int = 21) -> Self:
         """The grid for columns whose largest absolute values are these, (D,).
 
         A column of zeros is read like the others: with the median of their steps.
@@ -92,7 +122,7 @@ class Grid(Frozen):
                 f"values."
             )
         _check_bits(bits)
-        above = np.frexp(largest)[1] + _SLICES[bits][1]
+        above = np.frexp(largest)[1] + LAYOUTS[bits].room
         known = above[largest > 0]
         above = np.where(largest > 0, above, int(np.median(known)) if len(known) else 1)
         return cls(above - (bits - 1), bits)
@@ -125,27 +155,6 @@ class Grid(Frozen):
         """The largest absolute values of each column, (D,)."""
         return np.ldexp(self.steps, self.bits - 1)
 
-    @property
-    def slices(self) -> int:
-        """The number of slices that a value is cut into, each exact in a product: one or two."""
-        return self.bits // _SLICES[self.bits][0]
-
-    @property
-    def shift(self) -> int:
-        """The bits of a slice: a value is its first slice times 2**shift plus its second."""
-        return _SLICES[self.bits][0]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type in which products are exact and fast."""
-        return np.dtype(np.float32 if self.bits == 8 else np.float64)
-
-    @property
-    def rows_at_once(self) -> int:
-        """How many rows may be summed in that type before a sum of products is no longer exact."""
-        precision = np.finfo(self.dtype).nmant + 1
-        return int(2 ** (precision - 2 * (self.shift - 1)))
-
     def __add__(self, other: Grid) -> Grid:
         """The grid of rows that have the columns of both."""
         return Grid(np.append(self.exponents, other.exponents), self.bits)
@@ -157,8 +166,9 @@ class Grid(Frozen):
         """
         if X.shape[1] != len(self):
             raise InvalidInput(f"X has {X.shape[1]} columns, but the grid has {len(self)}.")
-        Z = np.empty((len(X), self.slices * len(self)), self.dtype)
-        row = loops().read(read_only(X), 1 / self.steps, 2.0 ** (self.bits - 1), self.shift, Z)
+        layout = LAYOUTS[self.bits]
+        Z = np.empty((len(X), layout.slices * len(self)), layout.dtype)
+        row = loops().read(read_only(X), 1 / self.steps, 2.0 ** (self.bits - 1), layout.shift, Z)
         if row >= 0:
             raise self._outside(np.asarray(X[row], dtype=float), first + row)
         return Z
@@ -167,7 +177,8 @@ class Grid(Frozen):
         """Rows X (n, D) as they are read, (n, D)."""
         parts = [self.multiples(part, i * BLOCK) for i, part in enumerate(blocks(_table(X)))]
         Z, D = np.vstack(parts).astype(float, copy=False), len(self)
-        whole = Z if self.slices == 1 else np.ldexp(Z[:, :D], self.shift) + Z[:, D:]
+        shift = LAYOUTS[self.bits].shift
+        whole = Z if Z.shape[1] == D else np.ldexp(Z[:, :D], shift) + Z[:, D:]
         return np.asarray(whole * self.steps)
 
     def _outside(self, x: Array, row: int) -> InvalidInput:
@@ -188,8 +199,8 @@ class Grid(Frozen):
 
 
 def _check_bits(bits: Any) -> None:
-    if not is_whole(bits) or bits not in _SLICES:
-        raise InvalidInput(f"bits={bits!r}. Choose one of {some(list(_SLICES))}.")
+    if not is_whole(bits) or bits not in LAYOUTS:
+        raise InvalidInput(f"bits={bits!r}. Choose one of {some(list(LAYOUTS))}.")
 
 
 def _table(X: Any) -> Any:

@@ -22,7 +22,7 @@ from knowmore.arguments import one_each
 from knowmore.arrays import Array, Frozen, read_only
 from knowmore.errors import InvalidInput
 from knowmore.linalg.counting import loops
-from knowmore.linalg.grid import Grid, blocks
+from knowmore.linalg.grid import LAYOUTS, Grid, blocks
 from knowmore.linalg.threads import threads_for
 
 Key = Hashable
@@ -97,7 +97,7 @@ class Sums(Frozen):
         weights : (n,), below 256, rounded to multiples of 1/256; None: one each. A row of weight
             zero is left out.
         """
-        n, P = (X[0] if isinstance(X, tuple) else X).shape[0], grid.slices * len(grid)
+        n, P = (X[0] if isinstance(X, tuple) else X).shape[0], width(grid)
         names, codes = _coded(keys, n)
         units = _in_units(weights, n)
         firsts, start = np.zeros((len(names), P), np.int64), 0
@@ -167,7 +167,7 @@ class Sums(Frozen):
     @property
     def first(self) -> Array:
         """The sum of all rows, in multiples of the steps, (P,)."""
-        total = np.zeros(self.grid.slices * len(self.grid), np.int64)
+        total = np.zeros(width(self.grid), np.int64)
         for group in self.groups.values():
             total += group.first
         return total
@@ -223,7 +223,8 @@ class Sums(Frozen):
     def _joined(self, A: Array) -> Array:
         """Multiples of the steps in slices, (..., P), as values, (..., D)."""
         D = len(self.grid)
-        whole = A if self.grid.slices == 1 else np.ldexp(A[..., :D], self.grid.shift) + A[..., D:]
+        shift = LAYOUTS[self.grid.bits].shift
+        whole = A if A.shape[-1] == D else np.ldexp(A[..., :D], shift) + A[..., D:]
         return np.asarray(whole * self.grid.steps)
 
     # -- algebra ------------------------------------------------------------------------------
@@ -329,9 +330,9 @@ class _Total:
     """Sums of products that rows are added to: the only thing here that changes."""
 
     def __init__(self, grid: Grid, words: Array | None = None) -> None:
-        self._grid, P = grid, grid.slices * len(grid)
+        self._layout, P = LAYOUTS[grid.bits], width(grid)
         self._words = np.zeros((2, P, P), np.int64) if words is None else words.copy()
-        self._C, self._rows = np.zeros((P, P), grid.dtype), 0
+        self._C, self._rows = np.zeros((P, P), self._layout.dtype), 0
 
     @property
     def words(self) -> Array:
@@ -347,7 +348,7 @@ class _Total:
         """
         Z, units, sign = batch
         if sign == 1 and (units == UNIT).all():
-            if self._rows + len(Z) > self._grid.rows_at_once:
+            if self._rows + len(Z) > self._layout.rows_at_once:
                 self._flush()
             self._C += _gram(Z)
             self._rows += len(Z)
@@ -362,6 +363,11 @@ class _Total:
         if self._rows:
             loops().accumulate(self._words, self._C, UNIT.bit_length() - 1, 1)
             self._C[:], self._rows = 0, 0
+
+
+def width(grid: Grid) -> int:
+    """P, the columns of rows in slices."""
+    return LAYOUTS[grid.bits].slices * len(grid)
 
 
 def _gram(Z: Array) -> Array:
@@ -402,7 +408,7 @@ def _in_units(weights: Array | None, n: int) -> Array:
 def _possible(group: Group, grid: Grid) -> bool:
     """Whether any rows have this number, weight and sum."""
     rows, weight, first = group
-    most = weight * 2 ** (grid.shift - 1)
+    most = weight * 2 ** (LAYOUTS[grid.bits].shift - 1)
     return 0 <= rows <= weight <= _MOST * rows and bool((abs(first) <= most).all())
 
 

@@ -23,14 +23,12 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.linalg import Cholesky, Factor, Grid, Sums
-from knowmore.linalg.grid import blocks
+from knowmore.linalg.grid import LAYOUTS, blocks
 from knowmore.linalg.products import eigh, product
 from knowmore.linalg.sums import LOG_UNIT, NO_ROWS, UNIT
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, bound, silenced, tied
 
-# A target is written in digits of one column each: the values of these columns sum to it.
-DIGITS: Final = {8: 4, 16: 2, 42: 1}
 # The noises to choose from, as a multiple of the mean of the eigenvalues: twenty for each power of
 # ten.
 _NOISES: Final = 10.0 ** np.arange(2, -10, -0.05)
@@ -106,7 +104,7 @@ class LinearModel(Frozen):
         grid = self.sums.grid
         if self.classes:
             return grid
-        features = len(grid) - len(self.names) * DIGITS[grid.bits]
+        features = len(grid) - len(self.names) * LAYOUTS[grid.bits].digits
         return Grid(grid.exponents[:features], grid.bits)
 
     @derived
@@ -360,7 +358,7 @@ def digits(Y: Array, grid: Grid) -> Array:
 
     grid : that of the digits, (M k,), as `target_grid` makes it
     """
-    k = DIGITS[grid.bits]
+    k = LAYOUTS[grid.bits].digits
     limits, step = grid.limits[::k], grid.steps[::k]
     if (outside := abs(Y) - limits > step / 2).any():
         row, column = np.argwhere(outside)[0].tolist()
@@ -382,5 +380,5 @@ def digits(Y: Array, grid: Grid) -> Array:
 def target_grid(Y: Array, bits: int) -> Grid:
     """The grid of the digits of targets like Y (n, M), with room for eight times their size."""
     first = Grid.covering(Y, bits).exponents + (3 if bits == 8 else 0)
-    places = -(bits - 1) * np.arange(DIGITS[bits])
+    places = -(bits - 1) * np.arange(LAYOUTS[bits].digits)
     return Grid((first[:, None] + places).reshape(-1), bits)

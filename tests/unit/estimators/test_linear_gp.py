@@ -215,7 +215,7 @@ def test_digests_tell_labels_of_different_kinds_apart():
 @pytest.mark.parametrize("verb", ["partial_fit", "forget"])
 def test_targets_outside_their_grid_are_refused_by_name(verb):
     for targets, given, value in (
-        (X[:, 0], [1e3], r"1000"),
+        (X[:, 0], [1e4], r"10000"),
         (X[:, :2], [[0.0, -1e308]], r"-1e\+308"),
     ):
         words = rf"^Row 0 of y has {value}, but targets there must be between -"
@@ -225,7 +225,7 @@ def test_targets_outside_their_grid_are_refused_by_name(verb):
 
 @pytest.mark.parametrize("given", [[np.nan], [[1.0, 2.0]], ["a"], [1.0, 2.0], None])
 def test_targets_that_are_none_are_refused(given):
-    words = r"^(Input y|y has shape|could not convert|Expected array-like)"
+    words = r"^(Input y|y has|Expected array-like)"
     assert_refused(regressor(), lambda m: m.partial_fit(X[:1], given), words)
 
 
@@ -434,7 +434,7 @@ def test_merging_and_splitting_with_oneself():
 @both
 @pytest.mark.parametrize("resolution", ["x", 12, 16.0, True, [8], 42, np.array([1, 2])])
 def test_a_resolution_that_is_not_known_is_refused(name, resolution):
-    with pytest.raises(KnowmoreError, match=r"^resolution=.* is not known\. Give a Grid, 8 or 16"):
+    with pytest.raises(KnowmoreError, match=r"^resolution=.* is not known\. Give a Grid, 8, 16 or 21"):
         BOTH[name][0](resolution=resolution)
 
 

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from knowmore import Grid, KnowmoreError
 from knowmore.linalg.counting import READ, loops
-from knowmore.linalg.grid import blocks
+from knowmore.linalg.grid import LAYOUTS, blocks
 
-BITS = [8, 16, 42]
+BITS = [8, 16, 21, 42]
 every = pytest.mark.parametrize("bits", BITS)
 
 
@@ -28,9 +28,9 @@ def read(grid, X):
     """What the grid makes of X, put together from its slices in Python's integers."""
     D = len(grid)
     Z = [[int(z) for z in row] for row in grid.multiples(np.asarray(X))]
-    if grid.slices == 1:
+    if LAYOUTS[grid.bits].slices == 1:
         return Z
-    return [[row[j] * 2**grid.shift + row[D + j] for j in range(D)] for row in Z]
+    return [[row[j] * 2 ** LAYOUTS[grid.bits].shift + row[D + j] for j in range(D)] for row in Z]
 
 
 @every
@@ -53,10 +53,10 @@ def test_slices_and_their_products_stay_exact(bits):
     largest = 2 ** (bits - 1)
     X = np.array([[largest, -largest, largest - 1], [0, 1, 2**20 % largest]], dtype=float)
     Z = grid.multiples(X)
-    assert abs(Z).max() <= 2 ** (grid.shift - 1)
+    assert abs(Z).max() <= 2 ** (LAYOUTS[grid.bits].shift - 1)
     assert read(grid, X) == X.astype(int).tolist()
-    most = grid.rows_at_once * 2 ** (2 * grid.shift - 2)
-    assert most == 2 ** (np.finfo(grid.dtype).nmant + 1)
+    most = LAYOUTS[grid.bits].rows_at_once * 2 ** (2 * LAYOUTS[grid.bits].shift - 2)
+    assert most == 2 ** (np.finfo(LAYOUTS[grid.bits].dtype).nmant + 1)
 
 
 @every
@@ -143,14 +143,14 @@ def test_no_type_of_rows_is_compiled_late():
 
 
 def test_grids_are_values():
-    grid = Grid([1, -2], 16)
+    grid = Grid([1, -2])
     assert grid == Grid(np.array([1, -2], np.int8)) == pickle.loads(pickle.dumps(grid))
     assert hash(grid) == hash(Grid([1, -2]))
     assert grid != Grid([1, -2], 8)
     assert grid != Grid([1, -3])
     assert grid != "grid"
     assert grid + Grid([7]) == Grid([1, -2, 7])
-    assert repr(grid) == "Grid(2 columns in steps of 2**-2 to 2**1, bits=16)"
+    assert repr(grid) == "Grid(2 columns in steps of 2**-2 to 2**1, bits=21)"
     with pytest.raises(ValueError, match="read-only"):
         grid.exponents[0] = 3
 
@@ -158,7 +158,7 @@ def test_grids_are_values():
 @pytest.mark.parametrize("bits", [12, 16.0, True, "16", None, [16]])
 def test_other_bits_are_refused(bits):
     for make in (Grid.covering, Grid):
-        with pytest.raises(KnowmoreError, match=r"^bits=.* Choose one of 8, 16, 42\.$"):
+        with pytest.raises(KnowmoreError, match=r"^bits=.* Choose one of 8, 16, 21, 42\.$"):
             make([[1.0]] if make == Grid.covering else [0], bits)
 
 

@@ -21,8 +21,9 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.linalg import Sums
+from knowmore.linalg.grid import LAYOUTS
 from knowmore.models import LinearModel
-from knowmore.models.linear import DIGITS, digits, target_grid
+from knowmore.models.linear import digits, target_grid
 
 DOT = DotProduct(0)
 
@@ -316,22 +317,22 @@ def test_the_residual_is_a_few_roundings():
         assert clf.residual() <= 10 * np.finfo(float).eps
 
 
-@pytest.mark.parametrize("bits", [8, 16, 42])
+@pytest.mark.parametrize("bits", [8, 16, 21, 42])
 def test_targets_are_written_in_digits_of_at_least_28_bits(bits):
     rng = np.random.default_rng(bits)
     Y = rng.normal(size=(100, 3)) * [1, 1e-8, 1e8]
     grid = target_grid(Y, bits)
     D = digits(Y, grid)
-    assert D.shape == (100, 3 * DIGITS[bits])
+    assert D.shape == (100, 3 * LAYOUTS[bits].digits)
     np.testing.assert_array_equal(grid.rounded(D), D)
     error = abs(D.reshape(100, 3, -1).sum(axis=-1) - Y)
     assert (error <= 2.0**-25 * abs(Y).max(axis=0)).all()
     assert digits(8 * Y, grid).shape == D.shape
     with pytest.raises(KnowmoreError, match=r"^Row 0 of y has "):
-        digits(np.nextafter(grid.limits[:: DIGITS[bits]] * 1.01, np.inf)[None], grid)
+        digits(np.nextafter(grid.limits[:: LAYOUTS[bits].digits] * 1.01, np.inf)[None], grid)
 
 
-@pytest.mark.parametrize("bits", [8, 16, 42])
+@pytest.mark.parametrize("bits", [8, 16, 21, 42])
 def test_the_largest_targets_are_read(bits):
     grid = target_grid(np.ones((1, 1)), bits)
     largest = grid.limits[:1]
