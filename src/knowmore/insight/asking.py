@@ -27,7 +27,6 @@ from knowmore.estimators.shell import fitted, names_in
 from knowmore.linalg.sums import UNIT
 from knowmore.models import KernelModel, LinearModel
 from knowmore.models.novelty import Unseen, unseen
-from knowmore.tables import names_of
 
 # Which estimators a question is for.
 LINEAR = (LinearGPClassifier, LinearGPRegressor)
@@ -68,28 +67,25 @@ def _last_step(estimator: Any) -> Any:
 # -- what differs between the models -------------------------------------------------------------
 
 
-def left_out(
-    estimator: Any, how: str, X: Any = None, y: Any = None, weights: Any = None, ids: Any = None
-) -> Unseen:
-    """The examples of a fitted estimator, each predicted as a new row by the others.
+def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
+    """The examples of the frozen model of an estimator, each predicted as a new row by the others.
 
     how : how to give rows to a linear model, which holds none, for the error
-    X, y, weights, ids : these rows
+    rows : these, if any: X, y, their weights, their ids
     """
-    model = _last_step(estimator).model_
+    X, y, weights, ids = (*rows, None, None, None, None)[:4]
     if not isinstance(model, LinearModel):
-        if any(one is not None for one in (X, y, weights, ids)):
+        if any(one is not None for one in rows):
             kind = type(estimator).__name__
             raise InvalidInput(f"A {kind} holds its own examples. Leave out X and y, or reference.")
         return unseen(model)
     if X is None or y is None:
         raise needs_rows(how)
-    names = names_of(ids, X=X, y=y, sample_weight=weights)
     left = estimator.leave_one_out(X, y, weights)
     scores, variance, numbers = left.scores, left.variance, left.ids
-    if names is not None:
-        one_each("ids", (len(names),), len(numbers))
-        numbers = np.array(names, dtype=None if len({*map(type, names)}) == 1 else object)
+    if ids is not None:
+        one_each("ids", (len(ids),), len(numbers))
+        numbers = np.array(ids, dtype=None if len({*map(type, ids)}) == 1 else object)
     if weights is not None:
         # A new row weighs one: 1 / (w (1 - wh)), as in `LinearModel.loo`, becomes 1 + h / (1 - wh).
         w = np.rint(np.asarray(weights, dtype=float) * UNIT) / UNIT

@@ -81,7 +81,7 @@ class Calibrated:
         known = self._known
         if known is None or known[0]() is not gp:
             how = "Give rows that it has learnt, again after each edit: calibrate(model, X, y)."
-            left = left_out(self.estimator, how, *rows)
+            left = left_out(self.estimator, gp, how, *rows)
             temperature = best_temperature(log_chances(left.scores, left.variance), left.codes)
             self._known = known = weakref.ref(gp), temperature
         return gp, known[1]
@@ -191,10 +191,11 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     bins = whole_number("bins", bins, 1)
     check_both(X, y)
     if X is None:
-        estimator = model.estimator if isinstance(model, Calibrated) else model
-        temperature = 1.0 if estimator is model else model.temperature
-        asked(estimator, WITH_VARIANCE, "Reliability", "predict_variance()")
-        left = left_out(estimator, "Give test data: reliability(model, X, y).")
+        if isinstance(model, Calibrated):
+            gp, temperature = model._current()
+        else:
+            gp, temperature = asked(model, WITH_VARIANCE, "Reliability", "predict_variance()"), 1.0
+        left = left_out(model, gp, "Give test data: reliability(model, X, y).")
         P, classes = class_probabilities(left.scores, left.variance, temperature), left.names
         labels = left.labels
     elif not hasattr(model, "predict_proba"):

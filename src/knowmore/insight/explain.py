@@ -121,9 +121,7 @@ def explain(
     svm = asked(model, EXPLAINABLE)
     parts = "features" if isinstance(svm, LinearModel) else "examples"
     if by is not None and choice("by", by, ("examples", "features")) != parts:
-        more = (
-            "" if parts == "examples" else " Fit a GPClassifier to some rows to see those like x."
-        )
+        more = " To see rows like x, ask a GPClassifier of some." if parts == "features" else ""
         raise InvalidInput(
             f"by={by!r}, but the score of a {type(model).__name__} is a sum over {parts}. Ask "
             f"by={parts!r}.{more}"

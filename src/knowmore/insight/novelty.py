@@ -83,7 +83,8 @@ class Novelty(Answer):
         A single example, or a linear model without a reference, sets no threshold.
         """
         table, model = super().to_pandas(), self.model
-        if self.reference is None if isinstance(model, LinearModel) else len(model.examples) < 2:
+        judged = len(model.examples) > 1 if isinstance(model, KernelModel) else self.reference
+        if not judged:
             return table
         return table.assign(threshold=self.threshold(q), unknown=self.unknown(q))
 
@@ -129,15 +130,14 @@ def novelty(model: Any, X: Any, method: str = "probability", *, reference: Any =
     given = () if reference is None else reference
     if not isinstance(given, (tuple, list)) or len(given) not in (0, 2, 3):
         raise InvalidInput("reference must be a pair, (X, y), or (X, y, sample_weight).")
-    left = left_out(model, _HOW, *given) if given else None
+    left = left_out(model, gp, _HOW, *given) if given else None
     (rows, _), index = inputs(model, X), index_of(X)
     ids = np.arange(rows.shape[0]) if index is None else np.asarray(index.to_flat_index())
     if method != "null_space":
         values = _values(method, lambda: gp.mean(rows), lambda: gp.variance(rows))
     elif isinstance(gp, LinearModel):
         raise InvalidInput(
-            "method='null_space' is about examples, of which a linear model holds none. Ask for "
-            "'variance', 'score' or 'probability'."
+            "method='null_space' is about examples, and a linear model holds none. Ask for 'score'."
         )
     else:
         A = gp.solved

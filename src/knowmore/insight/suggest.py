@@ -69,7 +69,7 @@ def suggest(
 ) -> Suggestion:
     """The n rows of X_pool (u, d) whose labels would teach a fitted Gaussian process most.
 
-    It is a GPClassifier or LinearGPClassifier; by variance or at random, also a regressor of these.
+    It is a GPClassifier or LinearGPClassifier; by variance or at random, also one of values.
 
     They are picked one after the other. From then on each pick counts as an example with its most
     plausible label: the variances around it fall, the means move towards that label, and similar
@@ -125,8 +125,7 @@ def _asked(model: Any, criterion: str) -> KernelModel | LinearModel:
         raise InvalidInput("criterion='margin' needs two classes, not one. Ask for 'uncertainty'.")
     if criterion == "impact" and isinstance(gp, LinearModel):
         raise InvalidInput(
-            "criterion='impact' is about examples, of which a linear model holds none. Ask for "
-            "'weight' or 'emoc'."
+            "criterion='impact' is about examples, and a linear model holds none. Ask for 'weight'."
         )
     return gp
 

@@ -19,6 +19,7 @@ from knowmore.edits import Id
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import EXPLAINABLE, asked, left_out, removal_weights
 from knowmore.models import KernelModel, LinearModel, class_probabilities
+from knowmore.tables import names_of
 
 # How many contradicting examples are named for a label.
 _NAMED = 3
@@ -94,8 +95,7 @@ class Suspects(Answer):
         """The model, if it holds examples."""
         if isinstance(self.model, LinearModel):
             raise InvalidInput(
-                "A linear model holds no rows that it could name. Fit a GPClassifier to some of the "
-                "rows, and ask for its suspects."
+                "A linear model holds no rows to name. Fit a GPClassifier to some, and ask that."
             )
         model: KernelModel = self.model
         return model
@@ -165,7 +165,8 @@ def suspects(
     """
     frozen = asked(model, EXPLAINABLE, "suspects()", "leave_one_out()")
     how = "Give rows that it has learnt: suspects(model, X, y)."
-    left = left_out(model, how, X, y, sample_weight, ids)
+    given = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+    left = left_out(model, frozen, how, X, y, sample_weight, given)
     names, labels, scores = left.names, left.labels, left.scores
     if len(names) < 2:
         raise InvalidInput(f"All labels are {names[0].item()!r}. Add examples of another class.")

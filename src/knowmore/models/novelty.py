@@ -29,7 +29,7 @@ class Unseen(Frozen):
     scores : (n, M)
     variance : (n,), or (n, M) if the columns have units
     silent : (n,), whether the others say nothing of it
-    counts : (M,), the examples that the model has of each class; of values, all
+    counts : (M,), the examples that the model has of each class; zero if columns are values
     """
 
     ids: Array
@@ -63,7 +63,7 @@ def unseen(model: KernelModel) -> Unseen:
     if rest is not None:
         noise, w = noise * rest.scale**2, w[:, None]
     variance = np.maximum(variance + noise * (1 - 1 / w), noise)
-    counts = targets.basis[:, :M].sum(axis=0) if targets.classes else np.full(M, len(examples))
+    counts = targets.basis[:, :M].sum(axis=0) if targets.classes else np.zeros(M)
     return Unseen(examples.ids, examples.labels, targets.names, scores, variance, silent, counts)
 
 
