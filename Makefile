@@ -1,4 +1,4 @@
-# Each target makes the virtual environment it needs from constraints.txt; the second time at once.
+# Each target makes the virtual environment it needs from constraints.txt, and reuses it afterwards.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -37,7 +37,7 @@ reference: .venv/ready   ## write docs/reference.md from the docstrings
 bench: .venv-bench/ready ## benchmarks as ratios, against peers and the machine's limit
 	$(BENCH)/python -m benchmarks
 
-# Through a file of its own: an empty page would be left if the report failed.
+# Through a temporary file: a report that fails must not leave an empty page.
 results: .venv/ready     ## write docs/results.md from benchmarks/measured.json
 	$(BIN)/python -m benchmarks.report benchmarks/measured.json --earlier benchmarks/earlier.md > docs/results.md.new
 	mv docs/results.md.new docs/results.md
@@ -46,7 +46,7 @@ drift: .venv/ready       ## how far 100,000 edits lead from the batch fit
 	$(BIN)/python -m benchmarks.drift
 
 # What torch brings for GPUs is left out: torch itself pins it, and only where there may be one.
-lock:                    ## pin anew what the project needs
+lock:                    ## pin the dependencies again
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet -e ".[dev,bench,embeddings]"

@@ -37,7 +37,7 @@ from benchmarks.scene import FULL, QUICK, Scale
 from benchmarks.table import Benchmark, Row, in_words, show
 from benchmarks.timing import machine
 
-# Peers come last: torch brings threads of its own.
+# Peers come last: torch starts its own threads.
 GROUPS: dict[str, list[Benchmark]] = {
     "limits": limits.BENCHMARKS,
     "small": small.BENCHMARKS,

@@ -102,7 +102,7 @@ def times(scale: Scale) -> Iterator[Row]:
         one = next(wrong)
         return suspects(clf.relabel([one], y[[one]]))
 
-    # A model of its own for each first audit, whatever a factor may keep of it.
+    # A separate model for each first audit: a factor may keep something of it.
     fresh = iter([GPClassifier(kernel(), NOISE).fit(X, labels) for _ in range(size.rounds)])
     operations: dict[str, Callable[[], object]] = {
         "first": lambda: suspects(next(fresh)),

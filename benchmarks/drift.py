@@ -76,7 +76,7 @@ def _factors() -> dict[str, Factor]:
 
 
 def courses(setting: Setting, pool: Executor | None = None) -> list[Course]:
-    """Lead each model through the history, each in a process of its own if there is a pool."""
+    """Lead each model through the history, each in its own process if there is a pool."""
     every = map if pool is None else pool.map
     return list(every(partial(lead, setting), _factors()))
 

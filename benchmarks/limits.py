@@ -19,7 +19,7 @@ from knowmore.linalg import Cholesky
 
 
 def one(scale: Scale) -> Iterator[Row]:
-    """Add one, remove one at random: n stays as it is."""
+    """Add one, remove one at random: n stays the same."""
     clf, n = classifier(scale.n), scale.n
     L, b = triangle(n), np.random.default_rng(4).normal(size=n)
     rng, ids = np.random.default_rng(5), clf.ids_.tolist()

@@ -61,7 +61,7 @@ class _Tasks:
 
 
 def _tasks(size: _Size) -> _Tasks:
-    """Clouds in 16 dimensions, each around a centre of its own."""
+    """Clouds in 16 dimensions, each around its own centre."""
     rng = np.random.default_rng(11)
     X = rng.normal(size=(size.target, 16))
     y = np.where(np.arange(size.target) == 0, 1.0, -1.0)
@@ -92,7 +92,7 @@ def _fresh(tasks: _Tasks, name: str = "ap") -> list[Best]:
 
 
 def _refactorised(tasks: _Tasks, which: int) -> Array:
-    """The leave-one-out means for each rho by a factor and an inverse of its own, LAPACK's."""
+    """The leave-one-out means for each rho with a separate factor and inverse from LAPACK."""
     C, B = tasks.C[which], tasks.supports[which].K
     n, count = C.shape
     y = np.concatenate([tasks.y, np.ones(count)])
@@ -150,7 +150,7 @@ def choice(scale: Scale) -> Iterator[Row]:
 
 
 def _error(tasks: _Tasks) -> Iterator[Row]:
-    """How far the means are from those with a factor of their own, for the first support."""
+    """How far the means are from those with a separate factor, for the first support."""
     C, B = tasks.C[0], tasks.supports[0].K
     mean, _ = next(_pairs(tasks, tasks.models())).leave_one_out(RHOS)
     whole = np.block([[tasks.K, C], [C.T, B]]) + _NOISE * np.eye(sum(C.shape))

@@ -152,7 +152,7 @@ def gained(scale: Scale) -> Iterator[Row]:
     splits = [_digits(size.digits, seed) for seed in range(size.splits)]
     yield from _before_and_after("digits", [(split, None) for split in splits], at_most=1.0)
     try:
-        # The mean of kernels is hard to beat, and so is no failure to stay within its noise.
+        # The mean of kernels is hard to beat: to stay within its noise is not a failure.
         tasks = [_animals(size, seed) for seed in range(size.splits)]
         yield from _before_and_after("animals, weights of five kernels", tasks, at_most=None)
     except MissingData:

@@ -20,7 +20,7 @@ _BOUNDS = {
 
 
 def starts(scale: Scale) -> Iterator[Row]:
-    """Each command in turn, in a process of its own; the first round fills the file cache."""
+    """Each command in turn, in its own process; the first round fills the file cache."""
     program = str(Path(sys.executable).with_name("knowmore"))
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],

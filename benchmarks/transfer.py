@@ -1,4 +1,4 @@
-"""Least-squares SVMs: leave-one-out against refits, and one more class against learning anew."""
+"""Least-squares SVMs: leave-one-out against refits, and one more class against a new fit."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def one_more_class(scale: Scale) -> Iterator[Row]:
             "transfer": lambda: (
                 NPlusOneClassifier(source, _KERNEL, _C).fit(few, few_y).predict(question)
             ),
-            "anew": lambda: LSSVMClassifier(_KERNEL, _C).fit(both, both_y).predict(question),
+            "refit": lambda: LSSVMClassifier(_KERNEL, _C).fit(both, both_y).predict(question),
         },
         rest=REST,
     )
@@ -135,7 +135,7 @@ def one_more_class(scale: Scale) -> Iterator[Row]:
         f"class {N + 1} by transfer, {size.few} examples a class",
         times["transfer"],
         f"fit of all {len(both)} examples",
-        times["anew"],
+        times["refit"],
         None,
         "leave-one-out, beta and a prediction included",
         **facts,

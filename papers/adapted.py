@@ -37,7 +37,7 @@ class Prior(NamedTuple):
     value: float
 
     def along(self, priors: int) -> Array:
-        """beta (P,) of so many priors."""
+        """beta (P,) for this many priors."""
         return np.asarray(self.beta * np.eye(priors)[self.which])
 
 

@@ -194,3 +194,17 @@ def shrunk_lda(X, labels, alpha):
     counts = np.array([(labels == name).sum() for name in names])
     coefficients = np.linalg.solve(S, means.T).T
     return coefficients, np.log(counts / len(X)) - 0.5 * (coefficients * means).sum(axis=1)
+
+
+def whole_sums(rows, units):
+    """The sum (D,) and the sum of products (D, D) of whole rows of whole weights, in integers."""
+    D = range(len(rows[0]))
+    weighted = [*zip(units, rows, strict=True)]
+    first = [sum(w * row[j] for w, row in weighted) for j in D]
+    return first, [[sum(w * row[i] * row[j] for w, row in weighted) for j in D] for i in D]
+
+
+def whole_scatter(total, first, second):
+    """The scatter (D, D) about the mean from integers, in fractions."""
+    D = range(len(first))
+    return [[Fraction(total * second[i][j] - first[i] * first[j], total) for j in D] for i in D]

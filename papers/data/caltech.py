@@ -12,7 +12,7 @@ def caltech101(leave_out: Collection[str] = ("BACKGROUND_Google", "Faces_easy"))
     """Caltech-101: pictures of at most 200 pixels a side, 31 to 800 of a class.
 
     X (8242,) are `Picture`s as in `image_folder`, ids such as "accordion/image_0001.jpg".
-    `leave_out` names classes to do without. BACKGROUND_Google is no class but whatever was found,
+    `leave_out` names classes to do without. BACKGROUND_Google is not a class but a mix of pictures,
     and Faces_easy shows the pictures of Faces once more, cut out: a model would be tested on what
     it has learnt. With leave_out=() there are 9144 pictures of 102 classes. L. Fei-Fei, R. Fergus
     and P. Perona, Learning generative visual models from few training examples, CVPR Workshop 2004.

@@ -28,18 +28,18 @@ def find(name: str) -> Path:
     why = (
         f"{VARIABLE} or --data names it"
         if named
-        else f"../{_BESIDE} is looked in as {VARIABLE} is not set"
+        else f"{VARIABLE} is not set, so ../{_BESIDE} was searched"
     )
     raise MissingData(
         f"The data file {name!r} is not in {' or '.join(map(str, folders))} ({why}). "
-        f"knowmore brings no data along: set {VARIABLE} to the folder that holds the file or "
+        f"knowmore does not come with data: set {VARIABLE} to the folder that holds the file or "
         f"name it with --data, or put that folder at ../{_BESIDE} and leave {VARIABLE} unset."
     )
 
 
 @contextmanager
 def arrays_of(name: str) -> Iterator[Arrays]:
-    """The arrays of a data file by their names; whatever goes wrong with them is its damage."""
+    """The arrays of a data file by their names; any failure to read them is reported as damage."""
     path = find(name)
     remedy = "it is cut off, damaged, or another file of that name. Fetch it again."
     with undamaged(path, "a data set", remedy), Arrays(path) as file:

@@ -13,7 +13,7 @@ from papers.data.location import find
 def wordnet(
     information: str | None = None, meanings: Mapping[str, str] = CLASS_MEANINGS
 ) -> WordNet:
-    """WordNet, with the meanings of all classes: from among the data, or as it is installed."""
+    """WordNet, with the meanings of all classes: from the data folder, or as installed."""
     try:
         path = find("wordnet30_nouns.tar.xz")
     except MissingData:

@@ -89,7 +89,7 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> E
 
 def _timings(X: Array, protocol: _Protocol) -> Iterator[Timing]:
     rank = protocol.rank
-    # The first calls pay for loading; that is not what is to be measured.
+    # The first calls include loading, which should not be timed.
     Eigenspace.of(X[:50], 10).merge(Eigenspace.of(X[50:100], 10))
     yield Timing(BATCH, None, median_seconds(lambda: Eigenspace.of(X, rank)))
     peer = PCA(rank, svd_solver="full")

@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Recognition:
-    """All outcomes; `lacking` tells why there is no network, if so."""
+    """All outcomes; `lacking`: why there is no network, if there is none."""
 
     outcomes: tuple[Outcome, ...]
     lacking: str | None
@@ -121,7 +121,7 @@ PUBLISHED = {
 
 
 def published(task: Task, feature: str) -> Published:
-    """What is known of it."""
+    """The published rates for this task and feature."""
     return PUBLISHED.get((task.source, task.learnt, feature), Published(None, None))
 
 
@@ -135,7 +135,7 @@ def preface(result: Recognition) -> str:
     splits = len({one.split for one in result.outcomes})
     network = (
         "The network has learnt from ImageNet, whose classes include many of Caltech-101 and whose "
-        "pictures may include some of its own: that it does well there is no wonder."
+        "pictures may include some of its own, so it is no wonder that it does well there."
         if result.lacking is None
         else f"There is no network: {result.lacking}."
     )

@@ -105,7 +105,7 @@ def _run(
     describing: float | None,
     progress: Progress,
 ) -> UpdateTimes:
-    # The first calls pay for loading; that is not what is to be measured.
+    # The first calls include loading, which should not be timed.
     for source, n in plan[:1] + plan[-1:]:
         _cell(source, _Start.of(source, min(n, 50)), 10)
     costs = np.cumsum([0.0] + [n**3 + source.X.shape[1] * n**2 for source, n in plan])

@@ -5,7 +5,7 @@ classes and `predict(X)`. The source is a fitted `LSSVMClassifier` of three clas
 also holds the examples that it was learnt from.
 
 PMT-SVM (Aytar and Zisserman 2011) is left out. It bends the regulariser along one source
-hyperplane, with an inequality on top: a quadratic programme of its own for each class, and a choice
+hyperplane, with an inequality on top: a separate quadratic programme for each class, and a choice
 of which of the N sources to bend it along, which the paper makes by hand.
 """
 
@@ -75,7 +75,7 @@ class NoTransfer(Baseline):
 
 @final
 class NoTransferOwnC(Baseline):
-    """The same with a C of its own, the best by leave-one-out on the new examples."""
+    """The same with its own C, the best by leave-one-out on the new examples."""
 
     def _learn(self, X: Array, y: Array) -> Scores:
         return LSSVMClassifier(self.kernel, "loo").fit(X, y).decision_function
@@ -113,7 +113,7 @@ class SourceOnly(Baseline):
 
 @final
 class SourcePlusOne(Baseline):
-    """The source as it is, and a machine that tells the new class from all others."""
+    """The source as it is, and a machine that tells the new class apart from all others."""
 
     def _learn(self, X: Array, y: Array) -> Scores:
         one = self._machine().fit(X, y == self.new_)

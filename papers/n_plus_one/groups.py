@@ -6,10 +6,10 @@ in sum. Unrelated are the two farthest apart, and again and again the one farthe
 of those chosen. Ties go to the animal named first in the set.
 
 Things of Caltech-256 have no attributes. Five that are related are vehicles, and five unrelated
-ones are what is left here of a list of MultiKT's authors, as it is remembered: fire-truck, snake,
-bonsai; for harp, microwave and cowboy-hat, which are not in this part of the set, stand a piano and
-a breadmaker. Twenty related ones are the first mammals by their number, twenty unrelated ones every
-sixth of all 120 classes: the numbers are alphabetical.
+ones are taken from a list of MultiKT's authors, from memory: fire-truck, snake and bonsai. A piano
+and a breadmaker replace harp, microwave and cowboy-hat, which are not in this part of the set.
+Twenty related ones are the first mammals by their number, twenty unrelated ones every sixth of all
+120 classes: the numbers are alphabetical.
 
 In both sets, mixed are the first half of the related ones and then the first of the unrelated.
 """
@@ -60,7 +60,7 @@ _MAMMALS = (
 
 
 def animal_groups(size: int) -> dict[str, Group]:
-    """Groups of so many animals; there is one of all fifty."""
+    """Groups of `size` animals; of all fifty there is only one."""
     with arrays_of("awa_features.npz") as file:
         names, attributes = file["class_names"], file["attributes_binary"].astype(int)
     if size == len(names):

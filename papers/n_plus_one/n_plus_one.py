@@ -6,11 +6,11 @@ of everything, and by other ways to use the source? See `n_plus_one_baselines`.
 
 Sets: Animals with Attributes, by features that come with the set, and a part of Caltech-256. Groups
 of 5, 20 and 50 classes are in `n_plus_one_groups`, kernels in `n_plus_one_features`. In every split
-the pictures of each class are divided anew: for the source, to be learnt, and for the test; few are
-the first of many. Every class of a group is the new one in turn, as far as the splits go.
+the pictures of each class are divided again: for the source, to be learnt, and for the test. Few
+are the first of many. Every class of a group is the new one in turn, as far as the splits go.
 
 All methods are given one C, the best for the source by leave-one-out on its own examples. On a few
-examples of each class a C can hardly be chosen; that of no transfer's own choice is told as well.
+examples of each class C is hard to choose; no transfer is also reported with its own choice.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ _TASKS = (
     _Task(THINGS, 20, 20, _BOTH),
 )
 _QUICK_TASKS = (
-    _Task(ANIMALS, 5, 5, _BOTH),
+    _Task(ANIMALS, 5, 2, _BOTH),
     _Task(ANIMALS, 20, 2, (NON_LINEAR,)),
-    _Task(THINGS, 5, 5, _BOTH),
+    _Task(THINGS, 5, 2, _BOTH),
 )
 # There are 60 pictures of each animal, and 20 to 26 of each thing.
 _PLANS = {ANIMALS: Plan(30, (2, 5, 10, 15)), THINGS: Plan(10, (2, 3, 5))}

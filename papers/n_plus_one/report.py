@@ -64,9 +64,9 @@ def preface(result: NPlusOneRun) -> str:
         f"Of N+1 classes N are known and one is new, each in its turn, in random splits: {drawn}. "
         f"Pictures of each class: {numbers} to be learnt from; the others are the test. Rates are "
         f"means over classes, ± is the standard error over splits, and differences are taken split "
-        f"by split. All methods have the C of the source's best leave-one-out. A C of its own, "
-        f"chosen on what little there is, gives no transfer {np.mean(gains):+.1f} points on "
-        f"average ({min(gains):+.1f} to {max(gains):+.1f}). Batch is no upper bound: with {FEW} "
+        f"by split. All methods have the C of the source's best leave-one-out. With its own C, "
+        f"chosen on the few examples, no transfer gains {np.mean(gains):+.1f} points on average "
+        f"({min(gains):+.1f} to {max(gains):+.1f}). Batch is not an upper bound: with {FEW} "
         f"examples among many of all others it recognises {min(named):.0f} to {max(named):.0f} % "
         f"of the new class. Balanced, all classes weigh the same; the better of both counts."
     )
@@ -74,7 +74,7 @@ def preface(result: NPlusOneRun) -> str:
 
 
 def members(result: NPlusOneRun) -> str:
-    """Who is in which group."""
+    """Which classes are in which group."""
     return "\n".join(
         f"{data}, {classes} classes, {group}: {', '.join(names)}."
         for (data, classes), groups in result.groups.items()

@@ -1,4 +1,4 @@
-"""The pictures of the experiments on one-shot learning, in the manner of the paper's figures."""
+"""The pictures of the experiments on one-shot learning, in the style of the paper's figures."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ that neither is a target.
 
 Caltech-256, Fig. 2: three related and three unrelated classes, each in turn learnt with the help of
 the two others, 18 pictures of each and of the background, against Adapted LS-SVM. Of the data set
-only a part is at hand: 24 to 26 pictures of a class and 25 of the background, so that what is left
-for the test is little, and recognition rates are means of many splits.
+only a part is available: 24 to 26 pictures of a class and 25 of the background. That leaves few
+for the test, so recognition rates are means of many splits.
 
 The noise of a split is the smallest with which each of its tasks can be learnt with each support,
 so that nothing that is compared differs in it.
@@ -99,7 +99,7 @@ _FULL = Protocol(
     jobs=-1,
 )
 _QUICK = Protocol(
-    splits=4,
+    splits=2,
     every=None,
     supports=10,
     pictures=20,
@@ -111,7 +111,7 @@ _QUICK = Protocol(
 
 
 def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> OneShot:
-    """Both data sets in 100 splits; `quick`: in four, with few classes and pictures."""
+    """Both data sets in 100 splits; `quick`: in two, with few classes and pictures."""
     protocol = _QUICK if quick else _FULL
     with one_thread():
         plans = [
@@ -155,7 +155,7 @@ def report(result: OneShot, out: Path) -> Report:
     )
 
 
-# -- what is to be learnt ------------------------------------------------------------------------
+# -- what there is to learn ------------------------------------------------------------------------
 
 
 @final

@@ -25,7 +25,7 @@ from papers.one_shot.result import (
     transfer,
 )
 
-# Fewer splits than this are no experiment.
+# Fewer splits than this do not make an experiment.
 _ENOUGH = 20
 # What "nearly all" is taken to mean.
 _NEARLY_ALL = 0.9
@@ -171,11 +171,12 @@ def _why(result: OneShot) -> str:
     none = np.mean([rho == 0 for rho in _rhos(result, transfer())])
     return (
         f"With one example the choice is the hard part. Without transfer the test gives "
-        f"{100 * alone.mean():.1f} %, with what is chosen among all {100 * chosen.mean():.1f} %, "
-        f"with the support that turns out to be best in that very test {100 * best.mean():.1f} %. "
+        f"{100 * alone.mean():.1f} %, with the support chosen among all "
+        f"{100 * chosen.mean():.1f} %, with the one that turns out best in that same test "
+        f"{100 * best.mean():.1f} %. "
         f"Leave-one-out sees one rank, that of the only picture of the class, and "
-        f"{result.supports} supports to choose from by it. It hardly warns of transfer, since "
-        f"without a support nothing is left of the class: no transfer is chosen in {none:.0%} of "
+        f"{result.supports} supports to choose from by it. It rarely advises against transfer: "
+        f"without a support nothing is left of the class. No transfer is chosen in {none:.0%} of "
         f"the cases. So {(chosen < alone).mean():.0%} of the choices do harm; where WordNet leaves "
         f"{FEW}, {(few < alone).mean():.0%}."
     )

@@ -172,8 +172,6 @@ def _reserved(size: int, blocks: list[Array]) -> list[Array]:
 def _enough_memory(purpose: str) -> Iterator[None]:
     try:
         yield
-    except NotEnoughMemory:
-        raise
     except MemoryError as error:
         raise NotEnoughMemory(
             f"There is not enough memory to {purpose}: a matrix of all pairs of examples. Nothing "

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from knowmore.arrays import Array, Frozen
 from knowmore.extras import optional
-
-# Rows that a repr shows.
-_SHOWN = 5
 
 
 class Answer(Frozen, ABC):
@@ -19,6 +16,9 @@ class Answer(Frozen, ABC):
 
     Subclasses are frozen dataclasses; their arrays are read-only.
     """
+
+    # How many of the first and of the last rows a repr shows.
+    _shown: ClassVar[tuple[int, int]] = 5, 0
 
     @abstractmethod
     def _columns(self) -> dict[str, Array]:
@@ -42,15 +42,18 @@ class Answer(Frozen, ABC):
         return max(map(len, self._columns().values()), default=0)
 
     def __repr__(self) -> str:
-        columns, rows = self._columns(), len(self)
-        shown = [[name, *map(_cell, values[:_SHOWN])] for name, values in columns.items()]
+        columns, rows, (head, tail) = self._columns(), len(self), self._shown
+        hidden = max(rows - head - tail, 0)
+        picked = [row for row in range(rows) if not head <= row < head + hidden]
+        shown = [[name, *map(_cell, values[picked])] for name, values in columns.items()]
         widths = [max(map(len, cells)) for cells in shown]
         lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
             for line in zip(*shown, strict=True)
         ]
-        more = [f"... {rows - _SHOWN} more"] if rows > _SHOWN else []
-        return "\n".join([f"{type(self).__name__}: {self._summary()}", *lines, *more])
+        if hidden:
+            lines.insert(1 + head, f"... {hidden} more")
+        return "\n".join([f"{type(self).__name__}: {self._summary()}", *lines])
 
 
 def _cell(value: Any) -> str:

@@ -87,6 +87,20 @@ def one_each(name: str, shape: tuple[int, ...], n: int, order: str = "the same o
         )
 
 
+def a_type(value: Any) -> str:
+    """The name of the value's type after its article, for an error.
+
+    >>> from knowmore import LSSVMClassifier, OneShotClassifier
+    >>> a_type(3), a_type("3"), a_type(LSSVMClassifier()), a_type(OneShotClassifier())
+    ('an int', 'a str', 'an LSSVMClassifier', 'a OneShotClassifier')
+    """
+    name = type(value).__name__
+    # Initials are read letter by letter: an LSSVM, an ndarray.
+    vowels = "AEFHILMNORSX" if name[:2].isupper() else "AEIOaeio"
+    vowel = name[0] in vowels and not name.startswith("One")
+    return f"{'an' if vowel or name == 'ndarray' else 'a'} {name}"
+
+
 def some(names: Sequence[Any]) -> str:
     """The first few names, for an error.
 

@@ -23,8 +23,10 @@ T = TypeVar("T")
 def read_only(value: T) -> T:
     """The same arrays, alone or in a tuple, not to be written to; anything else as it is."""
     locked: Any = value
-    if type(locked) is tuple:
-        locked = tuple(map(read_only, locked))
+    if isinstance(locked, tuple):
+        parts = map(read_only, locked)
+        # A named tuple takes its parts one by one.
+        locked = tuple(parts) if type(locked) is tuple else type(locked)(*parts)
     elif isinstance(locked, np.ndarray) and locked.flags.writeable:
         locked = locked.view()
         locked.flags.writeable = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from copy import deepcopy
 from dataclasses import is_dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from sklearn.gaussian_process.kernels import RBF
 from knowmore import (
     GPClassifier,
     GPRegressor,
+    LinearGPClassifier,
+    LinearGPRegressor,
     LSSVMClassifier,
     NPlusOneClassifier,
     OneShotClassifier,
@@ -84,8 +87,32 @@ def test_writing_to_the_coefficients_is_refused_and_changes_nothing(name):
     np.testing.assert_array_equal(clf.predict(X), before)
 
 
+@pytest.mark.parametrize("resolution", [None, 8, "exact"])
+@pytest.mark.parametrize("kind", [LinearGPClassifier, LinearGPRegressor])
+def test_no_array_of_a_linear_model_can_be_written_to(kind, resolution):
+    clf = kind(resolution=resolution).fit(X, Y)
+    clf.partial_fit(X, Y).predict(X)
+    for one in (clf, deepcopy(clf), pickle.loads(pickle.dumps(clf))):
+        arrays = dict(shown(one.model_, {}))
+        assert {".weights", ".sums.words", ".moments[2]", ".moments[1][0]"} <= arrays.keys()
+        arrays |= {key: group.first for key, group in one.model_.sums.groups.items()}
+        for path, array in arrays.items():
+            assert not array.flags.writeable, path
+
+
+class Pair(NamedTuple):
+    """Two values, one of them an array."""
+
+    one: np.ndarray
+    two: str
+
+
 def test_tuples_are_locked_through_and_the_rest_is_left_alone():
     mine = np.zeros(2)
+    pair = read_only(Pair(mine, "two"))
+    assert type(pair) is Pair
+    assert not pair.one.flags.writeable
+    assert pair.two == "two"
     one, (two, three) = read_only((mine, (np.ones(1), "three")))
     assert not one.flags.writeable
     assert not two.flags.writeable

@@ -1,20 +1,21 @@
-"""Ctrl-C at any inner call of a process's first removal: nothing is stuck, nothing is wrong."""
+"""Ctrl-C at any inner call of a process's first edit: nothing is stuck, nothing is wrong."""
 
 from __future__ import annotations
 
 import pytest
 from alone import assert_runs
 
-# Each trial is a child of its own, for only one removal of a process is its first.
-SCRIPT = """
+SETTING = """
 import os, pickle, signal, sys, traceback
 from copy import deepcopy
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
-from knowmore import GPClassifier
 assert "numba" not in sys.modules
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
+"""
+REMOVAL = """
+from sklearn.gaussian_process.kernels import RBF
+from knowmore import GPClassifier
 settings = {"noise": float(sys.argv[1])}
 
 def fitted(keep):
@@ -24,6 +25,13 @@ everything = np.ones(40, bool)
 without = everything.copy()
 without[[3, 20]] = False
 batch = {True: fitted(everything), False: fitted(without)}
+
+def start():
+    return fitted(everything)
+
+def act(clf):
+    clf.remove([3, 20])
+    clf.decision_function(X)
 
 def check(clf):
     want = batch[len(clf.ids_) == 40]
@@ -37,7 +45,31 @@ def check(clf):
         assert each.residual() <= near
     clf.remove([5]).add(X[5:6], y[5:6], ids=[5])
     assert abs(clf.decision_function(X) - want.decision_function(X)).max() <= near
+"""
+SUMS = """
+from knowmore import LinearGPClassifier
 
+def start():
+    return LinearGPClassifier(float(sys.argv[1]))
+
+def act(clf):
+    clf.fit(X.astype("f4"), y)
+    clf.forget(X[:5].astype("f4"), y[:5])
+    clf.decision_function(X)
+
+def check(clf):
+    everything = start().fit(X.astype("f4"), y)
+    some = start().set_params(resolution=everything.grid_).fit(X[5:].astype("f4"), y[5:])
+    if hasattr(clf, "model_"):
+        want = everything if clf.n_samples_ == 40 else some
+        for each in (clf, deepcopy(clf), pickle.loads(pickle.dumps(clf))):
+            assert each.digest() == want.digest()
+            assert (each.decision_function(X) == want.decision_function(X)).all()
+    assert clf.fit(X.astype("f4"), y).digest() == everything.digest()
+    assert clf.forget(X[:5].astype("f4"), y[:5]).digest() == some.digest()
+"""
+# Each trial is a child of its own, for only one edit of a process is its first.
+TRIALS = """
 class Interrupt:
     def __init__(self, step):
         self.step, self.calls = step, 0
@@ -50,12 +82,11 @@ class Interrupt:
                 raise KeyboardInterrupt
 
 def trial(step):
-    # What the steps are counted over: the removal and the first question after it.
-    clf, interrupt = fitted(everything), Interrupt(step)
+    # What the steps are counted over: the edit and the first question after it.
+    clf, interrupt = start(), Interrupt(step)
     try:
         sys.setprofile(interrupt)
-        clf.remove([3, 20])
-        clf.decision_function(X)
+        act(clf)
     except KeyboardInterrupt:
         pass
     finally:
@@ -63,12 +94,11 @@ def trial(step):
     return clf, interrupt.calls
 
 def timed(seconds):
-    clf = fitted(everything)
+    clf = start()
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
-        clf.remove([3, 20])
-        clf.decision_function(X)
+        act(clf)
     except KeyboardInterrupt:
         pass
     finally:
@@ -108,4 +138,8 @@ def test_an_interrupt_at_any_call_of_the_first_removal_leaves_nothing_stuck(
     noise, steps, seconds, tmp_path
 ):
     env = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    assert_runs(SCRIPT, noise, steps, *seconds, env=env)
+    assert_runs(SETTING + REMOVAL + TRIALS, noise, steps, *seconds, env=env)
+
+
+def test_an_interrupt_at_any_call_of_the_first_sums_leaves_nothing_stuck():
+    assert_runs(SETTING + SUMS + TRIALS, 0.1, 2, 0.15)

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import csv
+from contextlib import contextmanager
 
 import pytest
 
 from knowmore.errors import MissingData
+from knowmore.images import codebooks
+from papers import picture_features
 from papers.findings import Table, Verdict
+
+
+@contextmanager
+def coarse_look(cache):
+    """Pictures are looked at in half their size alone, and words are learnt from few patches.
+
+    What is seen is kept in the folder `cache`.
+    """
+    sample = codebooks._sample
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        patch.setattr(picture_features, "SCALES", (0.5,))
+        patch.setattr(codebooks, "_sample", lambda X, n, seed: sample(X, min(n, 3000), seed))
+        yield
 
 
 def result_of(experiment):

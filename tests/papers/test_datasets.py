@@ -67,7 +67,7 @@ def test_absent_data_say_what_to_do(load, name, tmp_path, monkeypatch):
     monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
     words = (
         f"The data file '{name}' is not in {tmp_path} (KNOWMORE_DATA or --data names it). knowmore "
-        f"brings no data along: set KNOWMORE_DATA to the folder that holds the file or name it "
+        f"does not come with data: set KNOWMORE_DATA to the folder that holds the file or name it "
         f"with --data, or put that folder at ../shared/data and leave KNOWMORE_DATA unset."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$") as caught:
@@ -80,7 +80,9 @@ def test_both_places_are_named_where_no_folder_is(tmp_path, monkeypatch):
     monkeypatch.delenv("KNOWMORE_DATA", raising=False)
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
-    with pytest.raises(MissingData, match="is looked in as KNOWMORE_DATA is not set") as caught:
+    with pytest.raises(
+        MissingData, match=r"KNOWMORE_DATA is not set, so \.\./shared/data was searched"
+    ) as caught:
         find("never.npz")
     checkout = Path(papers.__file__).resolve().parents[1]
     for beside in tmp_path / "project", checkout:

@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from quick_runs import is_picture, read
+from quick_runs import coarse_look, is_picture, read
 from tolerance import tolerance
 
 from papers.findings import Verdict
@@ -103,9 +103,10 @@ def test_update_times_do_without_pictures(tmp_path, monkeypatch):
 
 
 def test_update_times_of_pictures(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     pytest.importorskip("cv2", reason="pictures need the extra `images`")
-    result = update_times.run(quick=True)
+    monkeypatch.setattr(update_times, "_ASIDE", 60)
+    with coarse_look(tmp_path):
+        result = update_times.run(quick=True)
     if result.describing is None:
         pytest.skip(preface(result))
     assert {t.source for t in result.timings} == {CALTECH, DIGITS}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import oracle
 import pytest
-from quick_runs import is_picture, read, result_of, verdicts_of
+from quick_runs import coarse_look, is_picture, read, result_of, verdicts_of
 from scipy import linalg
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.svm import SVC
@@ -259,10 +260,10 @@ def test_groups_of_animals():
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """A quick run with a cache of its own."""
+    """A quick run with a cache of its own, and by two features of animals."""
     pytest.importorskip("cv2", reason="pictures need the extra `images`")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with coarse_look(tmp_path_factory.mktemp("cache")), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("papers.n_plus_one.features.Feature", Literal["phog", "sift"])
         return result_of(n_plus_one)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from quick_runs import is_picture, read, result_of, verdicts_of
+from quick_runs import coarse_look, is_picture, read, result_of, verdicts_of
 from tolerance import assert_rounded, assert_solves, tolerance
 from typer.testing import CliRunner
 
@@ -189,8 +189,7 @@ def test_scores_are_judged_on_both_classes_alike(stage):
 def quick(tmp_path_factory):
     """With a cache of its own."""
     pytest.importorskip("cv2", reason="pictures need the extra `images`")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with coarse_look(tmp_path_factory.mktemp("cache")):
         yield result_of(one_shot)
 
 

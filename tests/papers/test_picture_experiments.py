@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from quick_runs import is_picture, read, result_of, verdicts_of
+from quick_runs import coarse_look, is_picture, read, result_of, verdicts_of
 from typer.testing import CliRunner
 
 from knowmore.errors import MissingData
@@ -20,8 +20,8 @@ from papers.incremental_gp.scenes import PYRAMID, WORDS, Courses, Scenes, Step
 def own_cache(tmp_path_factory):
     """A cache for the module: both experiments on scenes look at the same pictures."""
     pytest.importorskip("cv2", reason="pictures need the extra `images`")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with coarse_look(tmp_path_factory.mktemp("cache")), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("papers.incremental_gp.scenes._ASIDE", 10)
         yield
 
 

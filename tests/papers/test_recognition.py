@@ -7,6 +7,7 @@ import csv
 import numpy as np
 import oracle
 import pytest
+from quick_runs import coarse_look
 from tolerance import assert_solves
 from typer.testing import CliRunner
 
@@ -37,8 +38,7 @@ from papers.picture_features import WORDS, lacking
 def quick(tmp_path_factory):
     """A quick run with a cache of its own, or a skip where pictures cannot be had or read."""
     shares = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with coarse_look(tmp_path_factory.mktemp("cache")):
         try:
             result = recognition.run(
                 seed=0, quick=True, progress=lambda share, step: shares.append(share)

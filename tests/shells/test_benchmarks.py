@@ -89,12 +89,28 @@ def test_the_table_shows_every_row(quick: tuple[str, dict[str, Any]]) -> None:
     assert "Tiny sizes" in text
 
 
+SCENES = ["insight.unknown_scene", "insight.scenes_needed", "audit.scenes"]
+
+
+@pytest.fixture(scope="module")
+def without_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """A run of what needs data or a peer, where there are no data."""
+    folder = tmp_path_factory.mktemp("empty")
+    names = ["eigenspaces.orl_faces", *SCENES]
+    # Where it is installed, nobody asks what is said of it.
+    names += ["peers.fantasy"] * (find_spec("gpytorch") is None)
+    only = [word for name in names for word in ("--only", name)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KNOWMORE_DATA", str(folder))
+        return run("benchmarks", "--quick", *only, out=folder / "found.json")
+
+
 @pytest.mark.skipif(find_spec("gpytorch") is not None, reason="GPyTorch is installed")
-def test_a_missing_peer_says_how_to_get_it(tmp_path: Path) -> None:
-    out = tmp_path / "found.json"
-    text, found = run("benchmarks", "--quick", "--only", "peers.fantasy", out=out)
+def test_a_missing_peer_says_how_to_get_it(without_data: tuple[str, dict[str, Any]]) -> None:
+    text, found = without_data
     assert 'not installed: pip install ".[bench]"' in text
-    assert [(row["measured"], row["met"]) for row in found["rows"]] == [(None, None)]
+    rows = [row for row in found["rows"] if row["benchmark"] == "peers.fantasy"]
+    assert [(row["measured"], row["met"]) for row in rows] == [(None, None)]
 
 
 @pytest.fixture(scope="module")
@@ -135,17 +151,21 @@ def test_eigenspaces_that_keep_all_are_the_batch_fit(spaces: dict[str, dict[str,
     assert all(row["met"] for row in merged)
 
 
+def test_sums_of_workers_have_the_digest_of_one_process(spaces: dict[str, dict[str, Any]]) -> None:
+    (same,) = [row for name, row in spaces.items() if name.endswith("the same digest")]
+    assert same["met"]
+
+
 def test_a_class_more_gives_the_answers_of_a_refit(spaces: dict[str, dict[str, Any]]) -> None:
     (exact,) = [row for name, row in spaces.items() if name.endswith("ask one, exact")]
     assert exact["raw"]["agreement"] == 1.0
 
 
-def test_missing_faces_are_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
-    out = tmp_path / "found.json"
-    text, found = run("benchmarks", "--quick", "--only", "eigenspaces.orl_faces", out=out)
+def test_missing_faces_are_noted(without_data: tuple[str, dict[str, Any]]) -> None:
+    text, found = without_data
     assert "orl_faces.npz is not in KNOWMORE_DATA" in text
-    assert [(row["measured"], row["met"]) for row in found["rows"]] == [(None, None)]
+    rows = [row for row in found["rows"] if row["benchmark"] == "eigenspaces.orl_faces"]
+    assert [(row["measured"], row["met"]) for row in rows] == [(None, None)]
 
 
 @pytest.fixture(scope="module")
@@ -196,14 +216,11 @@ def test_planted_labels_are_found_among_few(questions: dict[str, dict[str, Any]]
     assert len(row["raw"]["precision"]) == 2
 
 
-def test_missing_scenes_are_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
-    names = ["insight.unknown_scene", "insight.scenes_needed", "audit.scenes"]
-    only = [word for name in names for word in ("--only", name)]
-    _, found = run("benchmarks", "--quick", *only, out=tmp_path / "found.json")
-    assert [row["benchmark"] for row in found["rows"]] == names
-    assert {row["note"] for row in found["rows"]} == {"15scenes.tar is not in KNOWMORE_DATA"}
-    assert all(row["measured"] is None for row in found["rows"])
+def test_missing_scenes_are_noted(without_data: tuple[str, dict[str, Any]]) -> None:
+    rows = [row for row in without_data[1]["rows"] if row["group"] in ("insight", "audit")]
+    assert [row["benchmark"] for row in rows] == SCENES
+    assert {row["note"] for row in rows} == {"15scenes.tar is not in KNOWMORE_DATA"}
+    assert all(row["measured"] is None for row in rows)
 
 
 @pytest.mark.skipif(find_spec("cleanlab") is not None, reason="cleanlab is installed")
@@ -217,11 +234,13 @@ def test_a_missing_cleanlab_says_how_to_get_it(questions: dict[str, dict[str, An
     assert {row["note"] for row in rows} == {'not installed: pip install ".[bench]"'}
 
 
-def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks", "--only", "nothing"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "no benchmark is named nothing" in done.stderr
+def test_an_unknown_name_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        load(monkeypatch, "__main__").main(["--only", "nothing"])
+    assert stopped.value.code == 2
+    assert "no benchmark is named nothing" in capsys.readouterr().err
 
 
 def test_drift_compares_three_models_with_a_batch_fit(

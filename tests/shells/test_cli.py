@@ -33,6 +33,7 @@ def test_help_lists_the_commands():
     assert result.exit_code == 0
     assert "demo" in result.output
     assert "features" in result.output
+    assert "sums" in result.output
 
 
 def test_the_demonstration_has_the_options_of_an_experiment():

@@ -237,7 +237,7 @@ def test_the_table_is_written_although_the_pipe_is_closed(folder, tmp_path):
     _, errors = run.communicate(timeout=120)
     # Not 1: only a picture was skipped.
     assert run.returncode == 3
-    assert b"Skipped: 'class 1/broken \\xe9.jpg' cannot be read: it is no picture" in errors
+    assert b"Skipped: 'class 1/broken \\xe9.jpg' cannot be read: it is not a picture" in errors
     assert len(feature_table(tmp_path / "out.npz")) == N
 
 

@@ -60,8 +60,8 @@ def _robust(stream: Any) -> Any:
 class _Descriptor(io.FileIO):
     """A descriptor that discards its output once writing fails.
 
-    A closed pipe is no failure: the reader has seen enough. Other failures of standard output, such
-    as a full disk, are raised once.
+    A closed pipe is not a failure: the reader has seen enough. Other failures of standard output,
+    such as a full disk, are raised once.
     """
 
     def write(self, data: Any, /) -> int:

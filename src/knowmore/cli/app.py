@@ -81,3 +81,27 @@ def features(
 
     if not run(Request(**options)):
         raise typer.Exit(3)
+
+
+@app.command()
+def sums(
+    folder: Annotated[
+        Path,
+        typer.Argument(help="A folder of .parquet or .npz files.", exists=True, file_okay=False),
+    ],
+    label: Annotated[
+        str | None, typer.Option(help="Column of the targets.", show_default="y, in .npz files")
+    ] = None,
+    bits: Annotated[
+        Literal["8", "16", "42"], typer.Option(help="Bits of a value on the grid.")
+    ] = "16",
+    regression: Annotated[
+        bool, typer.Option("--regression", help="The targets are numbers, not classes.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Compute all, on a new grid.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Sum up each file of rows in a folder, for linear models; what is up to date is skipped."""
+    from knowmore.cli.sums import run
+
+    run(folder, label=label, bits=int(bits), regression=regression, again=again, as_json=as_json)

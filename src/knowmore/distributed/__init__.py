@@ -2,8 +2,9 @@
 
 Each shard is learnt where it is, and the models are merged in a tree: models travel, not rows. At
 full rank the result is the model of all rows, to rounding, whatever the shards, their order and the
-tree. It runs on the cluster of the active `distributed.Client` if there is one, else on Dask's
-local scheduler. Work that is lost with a worker is done again.
+tree; a linear Gaussian process is that of all rows to the bit. It runs on the cluster of the active
+`distributed.Client` if there is one, else on Dask's local scheduler; linear Gaussian processes, in
+the calling thread. Work that is lost with a worker is done again.
 
 A shard is removed as rows are, by the same algebra.
 
@@ -30,6 +31,9 @@ from knowmore.extras import require
 require("dask", "dask")
 require("distributed", "dask")
 
-from knowmore.distributed.merging import eigenspace, fit, read  # noqa: E402
+from knowmore.distributed.merging import eigenspace, fit  # noqa: E402
+from knowmore.distributed.reading import read  # noqa: E402
+from knowmore.distributed.refreshing import Refreshed, refresh_sums  # noqa: E402
+from knowmore.distributed.sums import load_sums, save_sums  # noqa: E402
 
-__all__ = ["eigenspace", "fit", "read"]
+__all__ = ["Refreshed", "eigenspace", "fit", "load_sums", "read", "refresh_sums", "save_sums"]

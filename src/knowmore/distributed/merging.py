@@ -2,53 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
-from os import PathLike
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-import dask.array as da
+import dask
 import numpy as np
-from dask.base import is_dask_collection
+from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 from dask.diagnostics.progress import ProgressBar
+from dask.local import get_sync
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from knowmore.arguments import whole_number
-from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples
-from knowmore.files import Arrays, array_in
-from knowmore.linalg import Eigenspace, Truncation
+from knowmore.concurrency import moment
+from knowmore.distributed.reading import (
+    Load,
+    Shard,
+    examples,
+    is_file,
+    read,
+    read_examples,
+    shards_of,
+)
+from knowmore.distributed.sums import load_sums
+from knowmore.errors import InvalidType, KnowmoreError, NoExamples
+from knowmore.estimators.linear import LinearGP, LinearGPRegressor, Survey
+from knowmore.linalg import Eigenspace, Grid, Truncation
 
 T = TypeVar("T")
-Load = Callable[[Any], Any]
-_ALIKE = "Shard both alike; for Dask arrays: y.rechunk({0: X.chunks[0]})."
-
-
-def read(path: str | PathLike[str], name: str | None = None) -> Array:
-    """The array in a NumPy file: `.npy`, or `.npz` with one array or the one called `name`.
-
-    Nothing in the file is run: arrays of Python objects, which are pickles, are refused.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            is_archive = file.read(2) == b"PK"
-            file.seek(0)
-            if not is_archive:
-                return array_in(file)
-        with Arrays(path) as arrays:
-            names = list(arrays)
-            if name in names or (name is None and len(names) == 1):
-                return arrays[names[0] if name is None else name]
-    # A damaged file can make NumPy, zipfile and tokenize raise anything.
-    except Exception as error:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        problem = f"The file {str(path)!r} cannot be read as an array: {why}."
-        raise InvalidInput(f"{problem} Put it where workers find it, or give load=...") from error
-    problem = f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them."
-    raise InvalidInput(f"{problem} Say which one: load=functools.partial(read, name=...).")
 
 
 def eigenspace(
@@ -61,8 +47,9 @@ def eigenspace(
 ) -> Eigenspace:
     """The `Eigenspace` of all rows of X, which are in many places.
 
-    X : a Dask array (N, D) in any chunks, a Dask data frame, or a list of arrays or data frames
-        (n, D), delayed ones, or files; shards without rows add nothing
+    X : a Dask array (N, D) in any chunks, a Dask data frame, a list of arrays or data frames
+        (n, D), delayed ones, futures or files, or a folder or pattern of files such as "day-*.npy";
+        shards without rows add nothing
     rank : how many directions to keep, or a `Truncation`. They are dropped in each shard and after
         each merge, so that no model is larger. `eigenspace(X).truncate(rank)` drops once, at the
         end: it needs more memory, and does not depend on the tree.
@@ -88,7 +75,9 @@ def eigenspace(
     def merge(one: Eigenspace, other: Eigenspace) -> Eigenspace:
         return one.merge(other, rule)
 
-    return _merged(learn, merge, _shards(X, None), load, split_every, progress)
+    return merged(
+        learn, merge, shards_of(X, None), load, split_every=split_every, progress=progress
+    )
 
 
 def fit(
@@ -96,16 +85,25 @@ def fit(
     X: Any,
     y: Any = None,
     *,
-    load: Load = read,
+    load: Load | None = None,
     split_every: int = 2,
     progress: bool = False,
 ) -> T:
     """A fitted copy of the `estimator`, as if it had learnt all of X and y in one place.
 
     A clone learns each shard, and the clones are merged; so it serves any estimator with
-    `fit(X, y)` and `merge(other)`. The estimator itself does not change. X is what `eigenspace`
-    takes; y is sharded alike, and `load` reads files of it too. `fit(...).forget(X, y)` removes a
-    shard again.
+    `fit(X, y)` and `merge(other)`. The estimator itself does not change.
+
+    A `LinearGPClassifier` or `LinearGPRegressor` reads the shards twice, first for the grid, unless
+    `resolution` is one: the result is that of one `fit`, to the bit. It can also be given the
+    `.kms` files of `refresh_sums`, which hold what it needs of the rows. `forget` removes a shard
+    again, and so does `split(load_sums(path))`.
+
+    X : as for `eigenspace`; also files of tables (`.parquet`), or pairs (X, y), delayed or futures
+    y : shards like those of X; or the name of the column, or of the array in an `.npz` file, that
+        has the targets; None: `.npz` files have the arrays X and y
+    load : reads a file; the default knows `.npy`, `.npz` and `.parquet`
+    split_every, progress : as for `eigenspace`
 
     Examples
     --------
@@ -116,19 +114,17 @@ def fit(
     >>> lda.classes_, lda.score(X, y)
     (array([0, 1, 2]), 0.98)
 
-    Files that hold both are read by name:
-
-    >>> from dask import delayed
-    >>> from knowmore.distributed import read
-    >>> files = []                                                  # 1.npz, 2.npz, ...
-    >>> Xs, ys = ([delayed(read)(file, name) for file in files] for name in ("X", "y"))
+    >>> from knowmore import LinearGPClassifier
+    >>> clf = fit(LinearGPClassifier(), [(X[:90], y[:90]), (X[90:], y[90:])])
+    >>> clf.digest() == LinearGPClassifier().fit(X, y).digest()
+    True
     """
     if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
         needed = "an estimator with fit and merge, such as EigenspacePCA()"
         raise InvalidType(f"{estimator!r} cannot be learnt in parts: that needs {needed}.")
-
-    def learn(X: Any, y: Any) -> Any:
-        return clone(estimator, safe=False).fit(X, y)
+    label = y if isinstance(y, str) else None
+    shards = shards_of(X, None if label else y)
+    load = partial(read_examples, label=label) if load is None else load
 
     def merge(one: Any, other: Any) -> Any:
         whole = one.merge(other)
@@ -137,33 +133,58 @@ def fit(
             raise InvalidType(f"{name}.merge returned {whole!r}. It must return the merged {name}.")
         return whole
 
-    whole: T = _merged(learn, merge, _shards(X, y), load, split_every, progress)
-    return whole
+    tree = partial(merged, label=label, split_every=split_every, progress=progress)
+    learn: Callable[[Any, Any], Any] = partial(_fitted, estimator)
+    if not isinstance(estimator, LinearGP):
+        return cast("T", tree(learn, merge, shards, load))
+    with in_this_process():
+        if any(is_file(shard.X) and Path(shard.X).suffix == ".kms" for shard in shards):
+            load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
+        elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
+            survey = tree(partial(Survey.of, estimator), Survey.merge, shards, load)
+            learn = partial(_started, survey)
+        return cast("T", tree(learn, merge, shards, load))
+
+
+def _fitted(estimator: Any, X: Any, y: Any) -> Any:
+    return clone(estimator, safe=False).fit(X, y)
+
+
+def _started(survey: Survey, X: Any, y: Any) -> LinearGP:
+    # It starts where it learns: an empty estimator is as large as a full one.
+    started: LinearGP = survey.start().partial_fit(X, y)
+    return started
+
+
+def _with_rows(held: LinearGP, y: Any) -> LinearGP | None:
+    return held if held.n_samples_ else None
 
 
 # -- the tree ------------------------------------------------------------------------------------
 
 
-def _merged(
-    learn: Callable[[Any, Any], T],
+def merged(
+    learn: Callable[[Any, Any], T | None],
     merge: Callable[[T, T], T],
-    shards: list[tuple[str, Any, Any]],
+    shards: list[Shard],
     load: Load,
-    split_every: int,
-    progress: bool,
+    *,
+    label: str | None = None,
+    split_every: int = 2,
+    progress: bool = False,
 ) -> T:
     """The model of all shards: a leaf for each, merged `split_every` at a time, in order.
 
     A part is the name of the first of some shards, and the model of all of them; None if they have
     no rows.
     """
+    quiet = quiet_threads()
 
     def leaf(name: str, X: Any, y: Any) -> tuple[str, T] | None:
-        with _located(name):
-            X, y = (load(data) if _is_file(data) else data for data in (X, y))
-            if y is not None and np.shape(X)[:1] != np.shape(y)[:1]:
-                raise InvalidInput(f"X has shape {np.shape(X)}, but y has {np.shape(y)}. {_ALIKE}")
-            return None if np.shape(X)[:1] == (0,) else (name, learn(X, y))
+        with located(name), quiet():
+            X, y = examples(X, y, load, label)
+            model = None if np.shape(X)[:1] == (0,) else learn(X, y)
+            return None if model is None else (name, model)
 
     def node(parts: list[tuple[str, T] | None]) -> tuple[str, T] | None:
         held = [part for part in parts if part is not None]
@@ -173,7 +194,7 @@ def _merged(
         # Dask may ask for a part again: a merge must not change it.
         whole = deepcopy(whole) if others else whole
         for name, model in others:
-            with _located(f"{first} and {name} do not go together"):
+            with located(f"{first} and {name} do not go together"), quiet():
                 whole = merge(whole, model)
         return first, whole
 
@@ -182,14 +203,48 @@ def _merged(
     while len(level) > 1:
         starts = range(0, len(level), split_every)
         level = [delayed(node)(level[k : k + split_every]) for k in starts]
-    root: tuple[str, T] | None = _computed(level[0], progress)
+    root: tuple[str, T] | None = computed(level[0], progress)
     if root is None:
         raise NoExamples(f"None of the {len(shards)} shards has a row. A model needs at least one.")
     return root[1]
 
 
+# -- where tasks run -----------------------------------------------------------------------------
+
+
+def in_this_process() -> AbstractContextManager[Any]:
+    """Within it, work that no client or scheduler was chosen for is done by this thread.
+
+    BLAS has all cores then.
+    """
+    chosen = get_scheduler() is not None
+    return nullcontext() if chosen else dask.config.set(scheduler="synchronous")
+
+
+def quiet_threads() -> Callable[[], AbstractContextManager[None]]:
+    """What a task runs in: with one BLAS thread if other tasks run beside it."""
+    return nullcontext if get_scheduler() in (None, get_sync) else one_thread
+
+
+_running: list[threadpool_limits] = []
+
+
 @contextmanager
-def _located(where: str) -> Iterator[None]:
+def one_thread() -> Iterator[None]:
+    """One BLAS thread for all tasks of this process; the last one to end restores the others."""
+    with moment:
+        _running.append(_running[0] if _running else threadpool_limits(1, "blas"))
+    try:
+        yield
+    finally:
+        with moment:
+            limits = _running.pop()
+            if not _running:
+                limits.restore_original_limits()
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
     """Add to errors where they happened, and keep their type."""
     try:
         yield
@@ -201,7 +256,8 @@ def _located(where: str) -> Iterator[None]:
         raise
 
 
-def _computed(root: Delayed, progress: bool) -> Any:
+def computed(root: Delayed, progress: bool) -> Any:
+    """The value, after a progress bar if one is wanted."""
     if progress:
         from distributed import futures_of
         from distributed import progress as watch
@@ -212,53 +268,3 @@ def _computed(root: Delayed, progress: bool) -> Any:
         if futures_of(root):
             watch(root, notebook=False)
     return root.compute()
-
-
-# -- shards --------------------------------------------------------------------------------------
-
-
-def _shards(X: Any, y: Any) -> list[tuple[str, Any, Any]]:
-    """The name, rows and targets of each shard: values, files, or delayed values of Dask."""
-    parts = _parts("X", X)
-    if not parts:
-        raise NoExamples("X has no shards: a model needs rows. Was the list of files empty?")
-    targets = [None] * len(parts) if y is None else _parts("y", y)
-    if len(targets) != len(parts):
-        raise InvalidInput(f"X has {len(parts)} shards, but y has {len(targets)}. {_ALIKE}")
-    names = [f"Shard {k}" + f" ({str(X)!r})" * _is_file(X) for k, X in enumerate(parts)]
-    return list(zip(names, parts, targets, strict=True))
-
-
-def _parts(name: str, data: Any) -> list[Any]:
-    # By its methods, of which a delayed value claims to have any: importing Dask's module of data
-    # frames takes seconds.
-    is_other = not is_dask_collection(data) or isinstance(data, (Delayed, da.Array))
-    is_frame = not is_other and hasattr(data, "partitions")
-    if isinstance(data, da.Array) and data.ndim:
-        data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)).to_delayed()
-    elif is_frame:
-        data = data.to_delayed()
-    elif _is_single(data):
-        shards = "a Dask array or frame with rows, or a list of arrays, delayed values or files"
-        raise InvalidType(f"{name} is a single {type(data).__name__}. Give shards: {shards}.")
-    if isinstance(data, np.ndarray):
-        if data.ndim > 1 and data.shape[1] > 1:
-            problem = (
-                f"{name} has shards in {data.shape[1]} columns, but each must hold whole rows."
-            )
-            raise InvalidInput(f"{problem} Give the Dask array itself.")
-        data = data.ravel()
-    return list(data)
-
-
-def _is_file(data: Any) -> bool:
-    return isinstance(data, (str, PathLike))
-
-
-def _is_single(data: Any) -> bool:
-    if isinstance(data, np.ndarray):
-        # An array of objects is a list, such as Dask's to_delayed returns.
-        return bool(data.dtype.kind != "O")
-    if is_dask_collection(data) or isinstance(data, (str, bytes, PathLike, Mapping)):
-        return True
-    return not isinstance(data, Iterable) or hasattr(data, "shape")

@@ -4,6 +4,7 @@ from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
 from knowmore.estimators.lda import EigenspaceLDA
 from knowmore.estimators.least_squares import LSSVMClassifier, NPlusOneClassifier, Scores
 from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
+from knowmore.estimators.maps import IntersectionMap, Landmarks
 from knowmore.estimators.monitor import SubspaceMonitor
 from knowmore.estimators.one_shot import OneShotClassifier
 from knowmore.estimators.pca import EigenspacePCA
@@ -14,7 +15,9 @@ __all__ = [
     "EigenspacePCA",
     "GPClassifier",
     "GPRegressor",
+    "IntersectionMap",
     "LSSVMClassifier",
+    "Landmarks",
     "LinearGPClassifier",
     "LinearGPRegressor",
     "NPlusOneClassifier",

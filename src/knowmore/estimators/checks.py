@@ -44,7 +44,7 @@ def inputs(estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: Any 
     if not reset:
         _check_names(names_in(estimator), names)
     options = {"reset": reset, "ensure_all_finite": False, "accept_sparse": accept_sparse}
-    with _translated(X):
+    with _translated("X", "Encode them with a OneHotEncoder.", X):
         X = validate_data(estimator, X, dtype=np.float64, **options)
     if reset:
         estimator._names_in = names
@@ -62,13 +62,14 @@ def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
-def rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def rows(estimator: BaseEstimator, X: Any, *, reset: bool, finite: bool = False) -> Any:
     """X (k, d) in the type that it has, without a copy; a sparse matrix in CSR format.
 
-    Whether its values are finite is left to whoever reads them.
+    finite : whether to check that its values are; otherwise that is left to whoever reads them
     """
     _check_given("X", X)
-    plain = type(X) is np.ndarray and X.dtype.kind in "fiu" and X.ndim == 2 and len(X) > 0
+    # For speed, as in `inputs`.
+    plain = type(X) is np.ndarray and X.dtype.kind in "fiub" and X.ndim == 2 and len(X) > 0
     if plain and _as_known(estimator, X, reset=reset):
         return X
     names = names_of(X)
@@ -80,7 +81,7 @@ def rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         )
     if reset:
         estimator._names_in = names
-    return X
+    return _finite("X", X) if finite else X
 
 
 def _as_known(estimator: BaseEstimator, X: Array, *, reset: bool) -> bool:
@@ -180,7 +181,7 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
 
 def real_values(y: Any, k: int, held: Array | None) -> Array:
     """y as finite float64 targets of k examples, (k,) or (k, q), with q as in those `held`."""
-    values = numbers("y", y)
+    values = numbers("y", y, remedy="Give numbers; a classifier takes names.")
     one_each("y", values.shape[:1], k)
     if held is not None and values.shape[1:] != held.shape[1:]:
         raise InvalidInput(
@@ -232,22 +233,23 @@ def group_names(groups: Any, ids: tuple[Id, ...]) -> Array | None:
 
 
 @contextmanager
-def _translated(X: Any = None) -> Iterator[None]:
-    """Raise the errors of scikit-learn as ours, and say more about text in a table X."""
+def _translated(name: str = "", remedy: str = "", table: Any = None) -> Iterator[None]:
+    """Raise the errors of scikit-learn as ours.
+
+    name, remedy : of the argument in which text is not allowed, and what to do about it
+    table : the argument, if its columns may have names
+    """
     try:
         yield
     except TypeError as error:
         raise InvalidType(str(error)) from error
     except ValueError as error:
-        raise InvalidInput(_about_text(X, str(error))) from error
-
-
-def _about_text(X: Any, message: str) -> str:
-    """The message; if it is about text in X, also the first text column and what to do."""
-    if X is None or not message.startswith("could not convert"):
-        return message
-    text = next((f"The column {name!r} of X" for name in columns_of(X) if _is_text(X[name])), "X")
-    return f"{text} has values that are not numbers: {message}. Encode them with a OneHotEncoder."
+        message = str(error)
+        if name and message.startswith("could not convert"):
+            text = (one for one in columns_of(table) if _is_text(table[one]))
+            where = next((f"The column {one!r} of {name}" for one in text), name)
+            message = f"{where} has values that are not numbers: {message}. {remedy}"
+        raise InvalidInput(message) from error
 
 
 def _is_text(column: Any) -> bool:
@@ -266,10 +268,15 @@ def _check_given(name: str, values: Any) -> None:
     unmasked(name, values)
 
 
-def numbers(name: str, values: Any, *, ensure_2d: bool = False) -> Array:
-    """The values as finite float64, (k,) or (k, d)."""
+def numbers(
+    name: str, values: Any, *, ensure_2d: bool = False, remedy: str = "Give numbers."
+) -> Array:
+    """The values as finite float64, (k,) or (k, d).
+
+    remedy : what to do about text among them
+    """
     _check_given(name, values)
-    with _translated():
+    with _translated(name, remedy):
         array = check_array(
             values, dtype=np.float64, ensure_2d=ensure_2d, ensure_all_finite=False, input_name=name
         )

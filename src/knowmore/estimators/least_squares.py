@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from knowmore.arguments import choice, flag, number
+from knowmore.arguments import a_type, choice, flag, number, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import class_labels, class_weights
@@ -105,13 +105,18 @@ class Scores:
     of : a function of X (m, d) that returns their scores (m, N), columns as in `classes`; it must
         always return the same. None if the last N columns of X are the scores, not features.
 
-    >>> Scores(["cat", "dog"]).decision_function(np.array([[5.0, 0.2, -0.9]]))
-    array([[ 0.2, -0.9]])
+    >>> source = Scores(["cat", "dog"])
+    >>> source, source.decision_function(np.array([[5.0, 0.2, -0.9]]))
+    (Scores(['cat', 'dog']), array([[ 0.2, -0.9]]))
     """
 
     def __init__(self, classes: Any, of: Callable[[Array], Any] | None = None) -> None:
         self.classes_ = np.array(classes)
         self.of = of
+
+    def __repr__(self) -> str:
+        of = "" if self.of is None else f", of={getattr(self.of, '__name__', self.of)}"
+        return f"Scores([{some(self.classes_.tolist())}]{of})"
 
     def decision_function(self, X: Any) -> Array:
         """The scores of X, (m, N)."""
@@ -241,7 +246,7 @@ class NPlusOneClassifier(LeastSquares):
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         coding: Any = model.coding
-        parameters = {"positive": coding.positive, "optimiser": coding.optimiser}
+        parameters = {"positive": coding.positive, "optimiser": coding.optimiser.__name__}
         return {"known classes": self._known.tolist()} | super()._settings(model) | parameters
 
 
@@ -256,7 +261,7 @@ def _snapshot(source: Any) -> Any:
             check_is_fitted(source)
     except NotFittedError as error:
         raise Unfitted(
-            f"The source, a {type(source).__name__}, is not fitted. Fit it first. (For clone and "
+            f"The source, {a_type(source)}, is not fitted. Fit it first. (For clone and "
             f"grid searches, which unfit it, wrap it in sklearn.frozen.FrozenEstimator.)"
         ) from error
     if not hasattr(source, "classes_"):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, final
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 
-from knowmore.arguments import choice, flag, number
+from knowmore.arguments import choice, flag, is_whole, number, one_each
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.linalg import Grid, Sums
+from knowmore.linalg.grid import blocks
 from knowmore.models import LeftOut, LinearModel, class_probabilities
 from knowmore.models.linear import digits, target_grid
-from knowmore.tables import check_aligned
+from knowmore.tables import check_aligned, index_of
 
 _BITS = {None: 16, "exact": 42}
 
@@ -104,12 +106,18 @@ class LinearGP(BaseEstimator, ABC):
     def _join(self, other: Self, operation: Callable[[Sums, Sums], Sums]) -> None:
         check_mergeable(self, other, "model_")
         here, there = self._held, other._held
-        if here.classes:
+        if here.classes and len(there.names):
             self._targets(there.names, len(there.names), here)
-        elif len(here.names) != len(there.names):
+        elif len(here.names) != len(there.names) and not here.classes:
             raise InvalidInput(
                 f"The two models differ in the number of targets: {len(here.names)} here, "
                 f"{len(there.names)} there. Models merge only if these are the same."
+            )
+        elif here.grid == there.grid and here.sums.grid != there.sums.grid:
+            raise InvalidInput(
+                "The two models read their targets on different grids: the targets of their first "
+                "rows decided these. Start both from one model: a copy of it forgets its rows and "
+                "learns others. Or learn all rows with one of them: partial_fit."
             )
         update_fitted(self, "model_", lambda model: model.of(operation(model.sums, there.sums)))
 
@@ -131,8 +139,12 @@ class LinearGP(BaseEstimator, ABC):
         rows. `silent` marks rows about which the others say nothing.
         """
         model = self._held
+        check_aligned(X=X, y=y, groups=groups)
         X, y, weights = self._rows(X, y, sample_weight, reset=False)
         n = X.shape[0]
+        if groups is not None:
+            one_each("groups", np.shape(groups), n)
+            groups = groups if index_of(groups) is None else groups.to_numpy()
         names = checks.group_names(groups, tuple(range(n)))
         w = np.ones(n) if weights is None else np.rint(weights * 256) / 256
         if (w <= 0).any():
@@ -246,7 +258,7 @@ class LinearGP(BaseEstimator, ABC):
                 )
             return wanted
         known = wanted is None or (isinstance(wanted, str) and wanted == "exact")
-        if not known and not (type(wanted) is int and wanted in (8, 16)):
+        if not known and not (is_whole(wanted) and wanted in (8, 16)):
             raise InvalidInput(
                 f"resolution={wanted!r} is not known. Give a Grid, 8 or 16 (bits), 'exact' "
                 f"(42 bits: float32 as it is), or None for 16."
@@ -407,6 +419,62 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What the grid of all shards must know of one: its columns and its largest values.
+
+    estimator : it has noted the columns, and is not fitted
+    x : the largest absolute value of each feature, (1, D)
+    y : that of each target, (1,) or (1, q); a classifier's: some label, (1,)
+    """
+
+    estimator: LinearGP
+    x: Array
+    y: Array
+
+    @classmethod
+    def of(cls, estimator: LinearGP, X: Any, y: Any) -> Survey:
+        """The survey of the rows of one shard, for a clone of the estimator."""
+        if y is None:
+            raise InvalidInput(
+                "These rows have no targets. Name the column that has them, or give y beside X."
+            )
+        empty = clone(estimator)
+        X, y, _ = empty._rows(X, y, None, reset=True)
+        x = np.zeros((1, X.shape[1]))
+        if not isinstance(empty.resolution, Grid):
+            for block in blocks(X):
+                np.maximum(x, abs(block).max(axis=0), out=x)
+        survey = cls(empty, x, _largest(empty, y))
+        survey.start()
+        return survey
+
+    def merge(self, other: Survey) -> Survey:
+        """The survey of both shards."""
+        check_mergeable(self.estimator, other.estimator, "n_features_in_")
+        if self.y.shape != other.y.shape:
+            raise InvalidInput(
+                f"The targets of a row have shape {self.y.shape[1:]} here, {other.y.shape[1:]} "
+                f"there. Give each row the same number of targets."
+            )
+        y = self.estimator._targets([*self.y, *other.y], 2, None)
+        return Survey(self.estimator, np.maximum(self.x, other.x), _largest(self.estimator, y))
+
+    def start(self, sums: Sums | None = None) -> LinearGP:
+        """A fitted estimator on the common grid, of no rows or of these sums."""
+        started = copy(self.estimator)
+        empty = started._model(self.x, self.y)
+        started.model_ = empty if sums is None else empty.of(sums)
+        return started
+
+
+def _largest(estimator: LinearGP, y: Array) -> Array:
+    """What a survey keeps of targets."""
+    is_class = isinstance(estimator, LinearGPClassifier)
+    return y[:1] if is_class else np.asarray(abs(y).max(axis=0, keepdims=True))
 
 
 def _columns(y: Array) -> Array:

@@ -121,7 +121,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """The batch fit of examples, with this kernel or that of the parameters."""
         X, kernel = examples.counted.X, self.kernel if kernel is None else kernel
         settled = kernel is not None or rows_to_settle_width(X) is not None
-        kernel = median_rbf(X) if kernel is None else _own(kernel)
+        kernel = median_rbf(X) if kernel is None else own_kernel(kernel)
         model = self._batch(kernel, examples.counted)
         return Living.of(model, examples, settled=settled)
 
@@ -274,7 +274,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     @property
     def kernel_(self) -> AnyKernel:
         """A copy of the kernel in use."""
-        return _own(self._fitted.kernel)
+        return own_kernel(self._fitted.kernel)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_living")
@@ -354,7 +354,7 @@ def _disagreement(here: Any, there: Any) -> str | None:
     return None if here == there else f"{here!r} here, {there!r} there"
 
 
-def _own(kernel: AnyKernel) -> AnyKernel:
+def own_kernel(kernel: AnyKernel) -> AnyKernel:
     """A copy of the kernel, or the function: scikit-learn's kernels can be changed from outside."""
     if isinstance(kernel, Kernel):
         return cast("Kernel", clone(kernel))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Self, final
@@ -11,7 +11,7 @@ from typing import Any, Self, final
 import numpy as np
 from scipy.special import ndtr
 
-from knowmore.arguments import choice, number, whole_number
+from knowmore.arguments import a_type, choice, number, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
 from knowmore.estimators.living import LivingClassifier
@@ -135,7 +135,12 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
     @property
     def ranking_(self) -> Ranking:
-        """Each support's best rho and the criterion's value there, the best first."""
+        """Each support's best rho, the best support first.
+
+        The columns are `support`, its name; `rho`; `value`, the criterion's, which a repr shows
+        under the criterion's name; and `lpp`, the log predictive probability, which decides
+        between equal values.
+        """
         return self._fitted.nonempty.ranking
 
     @property
@@ -175,8 +180,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
             raise InvalidType(f"name={self.name!r}, but a name is a string. Give one, or None.")
         given = {} if self.supports is None else self.supports
         if not isinstance(given, Mapping):
-            got = type(given).__name__
-            raise InvalidType(f"supports is a {got}. Give a dict of names and arrays.")
+            raise InvalidType(f"supports is {a_type(given)}. Give a dict of names and arrays.")
         rule = Rule(self.criterion, self._search(), self._noise(), self.name)
         supports = tuple(self._support(kernel, rule, *item) for item in given.items())
         by_name = partial(_most_similar, self.preselect, self.semantics, self.name, self.unknown)
@@ -193,9 +197,12 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         return number("noise", self.noise, "[0, inf)", "It is a variance; or give 'adaptive'.")
 
     def _settings(self, model: OneShot) -> dict[str, Any]:
+        rule = asdict(model.rule)
+        noise = "adaptive" if model.rule.noise is None else model.rule.noise
         return {
             "kernel": model.covariance.kernel,
-            "rule": model.rule,
+            **rule,
+            "noise": noise,
             "supports": {name: _fingerprint(X) for name, X in _inputs(model).items()},
             "preselected supports": [one.name for one in model.candidates],
         }

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from knowmore.arguments import flag, number
+from knowmore.arguments import flag, number, whole_number
 from knowmore.arrays import Array, bounded
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import dense, numbers, table
@@ -191,8 +191,10 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _rank(self) -> Truncation:
         flag("whiten", self.whiten)
         wanted = self.n_components
-        if wanted is None or isinstance(wanted, (Truncation, Integral)):
+        if wanted is None or isinstance(wanted, Truncation):
             return Truncation.by(wanted)
+        if isinstance(wanted, Integral):
+            return Truncation(whole_number("n_components", wanted, 0))
         hint = "Or give a whole number, a Truncation, or None for all."
         return Truncation(fraction=number("n_components", wanted, "(0, 1)", hint))
 

@@ -1,25 +1,30 @@
-"""The verbs of a living estimator at the end of a Pipeline."""
+"""The verbs of the estimator at the end of a Pipeline."""
 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Self, final
+from typing import Any, ClassVar, Generic, Self, TypeVar, final
 
+from joblib import hash  # noqa: A004  of the content, and the same in every process
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from knowmore.arguments import some
 from knowmore.arrays import Array
-from knowmore.errors import InvalidType
+from knowmore.errors import InvalidInput, InvalidType
+from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
 from knowmore.estimators.living import LivingEstimator
+from knowmore.estimators.maps import Landmarks
 from knowmore.estimators.shell import fitted
-from knowmore.tables import by_name, names_of
+from knowmore.tables import by_name, check_aligned, names_of
 
-# Queries about rows X, which the earlier steps transform first, and about the examples held.
+E = TypeVar("E", bound=BaseEstimator)
+
 _OF_ROWS = ("predict", "predict_proba", "predict_variance", "decision_function", "score")
-_OF_EXAMPLES = ("leave_one_out", "log_marginal_likelihood", "residual", "model_groups")
 
 
-def living(pipeline: Pipeline) -> LivingPipeline:
-    """A fitted Pipeline that ends in a living estimator, with that estimator's verbs.
+def living(pipeline: Pipeline) -> LivingPipeline | LinearPipeline:
+    """A fitted Pipeline that ends in a living estimator or a linear one, with its verbs.
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
@@ -47,31 +52,85 @@ def living(pipeline: Pipeline) -> LivingPipeline:
     Leave-one-out leaves an example out of the last step only. Parameters and fitted attributes
     (`ids_`, `classes_`, ...) are those of the last step; `n_features_in_` and `feature_names_in_`
     are those of the pipeline.
+
+    With a `LinearGPClassifier` or `LinearGPRegressor` at the end the verbs are `partial_fit`,
+    `forget`, `merge` and `split`, and `leave_one_out` takes rows.
     """
+    last = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
+    if isinstance(last, (LinearGPClassifier, LinearGPRegressor)):
+        fitted(last, "model_")
+        return LinearPipeline(pipeline)
+    if not isinstance(last, LivingEstimator):
+        raise InvalidType(
+            f"living() takes a Pipeline that ends in, say, a GPClassifier, not {pipeline!r}."
+        )
+    fitted(last, "_living")
     return LivingPipeline(pipeline)
 
 
-@final
-class LivingPipeline:
-    """What `living` returns.
+class FittedPipeline(Generic[E]):
+    """What pipelines of all kinds have in common.
 
     pipeline : the fitted Pipeline
     """
 
+    # Queries about rows X, which the earlier steps transform first, and about the examples held.
+    _of_rows: ClassVar[tuple[str, ...]]
+    _of_examples: ClassVar[tuple[str, ...]]
+
     def __init__(self, pipeline: Pipeline) -> None:
-        last = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
-        if not isinstance(last, LivingEstimator):
-            raise InvalidType(
-                f"living() takes a Pipeline that ends in, say, a GPClassifier, not {pipeline!r}."
-            )
-        fitted(last, "_living")
         self.pipeline = pipeline
 
     @property
-    def estimator(self) -> LivingEstimator[Any]:
+    def estimator(self) -> E:
         """The last step."""
-        last: LivingEstimator[Any] = self.pipeline.steps[-1][1]
+        last: E = self.pipeline.steps[-1][1]
         return last
+
+    def model_inputs(self, X: Any) -> tuple[Any, Array | None]:
+        """X as `model_` takes it: see `LivingEstimator.model_inputs`."""
+        inputs: tuple[Any, Array | None] = self.estimator.model_inputs(self._transformed(X))
+        return inputs
+
+    def __getattr__(self, name: str) -> Any:
+        """Queries, parameters and fitted attributes of the last step."""
+        if name in self._of_rows:
+            query = getattr(self.estimator, name)
+            return lambda X, *rest, **options: query(self._transformed(X), *rest, **options)
+        if name in ("n_features_in_", "feature_names_in_"):
+            return getattr(self.pipeline, name)
+        # Copies and pickles look up private names and `pipeline` before there is a pipeline.
+        public = name[0] != "_" and name != "pipeline"
+        is_value = public and (name[-1] == "_" or name in self.estimator.get_params(deep=False))
+        if is_value or name in self._of_examples:
+            return getattr(self.estimator, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        values = (name for name in dir(self.estimator) if name[-1] == "_" and name[0] != "_")
+        return sorted({*super().__dir__(), *values, *self._of_rows, *self._of_examples})
+
+    def __sklearn_tags__(self) -> Any:
+        return self.estimator.__sklearn_tags__()
+
+    def __repr__(self) -> str:
+        return f"living({self.pipeline!r})"
+
+    def _transformed(self, X: Any, step: int = -1) -> Any:
+        """X as a step sees it, by default the last."""
+        earlier = self.pipeline[:step]
+        return earlier.transform(X) if len(earlier) else X
+
+
+@final
+class LivingPipeline(FittedPipeline[LivingEstimator[Any]]):
+    """What `living` returns for an estimator that holds examples.
+
+    pipeline : the fitted Pipeline
+    """
+
+    _of_rows = _OF_ROWS
+    _of_examples = ("leave_one_out", "log_marginal_likelihood", "residual", "model_groups")
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,); the index of X is theirs by default."""
@@ -99,41 +158,70 @@ class LivingPipeline:
         self.estimator.relabel(ids, y)
         return self
 
-    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
-        """X as `model_` takes it: see `LivingEstimator.model_inputs`."""
-        return self.estimator.model_inputs(self._transformed(X))
-
-    def __getattr__(self, name: str) -> Any:
-        """Queries, parameters and fitted attributes of the last step."""
-        if name in _OF_ROWS:
-            query = getattr(self.estimator, name)
-            return lambda X, *rest, **options: query(self._transformed(X), *rest, **options)
-        if name in ("n_features_in_", "feature_names_in_"):
-            return getattr(self.pipeline, name)
-        # Copies and pickles look up private names and `pipeline` before there is a pipeline.
-        public = name[0] != "_" and name != "pipeline"
-        is_value = public and (name[-1] == "_" or name in self.estimator.get_params(deep=False))
-        if is_value or name in _OF_EXAMPLES:
-            return getattr(self.estimator, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __dir__(self) -> list[str]:
-        values = (name for name in dir(self.estimator) if name[-1] == "_" and name[0] != "_")
-        return sorted({*super().__dir__(), *values, *_OF_ROWS, *_OF_EXAMPLES})
-
-    def __sklearn_tags__(self) -> Any:
-        return self.estimator.__sklearn_tags__()
-
-    def __repr__(self) -> str:
-        return f"living({self.pipeline!r})"
-
-    def _transformed(self, X: Any) -> Any:
-        """X as the last step sees it."""
-        return self.pipeline[:-1].transform(X) if len(self.pipeline) > 1 else X
-
     def refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
         """The same earlier steps with another last one: see `LivingEstimator.refitted`."""
         pipeline = copy(self.pipeline)
         name, last = pipeline.steps[-1]
         pipeline.steps = [*pipeline.steps[:-1], (name, last.refitted(examples, **parameters))]
         return LivingPipeline(pipeline)
+
+
+@final
+class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
+    """What `living` returns for a linear model, which holds no examples.
+
+    pipeline : the fitted Pipeline
+    """
+
+    _of_rows = (*_OF_ROWS, "leave_one_out")
+    _of_examples = ("log_marginal_likelihood", "residual", "digest")
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn more rows."""
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
+        self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
+        return self
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were learnt, as if never there.
+
+        A row that is a landmark of an earlier step is refused: that step would go on holding it.
+        """
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
+        for at, (name, step) in enumerate(self.pipeline.steps[:-1]):
+            if isinstance(step, Landmarks) and (ids := step.find(self._transformed(X, at))):
+                raise InvalidInput(
+                    f"Among these rows are landmarks of the step {name!r}: {some(ids)}. It would "
+                    f"still hold them, so nothing was changed. Fit the pipeline again without "
+                    f"them. To forget them in the last step alone, call "
+                    f"pipeline[-1].forget(pipeline[:-1].transform(X), y)."
+                )
+        self.estimator.forget(self._transformed(X), y, sample_weight)
+        return self
+
+    def merge(self, other: Pipeline | LinearPipeline) -> Self:
+        """Learn all that another one has learnt, with the same earlier steps."""
+        self.estimator.merge(self._alike(other))
+        return self
+
+    def split(self, other: Pipeline | LinearPipeline) -> Self:
+        """Forget all that another one has learnt, and this one too: the reverse of `merge`."""
+        self.estimator.split(self._alike(other))
+        return self
+
+    def _alike(self, other: Any) -> Any:
+        """The last step of another pipeline whose earlier steps equal these."""
+        other = living(other) if isinstance(other, Pipeline) else other
+        if not isinstance(other, LinearPipeline):
+            raise InvalidType(f"Give a Pipeline that ends in a linear model, not {other!r}.")
+        if [*map(_content, self.pipeline[:-1])] != [*map(_content, other.pipeline[:-1])]:
+            raise InvalidInput(
+                "The earlier steps of the two pipelines differ, so their last steps have learnt "
+                "different features. Fit these steps once, and give each pipeline a copy of them."
+            )
+        return other.estimator
+
+
+def _content(step: Any) -> str:
+    """A hash of all that decides what a step computes."""
+    return step.digest() if isinstance(step, Landmarks) else str(hash(step))

@@ -92,7 +92,7 @@ def extract(
     """
     whole_number("longest", longest, 1)
     settings = b"" if cache is None else digest(settings_of(steps, longest).encode())
-    # A network has threads of its own.
+    # A network has its own threads.
     jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
     # Vectors of different lengths cannot all be right: then those in the cache are not used.
     for looks_up in (False,) if cache is None else (True, False):

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, final
 
 import numpy as np
 
-from knowmore.arguments import is_real, number, whole_number
+from knowmore.arguments import a_type, is_real, number, whole_number
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
@@ -101,13 +101,13 @@ def values(kind: type[_Value], X: Any, source: str, size: int | None = None) -> 
     """
     wanted = f"X must be a list of {kind.__name__} from one {source}"
     if not isinstance(X, Iterable):
-        raise InvalidType(f"{wanted}, but is a {type(X).__name__}.")
+        raise InvalidType(f"{wanted}, but is {a_type(X)}.")
     found = list(X)
     if not found:
         raise InvalidInput(f"{wanted}, one for each picture, but is empty.")
     for i, each in enumerate(found):
         if not isinstance(each, kind):
-            raise InvalidType(f"{wanted}, but item {i} is a {type(each).__name__}.")
+            raise InvalidType(f"{wanted}, but item {i} is {a_type(each)}.")
         mine = each.size if isinstance(each, Words) else each.vectors.shape[1]
         size = mine if size is None else size
         if mine != size:

@@ -31,6 +31,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from knowmore.arguments import a_type
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.extras import optional
@@ -49,7 +50,7 @@ _OPENING = Lock()
 
 
 class Transformer(TransformerMixin, BaseEstimator, ABC):
-    """A transformer of pictures, or of what was found in them: X is no table of numbers."""
+    """A transformer of pictures, or of what was found in them: X is not a table of numbers."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters. There is nothing to learn; X and y are ignored."""
@@ -94,7 +95,7 @@ def named(pictures: Any) -> list[tuple[Any, str]]:
         # (h, w, 3) may be one picture in colour or h very narrow ones in grey. Nobody has those.
         one = pictures.ndim < 3 or (pictures.ndim == 3 and pictures.shape[2] <= 4)
     if one or not isinstance(pictures, Iterable):
-        got = f"A list of pictures is needed, but a {type(pictures).__name__} was given."
+        got = f"A list of pictures is needed, but {a_type(pictures)} was given."
         raise InvalidType(f"{got} Give [picture], or an array (n, h, w) or (n, h, w, 3).")
     found = []
     for i, each in enumerate(pictures):
@@ -133,7 +134,7 @@ def encoded(picture: Any, name: str) -> bytes:
             found = picture.read()
     if not isinstance(found, _ENCODED):
         known = "a path, bytes, or an object whose read() gives bytes"
-        raise InvalidType(f"{name} is a {type(picture).__name__}. Give {known}.")
+        raise InvalidType(f"{name} is {a_type(picture)}. Give {known}.")
     return bytes(found)
 
 
@@ -175,7 +176,7 @@ def _problem(error: Exception) -> str:
         return f"has more than {2 * image.MAX_IMAGE_PIXELS:,} pixels. Reduce it first."
     if isinstance(error, pil.UnidentifiedImageError):
         formats = ", ".join(FORMATS)
-        return f"cannot be read: it is no picture in {formats}. Leave it out, or convert it."
+        return f"cannot be read: it is not a picture in {formats}. Leave it out, or convert it."
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     return f"cannot be read: {why}. It may be cut off or damaged: leave it out, or fetch it again."
 

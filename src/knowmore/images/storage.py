@@ -15,10 +15,12 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any, Self, final
 
 import numpy as np
 
+from knowmore.arguments import a_type
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
@@ -36,6 +38,8 @@ _REMEDY = "it is cut off or damaged, or `knowmore features` did not write it."
 FILE = "features.sqlite"
 # Seconds to wait for another process that is writing.
 _PATIENCE = 60
+# Seconds between two attempts to prepare a file.
+_PAUSE = 0.01
 # The length of a SHA-256, which precedes each packed vector.
 _SEAL = 32
 _SETUP = (
@@ -80,7 +84,7 @@ def canonical(facts: Any) -> str:
     def plain(value: Any) -> Any:
         if isinstance(value, np.generic | np.ndarray):
             return value.tolist()
-        raise InvalidInput(f"A {type(value).__name__} cannot be stored as a setting. Use no cache.")
+        raise InvalidInput(f"A setting is {a_type(value)}, which cannot be stored. Use no cache.")
 
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), default=plain)
 
@@ -255,14 +259,30 @@ class Cache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             new = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
             try:
-                for statement in _SETUP:
-                    new.execute(statement)
+                _set_up(new)
             except BaseException:
                 new.close()
                 raise
             self._connection = new
         with self._connection as connection:
             return [found for row in rows for found in connection.execute(query, row)]
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """Prepare a file that other processes may be preparing at the same moment.
+
+    SQLite does not wait for a lock when it changes the journal mode, whatever the timeout.
+    """
+    end = monotonic() + _PATIENCE
+    while True:
+        try:
+            for statement in _SETUP:
+                connection.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > end:
+                raise
+        sleep(_PAUSE)
 
 
 def _sealed(packed: bytes, settings: bytes, picture: bytes) -> bytes:

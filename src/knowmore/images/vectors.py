@@ -19,7 +19,7 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from knowmore.arguments import choice, is_real, number, whole_number
+from knowmore.arguments import a_type, choice, is_real, number, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.extras import optional
@@ -215,7 +215,7 @@ class Embedding(Transformer):
         if isinstance(self.model, str):
             choice("model", self.model, ("efficientnet-lite0", "precomputed"))
         elif not isinstance(self.model, optional("torch", EXTRA).nn.Module):
-            raise InvalidType(f"model is a {type(self.model).__name__}. Give a network or a name.")
+            raise InvalidType(f"model is {a_type(self.model)}. Give a network or a name.")
         whole_number("size", self.size, 1)
         whole_number("batch", self.batch, 1)
         number("crop", self.crop, "(0, 1]")

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.pipeline import Pipeline
 
-from knowmore.arguments import is_real, one_each
+from knowmore.arguments import a_type, is_real, one_each
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import (
@@ -22,7 +22,7 @@ from knowmore.estimators import (
     LSSVMClassifier,
     NPlusOneClassifier,
 )
-from knowmore.estimators.pipeline import LivingPipeline
+from knowmore.estimators.pipeline import FittedPipeline
 from knowmore.estimators.shell import fitted, names_in
 from knowmore.linalg.sums import UNIT
 from knowmore.models import KernelModel, LinearModel
@@ -56,12 +56,14 @@ def asked(
     if (model.sums.rows if isinstance(model, LinearModel) else len(model.examples)) == 0:
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
     if about and not is_classifier(estimator):
-        raise InvalidInput(f"{about} is about classes, but a {got} has none. Ask for {instead}.")
+        raise InvalidInput(
+            f"{about} is about classes, but {a_type(estimator)} has none. Ask for {instead}."
+        )
     return model
 
 
 def _last_step(estimator: Any) -> Any:
-    return estimator.estimator if isinstance(estimator, LivingPipeline) else estimator
+    return estimator.estimator if isinstance(estimator, FittedPipeline) else estimator
 
 
 # -- what differs between the models -------------------------------------------------------------
@@ -77,7 +79,7 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     if not isinstance(model, LinearModel):
         if any(one is not None for one in rows):
             kind = type(estimator).__name__
-            raise InvalidInput(f"A {kind} holds its own examples. Leave out X and y, or reference.")
+            raise InvalidInput(f"{kind} holds its own examples. Leave out X and y, or reference.")
         return unseen(model)
     if X is None or y is None:
         raise needs_rows(how)

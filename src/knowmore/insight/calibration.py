@@ -199,7 +199,7 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
         P, classes = class_probabilities(left.scores, left.variance, temperature), left.names
         labels = left.labels
     elif not hasattr(model, "predict_proba"):
-        raise InvalidType(f"A {type(model).__name__} has no predict_proba. Give a GPClassifier.")
+        raise InvalidType(f"{type(model).__name__} has no predict_proba. Give a GPClassifier.")
     else:
         P, classes = model.predict_proba(X), model.classes_
         labels = true_labels(y, len(P), classes)

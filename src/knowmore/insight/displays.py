@@ -33,7 +33,7 @@ _BEYOND = 0.15
 
 
 class Display(ABC):
-    """A picture of an answer, in the manner of scikit-learn's Displays.
+    """A picture of an answer, like scikit-learn's Displays.
 
     `from_estimator` asks and draws in one line; `plot` draws again, elsewhere. `figure_` and `ax_`
     are where it was drawn last.
@@ -146,7 +146,7 @@ class NoveltyDisplay(Display):
             weights = np.full(len(sample), 100 / len(sample))
             ax.hist(sample, bins, weights=weights, color=colour, alpha=0.6, label=label)
         ax.axvline(threshold, color="black", linewidth=1, label=f"threshold {threshold:.3g}")
-        title = f"What is above the {self.quantile:.0%} quantile of the examples is new"
+        title = f"Rows above the {self.quantile:.0%} quantile of the examples are new"
         _label(ax, title, f"novelty by {self.found.method}", "share (%)")
         ax.legend(loc="best", frameon=False)
         quiet_axes(ax)

@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
-from knowmore.arguments import choice, some
+from knowmore.arguments import a_type, choice, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import NPlusOneClassifier
@@ -123,7 +123,7 @@ def explain(
     if by is not None and choice("by", by, ("examples", "features")) != parts:
         more = " To see rows like x, ask a GPClassifier of some." if parts == "features" else ""
         raise InvalidInput(
-            f"by={by!r}, but the score of a {type(model).__name__} is a sum over {parts}. Ask "
+            f"by={by!r}, but the score of {a_type(model)} is a sum over {parts}. Ask "
             f"by={parts!r}.{more}"
         )
     row, side = _one_row(model, x)

@@ -181,8 +181,8 @@ def left_out_loss(T: Array, error: Array, *, classes: bool) -> float:
     """The mean loss of leave-one-out, for targets T (n, M) and their errors (n, M).
 
     Classes: the share of examples whose own class does not have the largest score. Scores that
-    differ by rounding alone are no opinion, and so not right: where an example has no neighbours
-    T - mu is T up to rounding. Values: the mean square.
+    differ by rounding alone do not count as right: where an example has no neighbours T - mu is T
+    up to rounding. Values: the mean square.
 
     >>> T, mu = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[0.3, 0.1], [0.2, -0.2]])
     >>> left_out_loss(T, T - mu, classes=True), left_out_loss(T, T - T, classes=True)

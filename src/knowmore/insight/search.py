@@ -13,9 +13,10 @@ from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.insight.objectives import Objective, Solved, left_out_loss
 from knowmore.insight.space import Space, has_offset
+from knowmore.kernels import AnyKernel, cross, is_positive
 from knowmore.kernels.rules import Gram, prepared
 from knowmore.linalg import Border
-from knowmore.linalg.products import inverse
+from knowmore.linalg.products import evaluated, inverse
 
 # A gain or loss per target below this counts as none: parameters that hardly matter are left alone.
 NOTHING = 1e-6
@@ -27,6 +28,9 @@ _FLAT = 1e-5
 # How much worse than the best point one without a value counts, relative to the best.
 _WALL = 10
 _HALVINGS = 6
+# Kernel values and the factorisation are rounded: an eigenvalue this far below zero, in units of
+# n eps times the largest variance, may be zero.
+_ROUNDINGS = 64
 # Fractions of the straight line to an optimum that is not allowed.
 _STRAIGHT = (0.8, 0.6, 0.4, 0.2)
 
@@ -46,7 +50,7 @@ class Slope:
     """An objective as a function of theta, for fixed inputs X (n, d) and targets T (n, M).
 
     weights : (n,), of the examples
-    bias : whether each column of T has an offset of its own, as in a least-squares SVM
+    bias : whether each column of T has its own offset, as in a least-squares SVM
     classes : whether T are classes or values
     dtype : of the factor that will hold K~ in the end
     groups : (n,), those that are left out together; None: each example alone
@@ -75,7 +79,13 @@ class Slope:
         return tuple(np.flatnonzero(self.groups == group) for group in np.unique(self.groups))
 
     def __call__(self, theta: Array) -> Point:
-        """The value and more at theta; -infinity and zeros where value or slope are not finite."""
+        """The value and more at theta; -infinity and zeros where value or slope are not finite.
+
+        A kernel that is not positive definite has no value. The noise can hide that from the
+        examples, and even lets them fit perfectly, but new rows are predicted far off.
+        """
+        if is_indefinite(self.space.at(theta).kernel, self.X):
+            return _no_value(theta)
         found = self._evaluated(theta)
         finite = np.isfinite(found.value) and np.isfinite(found.gradient).all()
         return found if finite else _no_value(theta)
@@ -130,6 +140,27 @@ class Slope:
         if self.bias:
             P = Border(np.ones(n), P.sum(axis=1)).inverse_block(np.arange(n), P)
         return Solved(P, self.T, logdet, self._parts)
+
+
+def is_indefinite(kernel: AnyKernel, X: Array) -> bool:
+    """Whether kappa(X, X) (n, n) has an eigenvalue that is clearly below zero.
+
+    A WhiteKernel does not count: like the noise, it is not part of a prediction.
+
+    >>> from sklearn.gaussian_process.kernels import ExpSineSquared
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> is_indefinite(ExpSineSquared(), X), is_indefinite(ExpSineSquared(), X[:, :1])
+    (True, False)
+    """
+    if is_positive(kernel):
+        return False
+    n, K = len(X), np.array(cross(kernel, X, X))
+    K.flat[:: n + 1] += _ROUNDINGS * n * np.finfo(float).eps * abs(np.diagonal(K)).max()
+    try:
+        evaluated(lambda: np.linalg.cholesky(K), K.size, n)
+    except np.linalg.LinAlgError:
+        return True
+    return False
 
 
 def _no_value(theta: Array) -> Point:

@@ -73,7 +73,7 @@ def suggest(
 
     They are picked one after the other. From then on each pick counts as an example with its most
     plausible label: the variances around it fall, the means move towards that label, and similar
-    rows become less useful. A row with the very same features waits until no others are left. No
+    rows become less useful. A row with exactly the same features waits until no others are left. No
     label is asked for. The first pick is by the criterion alone.
 
     Parameters

@@ -81,7 +81,7 @@ class Suspects(Answer):
 
     @cached_property
     def duplicates(self) -> tuple[tuple[Id, ...], ...]:
-        """The ids of examples that have the very same features, but not all the same label."""
+        """The ids of examples that have exactly the same features, but not all the same label."""
         examples = self._with_examples.examples
         same = defaultdict(list)
         # Adding zero turns -0.0 into 0.0.

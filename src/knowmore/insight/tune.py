@@ -6,19 +6,19 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from knowmore.answers import Answer
-from knowmore.arguments import number, whole_number
+from knowmore.arguments import a_type, number, whole_number
 from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, noise_parameter
 from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
-from knowmore.insight.search import NOTHING, Found, Slope, search
+from knowmore.insight.search import NOTHING, Found, Slope, is_indefinite, search
 from knowmore.insight.space import Bounds, Space, remedy
 from knowmore.models import KernelModel
 
@@ -57,6 +57,9 @@ class Tuned(Answer):
     targets: int
     grouped: bool
 
+    # The noise is the last.
+    _shown: ClassVar[tuple[int, int]] = 9, 1
+
     @property
     def changed(self) -> Mapping[str, tuple[float, float]]:
         """(before, after) of each parameter that changed, by its name."""
@@ -88,9 +91,10 @@ def tune(
     The search is by gradient, in the logarithms of the parameters, from those of the model; if
     these have too little noise, it first looks for more. It stops at once if there is nothing to
     gain, and `changed` is empty. Kernel parameters stay within scikit-learn's bounds, and those
-    marked "fixed" do not move. The weights of a sum such as
-    `ConstantKernel() * k + ConstantKernel() * l` are parameters like any other. A kernel that is a
-    plain function has none: only the noise is tuned.
+    marked "fixed" do not move. Those for which the kernel is not positive definite on these
+    examples are passed over; a `KnowmoreWarning` says so if none remain. The weights of a sum such
+    as `ConstantKernel() * k + ConstantKernel() * l` are parameters like any other. A kernel that is
+    a plain function has none: only the noise is tuned.
 
     By leave-one-out the result is never worse than the model, whatever the objective: if that
     leads to where fewer examples are recognised, or squared errors are larger, the result is the
@@ -149,12 +153,12 @@ def tune(
         dtype=covariance.factor.dtype,
         groups=None if groups is None else groups[rows],
     )
-    held_back, nothing = False, NOTHING * max(abs(before), T.size)
+    held_back, indefinite, nothing = False, False, NOTHING * max(abs(before), T.size)
     # What is worse for a subset need not be worse for all: all examples have the last word.
     for limited in (False, True) if size < n else (True,):
         found = search(slope, affine, restarts, rng, limited)
         held_back |= found.held_back
-        if not found.changes:
+        if not found.changes or is_indefinite(found.space.kernel, examples.X):
             continue
         try:
             estimator = _refit(model, examples, found.space)
@@ -169,6 +173,7 @@ def tune(
     else:
         found, after, loss_after = Found(space), before, loss_before
         estimator = _refit(model, examples, space)
+        indefinite = is_indefinite(space.kernel, examples.X)
     names = {"noise": noise_parameter(model, found.space.noise)}
     tuned = Tuned(
         estimator=estimator,
@@ -184,7 +189,7 @@ def tune(
         targets=T.size,
         grouped=groups is not None,
     )
-    _warn(tuned)
+    _warn(tuned, indefinite)
     return tuned
 
 
@@ -194,8 +199,8 @@ def _refit(model: Any, examples: Examples, space: Space) -> Any:
     return model.refitted(examples, **{"kernel": space.kernel, name: value})
 
 
-def _warn(tuned: Tuned) -> None:
-    """Warn if the search was held back, or ended at a bound."""
+def _warn(tuned: Tuned, indefinite: bool) -> None:
+    """Warn if the search was held back, ended at a bound, or found no positive definite kernel."""
     messages = [
         f"{name} ended at {tuned.changed[name][1]:.6g}, which is a bound of the search: the best "
         f"value may be beyond it. {remedy(name)}"
@@ -205,6 +210,14 @@ def _warn(tuned: Tuned) -> None:
         messages.append(
             f"The objective leads to where the leave-one-out loss exceeds {tuned.loss_before:.4g}: "
             f"tune() did not go there. Try another kernel, another objective, or restarts."
+        )
+    if indefinite:
+        messages.append(
+            f"The kernel {tuned.estimator.kernel_!r} is not positive definite: for these examples "
+            f"its matrix has an eigenvalue below zero, so predictions may be far off. tune() found "
+            f"no better parameters for which it is, and changed nothing. Use another kernel such "
+            f"as RBF, or On(slice(i, i + 1), kernel) for a kernel of one column; or start from "
+            f"other parameters, or try restarts."
         )
     for message in messages:
         warnings.warn(message, KnowmoreWarning, stacklevel=3)
@@ -235,7 +248,7 @@ def due(
     (True, True)
     """
     if not isinstance(tuned, Tuned):
-        raise InvalidType(f"due() takes what tune() returned, but got a {type(tuned).__name__}.")
+        raise InvalidType(f"due() takes what tune() returned, but got {a_type(tuned)}.")
     if every is None and worse is None:
         raise InvalidInput("Give every=r, a number of edits, or worse=x, a loss per target.")
     model = tuned.estimator if model is None else model

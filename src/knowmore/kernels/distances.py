@@ -24,7 +24,7 @@ _CACHED = 100_000
 # than this fraction are computed directly, so that every squared distance keeps a relative error of
 # about a hundred roundings.
 _NEAR = 0.01
-# If more than this share of the pairs is near, all are computed directly.
+# If more than this share of the pairs of a row is near, all of its pairs are computed directly.
 _CROWDED = 0.05
 # Squares of length scales from one over this to this are far from the ends of the range.
 _WIDE = 1e50
@@ -145,10 +145,13 @@ def _by_product(X: Array, Y: Array) -> Array:
     D2 = product(A, (-2 * B).T)
     D2 += x2[:, None]
     D2 += y2
-    near = np.flatnonzero((_NEAR * (x2 + y2.max()))[:, None] >= D2)
-    if len(near) > _CROWDED * D2.size:
-        return _direct(X, Y)
-    i, j = np.unravel_index(near, D2.shape)
+    near = (_NEAR * (x2 + y2.max()))[:, None] >= D2
+    # Row by row: no value may depend on what other rows are asked for with it.
+    crowded = np.count_nonzero(near, axis=1) > _CROWDED * len(Y)
+    if crowded.any():
+        D2[crowded] = cdist(X[crowded], Y, "sqeuclidean")
+        near[crowded] = False
+    i, j = np.nonzero(near)
     difference = X[i] - Y[j]
     D2[i, j] = np.einsum("ij,ij->i", difference, difference)
     return np.asarray(D2)
@@ -164,8 +167,5 @@ def _lengths(X: Array, Y: Array, scale: Any, lost: Array) -> Array:
         pairs = slice(begin, begin + step)
         with np.errstate(over="ignore", invalid="ignore"):
             difference = abs(X[i[pairs]] / wide - Y[j[pairs]] / wide) / narrow
-            longest = difference.max(axis=1, initial=0, keepdims=True)
-            part = difference / np.where((longest > 0) & (longest < np.inf), longest, 1)
-            length = longest[:, 0] * np.sqrt(np.einsum("ij,ij->i", part, part))
-        lengths[pairs] = np.where(longest[:, 0] < np.inf, length, np.inf)
+            lengths[pairs] = np.hypot.reduce(difference, axis=1)
     return lengths

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from knowmore.arrays import Array
+from knowmore.arrays import Array, read_only
 from knowmore.compiling import Function, compiled
 from knowmore.concurrency import uninterrupted
 
 _HALF = np.int64(2**61)
+# The types of rows that are read as they are.
+READ = tuple(map(np.dtype, (np.float64, np.float32, np.uint8)))
 
 
 class Loops(NamedTuple):
@@ -30,16 +32,21 @@ class Loops(NamedTuple):
 
 @cache
 def loops() -> Loops:
-    """The compiled loops; the first call takes a second or more."""
+    """The compiled loops; the first call takes a second or more.
+
+    Rows that are read, and words, are read-only: to numba that is a type of its own.
+    """
 
     def trial(*made: Function) -> None:
         read, count, accumulate, combine, difference = made
         scale, whole = np.ones(2), np.ones(1, np.int64)
         sums, words = np.zeros((1, 2), np.int64), np.zeros((2, 2, 2), np.int64)
         for Z in np.zeros((1, 2)), np.zeros((1, 2), np.float32):
-            read(np.zeros((1, 2)), scale, 2.0, 16, Z)
+            for kind in READ:
+                read(read_only(np.zeros((1, 2), kind)), scale, 2.0, 16, Z)
             count(Z, np.zeros(1, np.int64), whole, sums)
             accumulate(words, np.zeros((2, 2), Z.dtype), 8, 1)
+        words = read_only(words)
         combine(words, words, -1)
         difference(words, 1, sums[0], sums[0], True)
 
@@ -50,7 +57,7 @@ def loops() -> Loops:
 def read(X: Array, scale: Array, limit: float, shift: int, Z: Array) -> int:
     """Write X (n, D) times scale (D,), as whole numbers, into Z (n, D) or, in two slices, (n, 2 D).
 
-    Returns the first row with a number that is not below the limit, or -1.
+    Returns the first row with a number beyond the limit, or -1.
     """
     n, D = X.shape
     up, down = 2.0**shift, 2.0**-shift
@@ -58,7 +65,7 @@ def read(X: Array, scale: Array, limit: float, shift: int, Z: Array) -> int:
         inside = True
         for j in range(D):
             k = np.rint(X[i, j] * scale[j])
-            inside &= abs(k) < limit
+            inside &= abs(k) <= limit
             Z[i, j] = k
         if not inside:
             return i

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from knowmore.arrays import Array, Frozen
 
 FLOAT64 = np.dtype(np.float64)
+# Vectors that a residual is measured on.
+_PROBES = 4
 
 
 class Traits(NamedTuple):
@@ -87,6 +89,11 @@ class Factor(Protocol):
 
     def logdet(self) -> float:
         """log |A|."""
+
+
+def probes(n: int) -> Array:
+    """Random columns of -1 and 1, (n, 4), to measure a residual on; equal for equal n."""
+    return np.asarray(2.0 * np.random.default_rng(n).integers(0, 2, (n, _PROBES)) - 1)
 
 
 def lost_pivots(pivots: npt.ArrayLike, scale: npt.ArrayLike, n: int, dtype: npt.DTypeLike) -> Array:

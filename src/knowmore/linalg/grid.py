@@ -10,27 +10,27 @@ import numpy as np
 from scipy import sparse
 
 from knowmore.arguments import is_whole, some
-from knowmore.arrays import Array, Frozen
+from knowmore.arrays import Array, Frozen, read_only
 from knowmore.errors import InvalidInput
-from knowmore.linalg.counting import loops
+from knowmore.linalg.counting import READ, loops
 
 # Bits of a value: how many of them go into one slice, and how many binary orders of magnitude
 # are left free above the largest value that a grid is made for.
 _SLICES: Final = {8: (8, 0), 16: (16, 3), 42: (21, 3)}
 # Rows that are read at a time: enough for a fast product, few enough to stay in the cache.
 BLOCK: Final = 1024
-# The types that are read as they are.
-_READ: Final = tuple(map(np.dtype, (np.float64, np.float32, np.uint8)))
+# The largest exponent, up or down: ten billion products of two columns still have a square.
+_FARTHEST: Final = 150
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Grid(Frozen):
-    """Column j is read in whole multiples of 2**exponents[j], of at most `bits` bits.
+    """Column j is read in whole multiples of 2**exponents[j], up to 2**(bits - 1) of them.
 
     Whole numbers can be summed exactly, in any order. So the grid is a part of the model, as a
-    kernel is: it is chosen once and kept. Values round to the nearest multiple; one that needs
-    more bits is refused.
+    kernel is: it is chosen once and kept. Values round to the nearest multiple; larger
+    ones are refused.
 
     exponents : whole numbers, (D,)
     bits : 8, 16 (the default) or 42, sign included. With 42, float32 values down to 2**-14 of the
@@ -47,18 +47,20 @@ class Grid(Frozen):
     bits: int = 16
 
     def __post_init__(self) -> None:
-        if self.bits not in _SLICES or not is_whole(self.bits):
-            raise InvalidInput(f"bits={self.bits!r}. Choose one of {some(list(_SLICES))}.")
+        _check_bits(self.bits)
         exponents = np.asarray(self.exponents)
         if exponents.ndim != 1 or not len(exponents) or exponents.dtype.kind not in "iu":
             raise InvalidInput(
                 f"exponents={self.exponents!r}. Give a whole number for each column: its values "
                 f"are read in multiples of 2 to that power."
             )
-        if abs(exponents).max() > 900:
+        beyond = (exponents < -_FARTHEST) | (exponents > _FARTHEST)
+        if beyond.any():
+            column = int(beyond.argmax())
             raise InvalidInput(
-                "The exponents of a grid are between -900 and 900: beyond, squares are no numbers. "
-                "Scale the features."
+                f"Column {column} would be read in multiples of 2**{exponents[column]}, but the "
+                f"exponents of a grid are between -{_FARTHEST} and {_FARTHEST}: beyond, products "
+                f"are no numbers. Scale the features and targets."
             )
         object.__setattr__(self, "exponents", exponents.astype(np.int64))
         super().__post_init__()
@@ -70,7 +72,7 @@ class Grid(Frozen):
         With eight bits there is no such room: values of up to the next power of two fit. It is
         given by the largest absolute value of each column alone.
         """
-        X = X if hasattr(X, "shape") else np.asarray(X, dtype=float)
+        X = _table(X)
         largest = np.zeros(X.shape[1])
         for rows in blocks(X):
             np.maximum(largest, abs(rows).max(axis=0, initial=0), out=largest)
@@ -89,8 +91,7 @@ class Grid(Frozen):
                 f"Column {column} of X contains NaN or infinity. Remove these rows, or fill in the "
                 f"values."
             )
-        if bits not in _SLICES:
-            raise InvalidInput(f"bits={bits!r}. Choose one of {some(list(_SLICES))}.")
+        _check_bits(bits)
         above = np.frexp(largest)[1] + _SLICES[bits][1]
         known = above[largest > 0]
         above = np.where(largest > 0, above, int(np.median(known)) if len(known) else 1)
@@ -121,7 +122,7 @@ class Grid(Frozen):
 
     @property
     def limits(self) -> Array:
-        """Absolute values of each column must be below these, (D,)."""
+        """The largest absolute values of each column, (D,)."""
         return np.ldexp(self.steps, self.bits - 1)
 
     @property
@@ -157,19 +158,21 @@ class Grid(Frozen):
         if X.shape[1] != len(self):
             raise InvalidInput(f"X has {X.shape[1]} columns, but the grid has {len(self)}.")
         Z = np.empty((len(X), self.slices * len(self)), self.dtype)
-        row = loops().read(X, 1 / self.steps, 2.0 ** (self.bits - 1), self.shift, Z)
+        row = loops().read(read_only(X), 1 / self.steps, 2.0 ** (self.bits - 1), self.shift, Z)
         if row >= 0:
             raise self._outside(np.asarray(X[row], dtype=float), first + row)
         return Z
 
     def rounded(self, X: Array) -> Array:
         """Rows X (n, D) as they are read, (n, D)."""
-        Z, D = self.multiples(X).astype(float, copy=False), len(self)
+        parts = [self.multiples(part, i * BLOCK) for i, part in enumerate(blocks(_table(X)))]
+        Z, D = np.vstack(parts).astype(float, copy=False), len(self)
         whole = Z if self.slices == 1 else np.ldexp(Z[:, :D], self.shift) + Z[:, D:]
         return np.asarray(whole * self.steps)
 
     def _outside(self, x: Array, row: int) -> InvalidInput:
-        bad = ~(abs(np.rint(x / self.steps)) < 2.0 ** (self.bits - 1))
+        with np.errstate(over="ignore"):
+            bad = ~(abs(np.rint(x / self.steps)) <= 2.0 ** (self.bits - 1))
         column = int(bad.argmax())
         if not np.isfinite(x[column]):
             return InvalidInput(
@@ -182,6 +185,19 @@ class Grid(Frozen):
             f"on a grid that the first rows decided. Leave the row out or clip it, or fit again "
             f"with resolution=Grid.covering(X) for an X that reaches as far."
         )
+
+
+def _check_bits(bits: Any) -> None:
+    if not is_whole(bits) or bits not in _SLICES:
+        raise InvalidInput(f"bits={bits!r}. Choose one of {some(list(_SLICES))}.")
+
+
+def _table(X: Any) -> Any:
+    """X as it is if it is an array or a table, otherwise as an array; it has rows and columns."""
+    X = X if hasattr(X, "shape") else np.asarray(X, dtype=float)
+    if len(X.shape) != 2 or not X.shape[1]:
+        raise InvalidInput(f"X has shape {X.shape}. Give rows and columns, (n, D).")
+    return X
 
 
 def blocks(X: Any, size: int = BLOCK) -> Iterator[Array]:
@@ -197,4 +213,4 @@ def blocks(X: Any, size: int = BLOCK) -> Iterator[Array]:
     for start in range(0, rows.shape[0], size):
         block = rows[start : start + size]
         block = block.toarray() if sparse.issparse(block) else np.ascontiguousarray(block)
-        yield block if block.dtype in _READ else block.astype(float)
+        yield block if block.dtype in READ else block.astype(float)

@@ -24,16 +24,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy import linalg
 
 from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.cholesky import Cholesky
-from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots
+from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots, probes
 from knowmore.linalg.threads import threads_for
 
-# Vectors that the residual is measured on.
-_PROBES = 4
 # A fresh inverse with a larger residual is refused: scores would be wrong in the second digit. The
 # residual is about eps cond(A), so the matrix is to blame, and a Cholesky factor goes further.
 _MAX_RESIDUAL = 0.01
@@ -127,8 +124,7 @@ class Inverse(Frozen, Factor):
 
         About eps cond(A) when fresh, growing as it drifts.
         """
-        signs = np.random.default_rng(self.size).integers(0, 2, (self.size, _PROBES))
-        Z = (2 * signs - 1).astype(self.dtype)
+        Z = probes(self.size).astype(self.dtype)
         return float(abs(self.A @ (self.P @ Z) - Z).max(initial=0))
 
     def _accepted(self) -> Inverse:
@@ -177,11 +173,9 @@ class Inverse(Frozen, Factor):
 
     @derived
     def _root(self) -> Array:
-        if self.size == 0:
-            return self.P
         try:
-            return np.asarray(linalg.cholesky(self.P, lower=True, check_finite=False))
-        except linalg.LinAlgError as error:
+            return np.linalg.cholesky(self.P)
+        except np.linalg.LinAlgError as error:
             problem = f"The inverse has drifted too far, and patience={self.patience:g} keeps it."
             advice = "Call refresh(), or use the Cholesky factor."
             raise NotPositiveDefinite(f"{problem} {advice}", row=0) from error

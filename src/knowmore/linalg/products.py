@@ -66,5 +66,4 @@ def inverse(A: Array) -> tuple[Array, Array] | None:
 def svd(A: Array) -> tuple[Array, Array, Array]:
     """U (n, r), s (r,) and V' (r, m) with A = U s V' (n, m), r = min(n, m)."""
     with threads_for(A.size, min(A.shape)):
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    return U, s, Vt
+        return np.linalg.svd(A, full_matrices=False)

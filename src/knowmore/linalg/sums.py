@@ -12,11 +12,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
 from knowmore._progress import report
+from knowmore.arguments import one_each
 from knowmore.arrays import Array, Frozen, read_only
 from knowmore.errors import InvalidInput
 from knowmore.linalg.counting import loops
@@ -34,6 +36,10 @@ _HEAVIEST: Final = 2**41
 LOG_UNIT: Final = 2.0**32
 # Rows that wait to be summed: a few at a time would cost as much as many.
 _WAITING: Final = 128
+NO_ROWS: Final = (
+    "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums are "
+    "exact: learn the same rows again, and the model is as it was before."
+)
 
 
 class Group(NamedTuple):
@@ -111,24 +117,40 @@ class Sums(Frozen):
         counts = np.bincount(codes, units > 0, len(names)).astype(int)
         heavy = np.bincount(codes, units, len(names)).astype(int)
         groups = {
-            name: Group(rows, weight, first)
+            name: Group(rows, weight, read_only(first))
             for name, rows, weight, first in zip(
                 names, counts.tolist(), heavy.tolist(), firsts, strict=True
             )
             if rows
         }
-        logs = (
-            0 if weights is None else int(np.rint(LOG_UNIT * np.log(units[units > 0] / UNIT)).sum())
-        )
-        products = _Products(None if total is None else total.words, waiting)
-        return cls(grid, groups, logs, products)._checked()
+        # As integers: a sum of so many in floating point would be rounded.
+        logs = np.rint(LOG_UNIT * np.log(units[units > 0] / UNIT)).astype(np.int64)
+        products = _Products(None if total is None else read_only(total.words), waiting)
+        return cls(grid, groups, int(logs.sum()), products)._checked()
+
+    def __post_init__(self) -> None:
+        # Their arrays were locked when they were made: to go through all would cost at every edit.
+        object.__setattr__(self, "groups", MappingProxyType(self.groups))
+
+    @classmethod
+    def restored(
+        cls, grid: Grid, groups: Mapping[Key, Group], log_weights: int, words: Array
+    ) -> Sums:
+        """Sums from their parts, as they were stored; words : (2, P, P), lower triangle."""
+        return cls(grid, groups, log_weights, _Products(read_only(words)))._checked()
 
     def __repr__(self) -> str:
         return f"Sums({self.rows} rows in {len(self.groups)} groups, {self.grid!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles: no single row is in them."""
-        return {**super().__getstate__(), "_products": _Products(self.words)}
+        state = {"groups": dict(self.groups), "_products": _Products(self.words)}
+        return {**super().__getstate__(), **state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        locked = {key: read_only(group) for key, group in self.groups.items()}
+        object.__setattr__(self, "groups", MappingProxyType(locked))
 
     # -- what is known ------------------------------------------------------------------------
 
@@ -157,10 +179,10 @@ class Sums(Frozen):
         if products.words is None or products.waiting:
             total = _Total(self.grid, products.words)
             for sign in (1, -1):
-                batches = [batch for batch in products.waiting if batch.sign == sign]
-                if batches:
-                    Z, units, _ = zip(*batches, strict=True)
-                    total.add(_Batch(np.vstack(Z), np.concatenate(units), sign))
+                # Together: a product of each row alone would cost as much as one of all.
+                if some := [batch for batch in products.waiting if batch.sign == sign]:
+                    Z, units = (np.concatenate(part) for part in [*zip(*some, strict=True)][:2])
+                    total.add(_Batch(Z, units, sign))
             # At once, so that another thread never counts the rows twice.
             products = _Products(read_only(total.words))
             object.__setattr__(self, "_products", products)
@@ -181,7 +203,11 @@ class Sums(Frozen):
         """
         first = self.first if centred else np.zeros_like(self.first)
         S = loops().difference(self.words, max(self.weight, 1), first, first, True)
-        return self._joined(self._joined(S).T) / UNIT
+        if (np.diagonal(S) < 0).any():
+            raise InvalidInput(NO_ROWS)
+        S = self._joined(self._joined(S).T)
+        # Two slices join in one order above the diagonal, and in another below it.
+        return np.asarray((S + S.T) / (2 * UNIT))
 
     def cross(self, keys: list[Key], *, centred: bool = True) -> Array:
         """sum w x over each group, minus its weight times the mean of all rows if centred, (G, D).
@@ -190,7 +216,7 @@ class Sums(Frozen):
         """
         sums = np.array([self.groups[key].first for key in keys])
         weights = self.weights(keys) * centred
-        words = np.array([np.zeros_like(sums), sums])
+        words = read_only(np.array([np.zeros_like(sums), sums]))
         C = loops().difference(words, self.weight, weights, self.first, False)
         return self._joined(C) / UNIT
 
@@ -214,15 +240,21 @@ class Sums(Frozen):
                 f"The grids differ: {self.grid!r} here, {other.grid!r} there. Sums add up only on "
                 f"one grid. Give both models the same resolution=Grid(...)."
             )
+        if self.groups and other.groups and self._kind != other._kind:
+            raise InvalidInput(
+                f"The groups have keys of type {self._kind} here and {other._kind} there. Convert "
+                f"them first."
+            )
         groups = dict(self.groups)
         for key, new in other.groups.items():
             old = groups.get(key, Group(0, 0, np.zeros_like(new.first)))
             group = Group(
                 old.rows + sign * new.rows,
                 old.weight + sign * new.weight,
-                old.first + sign * new.first,
+                read_only(old.first + sign * new.first),
             )
-            _check_possible(key, group, self.grid, old)
+            if not _possible(group, self.grid):
+                raise _not_learnt(key, old.rows)
             groups[key] = group
             if not group.rows:
                 del groups[key]
@@ -232,6 +264,8 @@ class Sums(Frozen):
             self.log_weights + sign * other.log_weights,
             self._products_with(other, sign),
         )
+        if not groups and (result.log_weights or result.words.any()):
+            raise _not_learnt(None, self.rows)
         return result._checked()
 
     def _products_with(self, other: Sums, sign: int) -> _Products:
@@ -241,6 +275,11 @@ class Sums(Frozen):
             return _Products(mine.words, waiting)
         words: Array = loops().combine(self.words, other.words, sign)
         return _Products(read_only(words))
+
+    @property
+    def _kind(self) -> str:
+        """The type of all keys: Python takes 1 and True for the same key."""
+        return next((type(key).__name__ for key in self.groups), "")
 
     def _checked(self) -> Sums:
         if self.weight >= _HEAVIEST:
@@ -256,6 +295,7 @@ class Sums(Frozen):
         return (
             self.grid == other.grid
             and self.log_weights == other.log_weights
+            and self._kind == other._kind
             and self.groups.keys() == other.groups.keys()
             and all(
                 one[:2] == other.groups[key][:2] and (one.first == other.groups[key].first).all()
@@ -334,6 +374,10 @@ def _coded(keys: Any, n: int) -> tuple[list[Key], Array]:
     """The different keys, and which of them each of n rows has, (n,)."""
     if keys is None:
         return [None], np.zeros(n, np.int64)
+    keys = np.asarray(keys)
+    one_each("keys", keys.shape, n)
+    # -0.0 and 0.0 are one key, so they need one name.
+    keys = keys + 0.0 if keys.dtype.kind == "f" else keys
     names, codes = np.unique(keys, return_inverse=True)
     return names.tolist(), codes.astype(np.int64, copy=False)
 
@@ -342,7 +386,9 @@ def _in_units(weights: Array | None, n: int) -> Array:
     """The weights of n rows in units, (n,)."""
     if weights is None:
         return np.full(n, UNIT, np.int64)
-    units = np.rint(np.asarray(weights, dtype=float) * UNIT)
+    weights = np.asarray(weights, dtype=float)
+    one_each("weights", weights.shape, n)
+    units = np.rint(weights * UNIT)
     wrong = ~((units >= 0) & (units <= _MOST)) | ((units == 0) & (weights > 0))
     if wrong.any():
         row = int(wrong.argmax())
@@ -353,19 +399,23 @@ def _in_units(weights: Array | None, n: int) -> Array:
     return np.asarray(units, dtype=np.int64)
 
 
-def _check_possible(key: Key, group: Group, grid: Grid, old: Group) -> None:
-    """Raise InvalidInput if no rows at all have these sums."""
+def _possible(group: Group, grid: Grid) -> bool:
+    """Whether any rows have this number, weight and sum."""
     rows, weight, first = group
     most = weight * 2 ** (grid.shift - 1)
-    if rows < 0 or weight < rows or (not rows and weight) or (abs(first) > most).any():
-        of = "" if key is None else f" of {key!r}"
-        raise InvalidInput(
-            f"These rows{of} were not all learnt: {old.rows} are held, and what would be left are "
-            f"the sums of no rows. Forget only rows that were learnt, each once, with the same "
-            f"labels and weights. Nothing was changed."
-        )
+    return 0 <= rows <= weight <= _MOST * rows and bool((abs(first) <= most).all())
+
+
+def _not_learnt(key: Key, held: int) -> InvalidInput:
+    of = "" if key is None else f" of {key!r}"
+    return InvalidInput(
+        f"These rows{of} were not all learnt: {held} are held, and what would be left are "
+        f"the sums of no rows. Forget only rows that were learnt, each once, with the same "
+        f"labels and weights. Nothing was changed."
+    )
 
 
 def _name(key: Key) -> bytes:
     """A key as bytes: the same in every process, different for keys of different types."""
-    return f"{type(key).__name__} {key!r}".encode()
+    # Which characters repr escapes depends on the version of Python; ascii escapes all others.
+    return f"{type(key).__name__} {key!a}".encode()

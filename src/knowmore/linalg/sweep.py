@@ -67,17 +67,13 @@ def gather(
                 run = min(run, -p) if p < 0 else run
                 run = min(run, -q) if q < 0 else run
                 if p < 0 and q < 0:
-                    for j in range(run):
-                        new_left[i, target + j] = old_left[o, source + j]
+                    new_left[i, target : target + run] = old_left[o, source : source + run]
                 elif q < 0:
-                    for j in range(run):
-                        new_left[i, target + j] = old_diagonal[o, p + j]
+                    new_left[i, target : target + run] = old_diagonal[o, p : p + run]
                 elif p < 0:
-                    for j in range(run):
-                        new_diagonal[i, q + j] = old_left[o, source + j]
+                    new_diagonal[i, q : q + run] = old_left[o, source : source + run]
                 else:
-                    for j in range(run):
-                        new_diagonal[i, q + j] = old_diagonal[o, p + j]
+                    new_diagonal[i, q : q + run] = old_diagonal[o, p : p + run]
                 source += run
                 target += run
             if stop < last:
@@ -88,6 +84,12 @@ def gather(
 
 def rotate(A: Array, C: Array, s: int, cos: Array, sin: Array, begin: int, end: int) -> None:
     """Apply rotations (s, begin ... end-1) to the rows of [A, C[:, s]]."""
+
+    def turned(i: int, j: int, p: float, q: float, c: float) -> Any:
+        x = A[i, j]
+        A[i, j] = p * x + q * c
+        return p * c - q * x
+
     rows = len(A)
     for i in range(0, rows - 7, 8):
         c0, c1, c2, c3 = C[i, s], C[i + 1, s], C[i + 2, s], C[i + 3, s]
@@ -95,39 +97,19 @@ def rotate(A: Array, C: Array, s: int, cos: Array, sin: Array, begin: int, end: 
         for j in range(begin, end):
             p = cos[s, j]
             q = sin[s, j]
-            x = A[i, j]
-            A[i, j] = p * x + q * c0
-            c0 = p * c0 - q * x
-            x = A[i + 1, j]
-            A[i + 1, j] = p * x + q * c1
-            c1 = p * c1 - q * x
-            x = A[i + 2, j]
-            A[i + 2, j] = p * x + q * c2
-            c2 = p * c2 - q * x
-            x = A[i + 3, j]
-            A[i + 3, j] = p * x + q * c3
-            c3 = p * c3 - q * x
-            x = A[i + 4, j]
-            A[i + 4, j] = p * x + q * c4
-            c4 = p * c4 - q * x
-            x = A[i + 5, j]
-            A[i + 5, j] = p * x + q * c5
-            c5 = p * c5 - q * x
-            x = A[i + 6, j]
-            A[i + 6, j] = p * x + q * c6
-            c6 = p * c6 - q * x
-            x = A[i + 7, j]
-            A[i + 7, j] = p * x + q * c7
-            c7 = p * c7 - q * x
+            c0 = turned(i, j, p, q, c0)
+            c1 = turned(i + 1, j, p, q, c1)
+            c2 = turned(i + 2, j, p, q, c2)
+            c3 = turned(i + 3, j, p, q, c3)
+            c4 = turned(i + 4, j, p, q, c4)
+            c5 = turned(i + 5, j, p, q, c5)
+            c6 = turned(i + 6, j, p, q, c6)
+            c7 = turned(i + 7, j, p, q, c7)
         C[i, s], C[i + 1, s], C[i + 2, s], C[i + 3, s] = c0, c1, c2, c3
         C[i + 4, s], C[i + 5, s], C[i + 6, s], C[i + 7, s] = c4, c5, c6, c7
     for i in range(rows - rows % 8, rows):
-        c = C[i, s]
         for j in range(begin, end):
-            x = A[i, j]
-            A[i, j] = cos[s, j] * x + sin[s, j] * c
-            c = cos[s, j] * c - sin[s, j] * x
-        C[i, s] = c
+            C[i, s] = turned(i, j, cos[s, j], sin[s, j], C[i, s])
 
 
 def eliminate(D: Array, C: Array, s: int, cos: Array, sin: Array, start: int, begin: int) -> None:

@@ -20,6 +20,7 @@ from knowmore.errors import InvalidInput, KnowmoreWarning, NotEnoughMemory, NotP
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
+from knowmore.linalg.factor import probes
 from knowmore.linalg.products import product
 from knowmore.memory import available_memory
 from knowmore.models.weights import Weighting
@@ -35,8 +36,8 @@ _WAYS_OUT = (
     "Two models learn any number of rows: LinearGPClassifier and LinearGPRegressor, behind "
     "Landmarks if the kernel is not linear, and ForestGPClassifier and ForestGPRegressor."
 )
-# Vectors that the residual of the factor is measured on.
-_PROBES = 4
+# Two examples whose correlation is this close to one are taken for duplicates.
+_ALIKE = 1e-6
 
 
 @final
@@ -146,7 +147,9 @@ class Covariance(Frozen):
         # It may be cheaper to drop what depends on the changes and append the rest again. But that
         # may fail, and a deletion must not.
         cheaper = self.update == "auto" and traits.update_cost * changed > stay - first
-        if cheaper and (len(deleted) == 0 or self.is_well_conditioned(examples, self._largest)):
+        if cheaper and len(deleted):
+            cheaper = self.is_well_conditioned(examples, self.max_variance(self.X))
+        if cheaper:
             deleted, appended = np.arange(first, size), n - first
         return first, deleted, appended
 
@@ -191,27 +194,31 @@ class Covariance(Frozen):
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             scale = np.sqrt(diagonal(self.kernel, X[:row])) * np.sqrt(diagonal(self.kernel, x))
             similar = cross(self.kernel, X[:row], x)[:, 0] / scale if row else np.zeros(0)
-        nearest, cause = "", "its own variance is not positive: look at the kernel's value there"
+        stable = self.factor.traits.stable
+        other = "" if stable else ", or use solver='cholesky', which tolerates more"
+        noise = f"noise={self.noise:g} is too small for so smooth a kernel: raise it{other}"
+        kernel = f"the kernel {self.kernel!r} is not positive definite: use another one"
+        nearest, own = "", "its own variance is not positive: look at the kernel's value there"
+        causes = [own, kernel, noise]
         if row and np.isfinite(similar).any():
             twin = int(np.nanargmax(similar))
             same = bool((X[twin] == x).all())
-            relation = "has the very same features" if same else "is nearest to it"
+            relation = "has exactly the same features" if same else "is nearest to it"
             nearest = f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
-            cause = "the two are duplicates: remove one of them, or set noise above zero"
-        stable = self.factor.traits.stable
-        other = "" if stable else ", or use solver='cholesky', which tolerates more"
+            duplicates = "the two are duplicates: remove one of them, or set noise above zero"
+            # The likeliest first. A correlation below this leaves more than rounding of a pivot.
+            if same or similar[twin] > 1 - _ALIKE:
+                causes = [duplicates, noise, kernel]
+            elif is_positive(self.kernel):
+                causes = [noise, duplicates, kernel]
+            else:
+                causes = [kernel, noise, duplicates]
+        first, second, third = causes
         return NotPositiveDefinite(
             f"The covariance matrix is not positive definite at example {ids[row]!r}.{nearest} "
-            f"Either (a) {cause}; or (b) noise={self.noise:g} is too small for so smooth a kernel: "
-            f"raise it{other}; or (c) the kernel {self.kernel!r} is not positive definite. "
-            f"Nothing was changed.",
+            f"Either (a) {first}; or (b) {second}; or (c) {third}. Nothing was changed.",
             row,
         )
-
-    @derived
-    def _largest(self) -> float:
-        """The largest kappa(x, x) of the examples."""
-        return self.max_variance(self.X)
 
     def max_variance(self, X: Array) -> float:
         """The largest kappa(x, x) of these rows; infinite if one is not finite."""
@@ -293,8 +300,7 @@ class Covariance(Frozen):
         wrong P is large and would hide in |P z|. The kernel is evaluated again, so this takes about
         as long as a prediction for all examples.
         """
-        signs = np.random.default_rng(len(T)).integers(0, 2, (len(T), _PROBES))
-        Z, M = 2.0 * signs - 1, T.shape[1]
+        Z, M = probes(len(T)), T.shape[1]
         X = self.factor.solve(Z).astype(float)
         R, size = np.hstack([T, Z]), 0.0
         for rows, K in self.matrix_rows():

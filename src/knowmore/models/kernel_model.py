@@ -36,52 +36,41 @@ class Model(Protocol):
     @property
     def covariance(self) -> Covariance:
         """The examples, the kernel and the factor."""
-        ...
 
     @property
     def examples(self) -> Examples:
         """The examples that it learnt from."""
-        ...
 
     @property
     def targets(self) -> Targets:
         """What it learnt for these."""
-        ...
 
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput if there can be no model of these examples."""
-        ...
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
-        ...
 
     def follow(self, examples: Examples) -> Self:
         """The batch fit of `examples`, by the smallest update that leads there."""
-        ...
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> Self:
         """The batch fit of `examples` with another kernel; all other settings stay."""
-        ...
 
     def mean(self, X: Array, side: Array | None = None) -> Array:
         """The scores (m, M) of X (m, d), with what else is known of the rows, side (m, q)."""
-        ...
 
     def loo(self, groups: Array | None = None) -> LooScores:
         """Predictions for the examples from those of other groups; groups (n,)."""
-        ...
 
     def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
         """The same for new rows X (m, d).
 
         groups : those of the rows, (m,), and of the examples, (n,), which leave their own rows out
         """
-        ...
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples."""
-        ...
 
 
 def loo_scores(model: Model, examples: Examples, groups: Array | None) -> LooScores:
@@ -280,7 +269,7 @@ class KernelModel(Frozen):
 
     def joint(self, X: Array) -> Array:
         """The covariance of the targets of X (m, d), noise included, (m, m), or (m, m, M)."""
-        H = self.covariance.factor.half_solve(self.covariance.cross(X)).astype(float)
+        H = self.covariance.half_solve(self.covariance.cross(X))
         C = corner(self.covariance.kernel, X) - H.T @ H
         # The diagonal is that of `variance`: never below the noise.
         C.flat[:: len(C) + 1] = self.covariance.variance(X)

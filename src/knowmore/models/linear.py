@@ -20,12 +20,12 @@ from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, bounded, derived
+from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.linalg import Cholesky, Factor, Grid, Sums
 from knowmore.linalg.grid import blocks
 from knowmore.linalg.products import eigh, product
-from knowmore.linalg.sums import LOG_UNIT, UNIT
+from knowmore.linalg.sums import LOG_UNIT, NO_ROWS, UNIT
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, bound, silenced, tied
 
@@ -184,10 +184,7 @@ class LinearModel(Frozen):
                 return Cholesky().append(np.empty((0, len(A))), A), added
             except NotPositiveDefinite:
                 continue
-        raise InvalidInput(
-            "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums "
-            "are exact: learn the same rows again, and the model is as it was before."
-        )
+        raise InvalidInput(NO_ROWS)
 
     @property
     def added(self) -> float:
@@ -235,7 +232,17 @@ class LinearModel(Frozen):
     def _asked(self, X: Any, answer: Any) -> Array:
         """The answers to all rows of X, from blocks of them about the mean."""
         mean, _ = self.moments.means
-        return bounded(lambda: np.concatenate([answer(block - mean) for block in blocks(X, _ROWS)]))
+
+        def answers() -> Iterator[Array]:
+            for i, block in enumerate(blocks(X, _ROWS)):
+                if (row := first_not_finite(block)) is not None:
+                    raise InvalidInput(
+                        f"Input X contains NaN or infinity, first in row {i * _ROWS + row}. Remove "
+                        f"these rows, or fill in the values."
+                    )
+                yield answer(block - mean)
+
+        return bounded(lambda: np.concatenate([*answers()]))
 
     def _leverages(self, Z: Array) -> Array:
         """z' A^-1 z of rows Z (m, D) about the mean, and 1/N with an intercept, (m,)."""
@@ -286,19 +293,32 @@ class LinearModel(Frozen):
     def _left_out(self, X: Any, T: Array, w: Array, *, together: bool) -> LooScores:
         """The rows of X, each left out alone, or all together."""
         m, noise, root = self.moments, self.noise, np.sqrt(w)[:, None]
-        Z = np.vstack([self.grid.rounded(block) for block in blocks(X)]) - m.means[0]
+        share = np.full(len(w), w.sum()) if together else w
+        if self.intercept and (share >= m.weight).any():
+            raise InvalidInput(
+                "Leaving all rows out at once leaves none to compute an intercept from. Learn more "
+                "rows, or use smaller groups or intercept=False."
+            )
+        Z = self.grid.rounded(X) - m.means[0]
+        moved = float((w[:, None] * Z**2).sum(axis=1).max(initial=0)) + noise
         missed = T - product(Z, self.weights) - m.means[1]
         if together:
             H = self._factor[0].half_solve((root * Z).T).T
             H = np.hstack([H, self.intercept * root / np.sqrt(m.weight)])
-            missed, free = _without(H, root * missed)
-            missed, share = missed / root, np.full(len(w), w.sum())
+            missed, free, least = _without(H, root * missed)
+            missed = missed / root
         else:
-            free, share = 1 - w * self._leverages(Z), w
+            free = 1 - w * self._leverages(Z)
+            least, free = free.min(), np.maximum(free, _EPS)
             missed = missed / free[:, None]
+        # Below zero by no more than rounding, if the rows were learnt.
+        if least < -4 * len(m.scatter) * _EPS * moved / noise:
+            raise InvalidInput(
+                "Some of these rows were not learnt, so they cannot be left out. Give rows that "
+                "the model holds, with the labels or targets and weights they were learnt with."
+            )
         others = np.maximum(m.weight - share, _EPS)[:, None]
         variance = noise / (w * free)
-        moved = float((w[:, None] * Z**2).sum(axis=1).max(initial=0)) + noise
         size = np.sqrt(moved * self._misfit) / noise
         error = bound(T, T - missed, variance[:, None], moved / noise, size, len(m.scatter) + 1)
         sums = m.weight * m.means[1] - (w[:, None] * T if not together else w @ T)
@@ -306,9 +326,12 @@ class LinearModel(Frozen):
         left_out = LooMoments(T - missed, variance, error, prior)
         scores, silent = silenced(left_out)
         if self.normalised:
-            apart = w[:, None] * (T - m.means[1]) ** 2
-            apart = apart.sum(axis=0) if together else apart
-            spread = m.squares - apart * (m.weight / others if self.intercept else 1)
+            apart = T - m.means[1]
+            first, second = w[:, None] * apart, w[:, None] * apart**2
+            if together:
+                first, second = first.sum(axis=0), second.sum(axis=0)
+            # The mean of the rest is first / others away.
+            spread = m.squares - second - self.intercept * first**2 / others
             rest = np.where(spread > 0, spread / others, 1.0)
             variance = variance[:, None] * rest
         return LooScores(tied(scores, error) if self.classes else scores, variance, silent)
@@ -321,17 +344,19 @@ class LinearModel(Frozen):
         return np.asarray(np.maximum(m.squares - explained, 0))
 
 
-def _without(H: Array, R: Array) -> tuple[Array, Array]:
-    """(I - HH')^-1 R, (k, M), and one over the diagonal of that inverse, (k,); H (k, r).
+def _without(H: Array, R: Array) -> tuple[Array, Array, float]:
+    """(I - HH')^-1 R, (k, M), one over the diagonal of that inverse, (k,); H (k, r).
 
-    By the smaller of the two matrices: (I - HH')^-1 = I + H (I - H'H)^-1 H'.
+    By the smaller of two matrices: (I - HH')^-1 = I + H (I - H'H)^-1 H'. Its least eigenvalue comes
+    third. Those below rounding are set to it, as for a single row.
     """
     k, r = H.shape
+    values, V = eigh(np.eye(min(k, r)) - (H @ H.T if k <= r else H.T @ H))
+    inverse = (V / np.maximum(values, _EPS)) @ V.T
     if k <= r:
-        inverse = np.linalg.inv(np.eye(k) - H @ H.T)
-        return inverse @ R, 1 / np.diagonal(inverse)
-    B = np.linalg.solve(np.eye(r) - H.T @ H, H.T)
-    return R + H @ (B @ R), 1 / (1 + np.einsum("ij,ji->i", H, B))
+        return inverse @ R, 1 / np.diagonal(inverse), float(values[0])
+    B = inverse @ H.T
+    return R + H @ (B @ R), 1 / (1 + np.einsum("ij,ji->i", H, B)), float(values[0])
 
 
 def _parts(n: int, groups: Array | None) -> Iterator[Array]:
@@ -350,6 +375,15 @@ def digits(Y: Array, grid: Grid) -> Array:
     grid : that of the digits, (M k,), as `target_grid` makes it
     """
     k = DIGITS[grid.bits]
+    limits, step = grid.limits[::k], grid.steps[::k]
+    if (outside := abs(Y) - limits > step / 2).any():
+        row, column = np.argwhere(outside)[0].tolist()
+        raise InvalidInput(
+            f"Row {row} of y has {Y[row, column]:g}, but targets there must be between "
+            f"-{limits[column]:g} and {limits[column]:g}: the model reads them on a grid that the "
+            f"first rows decided. Leave the row out, or fit again, first to rows whose targets "
+            f"reach as far."
+        )
     columns, rest = [], np.asarray(Y, dtype=float)
     for place in range(k):
         step = grid.steps[place::k]

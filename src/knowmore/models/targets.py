@@ -38,11 +38,11 @@ class Units(Frozen):
     def of_others(cls, Y: Array, weights: Array, groups: Array, shift: Array) -> Units:
         """For each example those of all that are not of its group, of Y + shift, from scratch."""
         names, codes = np.unique(groups, return_inverse=True)
+        others = np.arange(len(names))[:, None]
         step = max(_NUMBERS // max(len(Y), 1), 1)
         parts = [
-            _moments(Y, weights * (codes != np.arange(begin, end)[:, None]), shift)
+            _moments(Y, weights * (codes != others[begin : begin + step]), shift)
             for begin in range(0, len(names), step)
-            for end in [min(begin + step, len(names))]
         ]
         mean, scale = (np.concatenate(one)[codes] for one in zip(*parts, strict=True))
         return cls(mean, scale)
@@ -101,9 +101,7 @@ class Targets(Frozen):
 
         A name that is new had no example before: its column was zero.
         """
-        if self.shift is not None and (
-            earlier.shift is None or (self.shift != earlier.shift).any()
-        ):
+        if np.any(self.shift != earlier.shift):
             return H[:0]
         if np.array_equal(self.names, earlier.names):
             return H

@@ -32,7 +32,7 @@ ARCHIVE = "wordnet30_nouns.tar.xz"
 DEBIAN = Path("/usr/share/wordnet")
 
 _FILES = ("data.noun", "index.noun", "noun.exc")
-# Princeton's archives have the database in "dict"; counts come in a folder of their own.
+# Princeton's archives have the database in "dict"; counts come in a separate folder.
 _FOLDERS = ("", "dict", "ic")
 # Change it when the same files are parsed or stored in another way.
 _FORMAT = 4
@@ -87,9 +87,13 @@ def _locate() -> Path:
         return archive
     if DEBIAN.is_dir():
         return DEBIAN
+    tried = f"{VARIABLE} is not set"
+    if named:
+        tried = f"{ARCHIVE} is not in {named!r}, the folder {VARIABLE}"
     raise MissingData(
-        f"WordNet was not found: there is no {ARCHIVE} in the folder {VARIABLE} ({named!r} now), "
-        f"nor {str(DEBIAN)!r} of Debian's wordnet-base. Set {VARIABLE}, or call WordNet.load(path)."
+        f"WordNet was not found: {tried}, and Debian's wordnet-base is not in {str(DEBIAN)!r}. Set "
+        f"{VARIABLE} to a folder that holds {ARCHIVE}, install wordnet-base, or call "
+        f"WordNet.load(path)."
     )
 
 

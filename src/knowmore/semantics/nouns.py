@@ -57,7 +57,7 @@ class Nouns(Frozen):
     def look_up(self, noun: str) -> tuple[int, ...]:
         """The synsets that a noun means, most frequent first; none if WordNet does not have it.
 
-        A noun counts as a plural only if no lemma is spelt like it: gas is no plural of Ga. The
+        A noun counts as a plural only if no lemma is spelt like it: gas is not a plural of Ga. The
         last resort is a lemma that differs by blanks, hyphens or full stops.
         """
         spellings = forms(noun, self._exceptions)

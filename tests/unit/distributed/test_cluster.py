@@ -14,8 +14,8 @@ import pytest
 from distributed import Client, LocalCluster
 from tolerance import assert_models
 
-from knowmore import EigenspacePCA, KnowmoreError
-from knowmore.distributed import eigenspace, fit
+from knowmore import EigenspacePCA, KnowmoreError, LinearGPClassifier
+from knowmore.distributed import eigenspace, fit, refresh_sums
 
 X = np.random.default_rng(0).normal(size=(96, 5))
 PARTS = np.array_split(X, 12)
@@ -85,8 +85,11 @@ def test_errors_arrive_as_they_are(cluster, files, progress):
         eigenspace([X, X[:, :2]], progress=progress)
 
 
-def test_a_worker_that_dies_takes_nothing_with_it(cluster, files, tmp_path):
-    """The first half is learnt, in part by the worker that is killed in the second half."""
+def killed_in_the_middle(work, tmp_path):
+    """What `work(load)` returns if a worker is killed while it reads a file of the second half.
+
+    The first half is learnt, in part by the worker that is killed.
+    """
     go_on = tmp_path / "go on"
 
     def load(path):
@@ -103,7 +106,7 @@ def test_a_worker_that_dies_takes_nothing_with_it(cluster, files, tmp_path):
 
     with ThreadPoolExecutor(1) as pool:
         try:
-            whole = pool.submit(eigenspace, files, load=load)
+            whole = pool.submit(work, load)
             wait_until(lambda: len(busy()) == 2 or whole.done())
             assert not whole.done(), whole
             victim, shard = busy().popitem()
@@ -112,6 +115,43 @@ def test_a_worker_that_dies_takes_nothing_with_it(cluster, files, tmp_path):
             wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
         finally:
             go_on.touch()
-        assert_models(whole.result(PATIENCE), X, edits=13)
+        result = whole.result(PATIENCE)
     again = set(began(shard)) - {victim}
     assert again, "the shard that was being read was read again, by another process"
+    return result
+
+
+def test_a_worker_that_dies_takes_nothing_with_it(cluster, files, tmp_path):
+    whole = killed_in_the_middle(lambda load: eigenspace(files, load=load), tmp_path)
+    assert_models(whole, X, edits=13)
+
+
+def test_a_worker_that_dies_does_not_change_a_bit(cluster, files, tmp_path):
+    """It dies in the second pass, the one that sums."""
+    labels = np.arange(len(X)) % 3
+    shards = np.array_split(labels, len(PARTS))
+
+    def work(load):
+        def load_again(path):
+            if (surveyed := path.with_suffix(".surveyed")).exists():
+                return load(path)
+            surveyed.touch()
+            return np.load(path)
+
+        return fit(LinearGPClassifier(), files, shards, load=load_again)
+
+    whole = killed_in_the_middle(work, tmp_path)
+    assert whole.digest() == LinearGPClassifier().fit(X, labels).digest()
+
+
+def test_workers_write_the_sums_of_a_folder(cluster, tmp_path, capfd):
+    labels = np.arange(len(X)) % 3
+    for k, rows in enumerate(np.array_split(np.arange(len(X)), 4)):
+        np.savez(tmp_path / f"{k}.npz", X=X[rows], y=labels[rows])
+    assert len(refresh_sums(tmp_path, progress=True).computed) == 4
+    assert "% Completed" in capfd.readouterr().out
+    whole = fit(LinearGPClassifier(), f"{tmp_path}/*.kms")
+    assert whole.digest() == LinearGPClassifier().fit(X, labels).digest()
+    np.savez(tmp_path / "2.npz", X=X * np.nan, y=labels)
+    with pytest.raises(KnowmoreError, match=r"^Shard 2 \('.*2.npz'\): .*NaN or infinity"):
+        refresh_sums(tmp_path)

@@ -38,6 +38,13 @@ def test_files(files, kind):
     assert_models(eigenspace([kind(file) for file in files]), X, edits=6)
 
 
+def test_folders_and_patterns(files, tmp_path):
+    assert_models(eigenspace(tmp_path), X, edits=6)
+    assert_models(eigenspace([tmp_path]), X, edits=6)
+    assert_models(eigenspace(f"{tmp_path.parent}/**/{tmp_path.name}/*.np?"), X, edits=6)
+    assert_models(fit(EigenspacePCA(), str(files[0])).eigenspace_, PARTS[0], edits=1)
+
+
 def test_files_by_the_name_of_the_array(tmp_path):
     files = [tmp_path / f"{k}.npz" for k in range(5)]
     for file, rows, labels in zip(files, PARTS, np.array_split(Y, 5), strict=True):
@@ -237,10 +244,10 @@ MISTAKES = {
         "list of arrays, delayed values or files.",
     ),
     "one file": (
-        lambda: eigenspace("all.npy"),
-        TypeError,
-        "X is a single str. Give shards: a Dask array or frame with rows, or a "
-        "list of arrays, delayed values or files.",
+        lambda: eigenspace("no/all.npy"),
+        ValueError,
+        "There are no shards at 'no/all.npy': a file, a folder, or files that match the pattern "
+        "must be there, on this machine too. Check the path, or give a list of paths.",
     ),
     "one promise": (
         lambda: eigenspace(delayed(X)),

@@ -17,7 +17,10 @@ from knowmore import (
     EigenspacePCA,
     GPClassifier,
     GPRegressor,
+    Grid,
     KnowmoreError,
+    LinearGPClassifier,
+    LinearGPRegressor,
     LSSVMClassifier,
     NPlusOneClassifier,
     OneShotClassifier,
@@ -80,6 +83,14 @@ ESTIMATORS = {
         lambda t: LSSVMClassifier(RBF(2.0)).fit(t, Y[: len(t)]),
         ("add y", "decision_function"),
     ),
+    "LinearGPClassifier": (
+        lambda t: LinearGPClassifier().fit(t, Y[: len(t)]),
+        ("partial_fit y", "forget y", "leave_one_out y", "predict_variance", "predict"),
+    ),
+    "LinearGPRegressor": (
+        lambda t: LinearGPRegressor().fit(t, X[: len(t), 0]),
+        ("predict_variance", "predict"),
+    ),
     "NPlusOneClassifier": (
         lambda t: transfer().fit(t, three(Y[: len(t)])),
         ("add y", "predict"),
@@ -119,9 +130,8 @@ def test_a_new_fit_learns_the_names_again(name):
     fresh = clone(model)
     assert not any("names" in attribute for attribute in vars(fresh))
     again = three(Y[:30]) if name == "NPlusOneClassifier" else Y[:30]
-    fit = (
-        [again] if name not in ("EigenspacePCA", "SubspaceMonitor", "GPRegressor") else [X[:30, 0]]
-    )
+    values = ("EigenspacePCA", "SubspaceMonitor", "GPRegressor", "LinearGPRegressor")
+    fit = [again] if name not in values else [X[:30, 0]]
     model.fit(X[:30], *fit)
     getattr(model, verbs[-1])(turned(frame(NAMES["integers"]))[30:])
 
@@ -132,6 +142,7 @@ def test_estimators_of_columns_in_another_order_do_not_merge(names):
     for learn in (
         lambda t, rows: EigenspacePCA().fit(t[rows]),
         lambda t, rows: EigenspaceLDA().fit(t[rows], Y[rows]),
+        lambda t, rows: LinearGPClassifier(resolution=Grid([-9] * 3)).fit(t[rows], Y[rows]),
         lambda t, rows: GPClassifier(RBF(2.0)).fit(t[rows], Y[rows], ids=[*range(40)[rows]]),
     ):
         with pytest.raises(KnowmoreError, match=r"^The two models differ in their features: "):

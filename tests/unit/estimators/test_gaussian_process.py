@@ -10,7 +10,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 from tolerance import assert_rounded, assert_solves, tolerance
 
 from knowmore import GPClassifier, GPRegressor, KnowmoreError
@@ -302,3 +302,16 @@ def test_targets_beyond_the_range_of_the_coefficients_are_refused_at_the_call(dt
     with pytest.raises(KnowmoreError, match="Scale it"):
         reg.relabel([3], [size])
     np.testing.assert_array_equal(reg.predict(X), before)
+
+
+def test_in_float32_rows_beyond_its_range_have_the_covariance_that_they_have_in_float64():
+    X, far = np.array([[1.0], [2.0], [3.0]]), np.array([[1e39], [1.0]])
+    got, want = (
+        GPRegressor(DotProduct(), 0.1, dtype=dtype)
+        .fit(X, [1.0, 2.0, 2.5])
+        .predict(far, return_cov=True)[1]
+        for dtype in ("float32", "float64")
+    )
+    K, k = X @ X.T + 1 + 0.1 * np.eye(3), (X @ far.T + 1) / far.T
+    units = far @ far.T
+    assert_solves(got / units, want / units, K, k, dtype=np.float32, left=k)

@@ -222,7 +222,12 @@ MISTAKES = {
     "coordinates that are no numbers": (
         lambda pca: pca.inverse_transform([["a"] * 3]),
         ValueError,
-        "could not convert string to float",
+        "X has values that are not numbers: could not convert string to float: 'a'. Give numbers.",
+    ),
+    "a negative number of components": (
+        lambda pca: pca.set_params(n_components=-1).fit(X),
+        ValueError,
+        "n_components=-1. Give a whole number of at least 0.",
     ),
     "a fraction beyond one": (
         lambda pca: pca.set_params(n_components=1.5).fit(X),

@@ -21,6 +21,8 @@ from tolerance import assert_rounded, assert_solves
 from knowmore import (
     GPClassifier,
     GPRegressor,
+    LinearGPClassifier,
+    LinearGPRegressor,
     LSSVMClassifier,
     NPlusOneClassifier,
     OneShotClassifier,
@@ -77,6 +79,10 @@ class LearnsItsSupports(OneShotClassifier):
 def expected_failures(estimator):
     failures = {}
     chooses = isinstance(estimator, (NPlusOneClassifier, OneShotClassifier))
+    if isinstance(estimator, (LinearGPClassifier, LinearGPRegressor)):
+        reason = "in the likelihood an example of weight two is one with half the noise, not two"
+        names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+        return dict.fromkeys(names, reason) if estimator.noise == "evidence" else failures
     if estimator.kernel is None or chooses:
         what = "the choice of what to transfer" if chooses else "the width of the default kernel"
         for kind in ("dense", "sparse"):
@@ -113,6 +119,12 @@ def expected_failures(estimator):
         OneShotClassifier(None, {}),
         LearnsItsSupports(),
         LearnsItsSupports(noise=0.1),
+        LinearGPClassifier(),
+        LinearGPClassifier("loo", resolution=8, intercept=False),
+        LinearGPClassifier("evidence", resolution="exact"),
+        LinearGPRegressor(),
+        LinearGPRegressor("evidence", resolution=8, normalize_y=False),
+        LinearGPRegressor("loo", resolution="exact", intercept=False),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -365,7 +365,7 @@ BAD = {
         KMeansCodebook(),
         ([np.zeros((20, 20))],),
         TypeError,
-        "X must be a list of Descriptors from one DenseSIFT, but item 0 is a ndarray.",
+        "X must be a list of Descriptors from one DenseSIFT, but item 0 is an ndarray.",
     ),
     "empty": (
         KMeansCodebook(),

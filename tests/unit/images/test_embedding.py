@@ -108,7 +108,7 @@ def test_the_backbone_sees_what_is_in_pictures():
 
 BAD = {
     "name": ({"model": "alexnet"}, ValueError, "model='alexnet' is not known. Choose one of 'effi"),
-    "model": ({"model": 3}, TypeError, "model is a int. Give a network or a name."),
+    "model": ({"model": 3}, TypeError, "model is an int. Give a network or a name."),
     "size": ({"size": 0}, ValueError, "size=0. Give a whole number of at least 1."),
     "batch": ({"batch": 2.5}, ValueError, "batch=2.5. Give a whole number of at least 1."),
     "crop": ({"crop": 0}, ValueError, "crop=0 must be a number in (0, 1]."),

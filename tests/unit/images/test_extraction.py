@@ -14,6 +14,7 @@ import tracemalloc
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from hashlib import sha256
 
 import numpy as np
@@ -21,7 +22,7 @@ import pytest
 
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingExtra, NotFitted
 from knowmore.files import user_folder
-from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook
+from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook, storage
 from knowmore.images import SpatialPyramid as Pyramid
 from knowmore.images.extraction import BLOCK, extract, learn_codebook, steps_of
 from knowmore.images.reading import small
@@ -228,7 +229,7 @@ def test_several_may_use_one_cache_at_once(tmp_path):
 
 def test_settings_that_cannot_be_written_down(cache):
     steps = [Counting(factor=object())]
-    words = r"A object cannot be stored as a setting\. Use no cache"
+    words = r"A setting is an object, which cannot be stored\. Use no cache"
     with pytest.raises(InvalidInput, match=words):
         extract(PICTURES, steps, cache=cache)
 
@@ -358,6 +359,48 @@ def test_a_cache_that_cannot_be_used_is_reported(tmp_path):
         Cache(tmp_path / "folder")
 
 
+def test_two_processes_may_create_a_cache_at_the_same_moment(tmp_path):
+    """One of them was told that the database is locked, in one of eight such moments."""
+    code = """
+import sys
+from pathlib import Path
+import numpy as np
+from knowmore.images.storage import Cache
+root, me, other = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+for i in range(30):
+    (root / f"{i}.{me}").touch()
+    while not (root / f"{i}.{other}").exists():
+        pass
+    with Cache(root / str(i)) as cache:
+        cache.put(b"settings", {me.encode(): np.arange(3.0)})
+"""
+    pairs = ("one", "two"), ("two", "one")
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code, tmp_path, *pair], stderr=subprocess.PIPE)
+        for pair in pairs
+    ]
+    try:
+        for run in runs:
+            # One that fails would leave the other waiting.
+            assert run.wait(60) == 0, run.stderr.read().decode()
+    finally:
+        for run in runs:
+            run.kill()
+            run.communicate()
+    for i in range(30):
+        with Cache(tmp_path / str(i)) as cache:
+            assert cache.get(b"settings", b"one").tolist() == [0, 1, 2]
+            assert cache.get(b"settings", b"two").tolist() == [0, 1, 2]
+
+
+def test_a_cache_that_stays_locked_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "_PATIENCE", 0.05)
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.execute("begin exclusive")
+        with pytest.raises(InvalidInput, match=r"database is locked\. Name another folder"):
+            Cache(tmp_path)
+
+
 def test_the_users_cache_is_where_such_things_belong(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -457,7 +500,7 @@ def test_a_picture_with_damaged_exif_is_skipped():
     assert found.rows.tolist() == [0]
     assert "cannot be read" in found.skipped[1]
     assert found.skipped[2] == (
-        "cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
+        "cannot be read: it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
         "out, or convert it."
     )
 
@@ -519,9 +562,9 @@ def bomb():
 BAD = {
     "no picture": (
         b"not a picture",
-        "cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP.",
+        "cannot be read: it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP.",
     ),
-    "empty": (b"", "cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP."),
+    "empty": (b"", "cannot be read: it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP."),
     "cut off": (PICTURES[0][:2000], "cannot be read: "),
     "too small": (SMALL, "has 8 x 8 pixels at scale 1, less than a patch of 16."),
     "a bomb": (
@@ -629,7 +672,7 @@ def test_bad_pictures_teach_no_words(cache):
         (
             lambda: extract([np.zeros((9, 9))], [PHOG()]),
             TypeError,
-            "Picture 0 is a ndarray. Give",
+            "Picture 0 is an ndarray. Give",
         ),
         (lambda: extract([io.StringIO("text")], [PHOG()]), TypeError, "read() gives bytes"),
         (

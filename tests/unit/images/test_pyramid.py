@@ -126,7 +126,7 @@ def test_words_of_two_codebooks_do_not_mix():
 
 def test_other_things_are_refused():
     wanted = r"^X must be a list of Words from one codebook"
-    with pytest.raises(TypeError, match=rf"{wanted}, but item 0 is a int\."):
+    with pytest.raises(TypeError, match=rf"{wanted}, but item 0 is an int\."):
         SpatialPyramid().fit([3])
     with pytest.raises(TypeError, match=rf"{wanted}, but is a Words\."):
         SpatialPyramid().fit(WORDS)

@@ -10,6 +10,7 @@ import pytest
 from damage import mutants
 
 from knowmore import KnowmoreError
+from knowmore.arguments import a_type
 from knowmore.errors import InvalidInput
 from knowmore.images import PHOG, DenseSIFT, Embedding
 from knowmore.images.reading import FORMATS, named, pixels, small
@@ -126,9 +127,9 @@ BAD = {
     "no picture": (
         b"not a picture",
         ValueError,
-        "Picture 1 cannot be read: it is no picture in BMP",
+        "Picture 1 cannot be read: it is not a picture in BMP",
     ),
-    "no bytes": (b"", ValueError, "Picture 1 cannot be read: it is no picture in BMP"),
+    "no bytes": (b"", ValueError, "Picture 1 cannot be read: it is not a picture in BMP"),
     "cut off": (JPEG[: len(JPEG) // 2], ValueError, "Picture 1 cannot be read: image file is trun"),
     "a png cut off": (encoded(RGB)[:3000], ValueError, "Picture 1 cannot be read: "),
     "no file": ("/nowhere/a.jpg", ValueError, "Picture 1 ('/nowhere/a.jpg') does not exist."),
@@ -154,7 +155,7 @@ BAD = {
         ValueError,
         "Picture 1 has mode 'F', of unknown range. Scale it to [0, 1].",
     ),
-    "a number": (3, TypeError, "Picture 1 is a int. Give a path, bytes, or an object"),
+    "a number": (3, TypeError, "Picture 1 is an int. Give a path, bytes, or an object"),
     "too small": (
         np.zeros((20, 15)),
         ValueError,
@@ -177,7 +178,7 @@ def test_a_bad_picture_is_named(bad, n_jobs):
     "one", ["a.jpg", b"bytes", GREY, RGB, with_alpha(RGB), Image.fromarray(RGB)], ids=type
 )
 def test_one_picture_is_no_list(one):
-    words = rf"A list of pictures is needed, but a {type(one).__name__} was given. Give \[picture\]"
+    words = rf"A list of pictures is needed, but {a_type(one)} was given. Give \[picture\]"
     with pytest.raises(TypeError, match=words):
         named(one)
 
@@ -185,7 +186,7 @@ def test_one_picture_is_no_list(one):
 def test_no_pictures():
     with pytest.raises(ValueError, match=r"No picture was given: the list of pictures is empty"):
         named([])
-    with pytest.raises(TypeError, match=r"A list of pictures is needed, but a int was given"):
+    with pytest.raises(TypeError, match=r"A list of pictures is needed, but an int was given"):
         named(3)
 
 
@@ -210,7 +211,7 @@ def test_other_forms_are_not_even_tried(form, tmp_path):
     except (KeyError, OSError) as error:
         pytest.skip(f"this Pillow does not write {form}: {error}")
     words = (
-        "it cannot be read: it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
+        "it cannot be read: it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP. Leave it "
         "out, or convert it."
     )
     for ask in lambda: colour(path, "it"), lambda: small(path.read_bytes(), "it", 100):
@@ -226,7 +227,7 @@ def test_no_other_program_is_asked(tmp_path, monkeypatch):
     path = tmp_path / "picture.jpg"
     path.write_bytes(encoded(Image.new("RGB", (32, 32)), "EPS"))
     with pytest.raises(
-        InvalidInput, match="it is no picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP"
+        InvalidInput, match="it is not a picture in BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP"
     ):
         DenseSIFT().transform([path])
     assert not (tmp_path / "was_run").exists()

@@ -13,6 +13,8 @@ import pytest
 from scipy import sparse
 from scipy.special import log_ndtr
 from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from tolerance import assert_rounded, assert_solves
 
 from knowmore import (
@@ -22,6 +24,7 @@ from knowmore import (
     LinearGPClassifier,
     LinearGPRegressor,
     LSSVMClassifier,
+    living,
 )
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import (
@@ -362,6 +365,27 @@ def test_features_have_their_names():
         explain(two, table[["top"]].iloc[0])
 
 
+# -- pipelines -------------------------------------------------------------------------------------
+
+
+def test_rows_pass_through_the_earlier_steps():
+    scaler = StandardScaler().fit(ROWS)
+    pipe = make_pipeline(scaler, LinearGPClassifier(NOISE)).fit(ROWS, LABELS)
+    last, rows, new = pipe[-1], pipe[:-1].transform(ROWS), pipe[:-1].transform(X[N:])
+    model, table = living(pipe), pd.DataFrame(ROWS, [f"row {i}" for i in range(N)])
+    found, want = suspects(model, table, LABELS), suspects(last, rows, LABELS)
+    assert found.ids.tolist() == [f"row {i}" for i in want.ids]
+    weighted = (table, LABELS, np.ones(N))
+    threshold = novelty(model, X[N:], reference=weighted).threshold()
+    assert_rounded(threshold, novelty(last, new, reference=(rows, LABELS)).threshold())
+    assert suggest(model, X[N:], 3).indices.tolist() == suggest(last, new, 3).indices.tolist()
+    temperature = calibrate(model, ROWS, LABELS).temperature
+    assert temperature == calibrate(last, rows, LABELS).temperature
+    assert explain(model, X[N]).score == model.decision_function(X[[N]]).max()
+    with pytest.raises(InvalidType, match=r"not Pipeline\. Ask knowmore\.living\(pipeline\)\.$"):
+        suspects(pipe, ROWS, LABELS)
+
+
 # -- mistakes --------------------------------------------------------------------------------------
 
 ROWLESS = "A linear model holds no rows, so it has none to leave out. "
@@ -385,12 +409,12 @@ MISTAKES = {
     "rows for a model that holds its own": (
         lambda: suspects(GPClassifier().fit(ROWS, LABELS), ROWS, LABELS),
         InvalidInput,
-        "A GPClassifier holds its own examples. Leave out X and y, or reference.",
+        "GPClassifier holds its own examples. Leave out X and y, or reference.",
     ),
     "reference for a model that holds its own": (
         lambda: novelty(GPClassifier().fit(ROWS, LABELS), ROWS, reference=(ROWS, LABELS)),
         InvalidInput,
-        "A GPClassifier holds its own examples. Leave out X and y, or reference.",
+        "GPClassifier holds its own examples. Leave out X and y, or reference.",
     ),
     "a label that was not learnt": (
         lambda: suspects(fitted(), ROWS[:1], [77]),

@@ -488,6 +488,18 @@ def test_it_is_due_when_the_objective_is_worse(objective):
 # -- reading -------------------------------------------------------------------------------------
 
 
+def test_many_parameters_do_not_hide_the_noise():
+    X, y = np.random.default_rng(0).normal(size=(60, 12)), np.arange(60) % 2
+    found = tune(GPClassifier(RBF(np.ones(12)), noise=0.5).fit(X, y), affine=False)
+    assert [*found.changed][-1] == "noise"
+    lines = repr(found).splitlines()
+    assert lines[-1].split()[0] == "noise"
+    assert lines[11] == f"... {len(found) - 10} more"
+    assert len(lines) == 13
+    few = tune(GPClassifier(RBF(np.ones(6)), noise=0.5).fit(X[:, :6], y), affine=False)
+    assert len(repr(few).splitlines()) == 2 + len(few)
+
+
 def test_it_reads_as_a_table():
     found = tune(GPClassifier(RBF([0.3, 0.3]), noise=0.1).fit(*clouds()), affine=False)
     names = ["kernel__length_scale[0]", "kernel__length_scale[1]", "noise"]

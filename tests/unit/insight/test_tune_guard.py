@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
     DotProduct,
+    ExpSineSquared,
     Matern,
     Sum,
     WhiteKernel,
@@ -183,6 +184,55 @@ def test_parameters_that_fail_on_all_examples_are_refused():
     assert np.isfinite(found.after)
     assert found.loss_after <= found.loss_before
     assert np.isfinite(found.estimator.predict(X)).all()
+
+
+# -- kernels that are not positive definite ------------------------------------------------------
+
+
+def waves(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=n)
+
+
+PERIODIC = ExpSineSquared(1.0, 3.0)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(
+    "kernel", [PERIODIC, PERIODIC + WhiteKernel(1.0), lambda X, Y: PERIODIC(X, Y)]
+)
+def test_a_kernel_that_is_indefinite_everywhere_is_named(kernel, objective):
+    """Noise just above minus its least eigenvalue fitted all examples, and R2 was -6e12."""
+    X, y = waves(60, 0)
+    reg = GPRegressor(kernel, noise=15.0).fit(X, y)
+    with pytest.warns(KnowmoreWarning, match=r"is not positive definite: .* Use another kernel"):
+        found = tune(reg, objective)
+    assert found.changed == {}
+    np.testing.assert_array_equal(found.estimator.predict(X), reg.predict(X))
+
+
+@quietly
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("subset", [None, 15])
+@pytest.mark.parametrize("seed", range(3))
+def test_parameters_with_an_indefinite_kernel_are_passed_over(seed, subset, objective):
+    """With a long period it is nearly an RBF; the search may not leave for a short one."""
+    X, y = waves(60, seed)
+    reg = GPRegressor(ExpSineSquared(1.0, 30.0), noise=0.1).fit(X, y)
+    found = tune(reg, objective, subset=subset, restarts=2)
+    eigenvalues = np.linalg.eigvalsh(found.estimator.kernel_(X))
+    assert eigenvalues[0] >= -(60**2) * np.finfo(float).eps * eigenvalues[-1]
+    assert found.estimator.score(*waves(500, 9)) >= reg.score(*waves(500, 9))
+
+
+@quietly
+def test_restarts_leave_an_indefinite_start():
+    X, y = waves(60, 1)
+    kernel = ExpSineSquared(1.0, 3.0, (0.1, 10), (1, 1000))
+    found = tune(GPRegressor(kernel, noise=15.0).fit(X, y), restarts=5)
+    assert found.after > found.before
+    assert found.estimator.score(*waves(500, 9)) > 0.9
 
 
 # -- amplitude and offset ------------------------------------------------------------------------

@@ -102,6 +102,17 @@ def test_squared_distances_keep_their_digits(offset):
     assert_rounded(squared_distances(crowd, crowd, 1.0), cdist(crowd, crowd, "sqeuclidean"))
 
 
+def test_a_crowd_does_not_change_the_distances_of_others():
+    rng = np.random.default_rng(0)
+    Y = np.vstack([rng.normal(size=(40, 5)), 100 + 1e-3 * rng.normal(size=(40, 5))])
+    others = 100 * rng.normal(size=(32, 5))
+    for beside in (others, Y[40:72]):
+        X = np.vstack([others, beside])
+        got = squared_distances(X, Y, 1.0)
+        assert_rounded(got, cdist(X, Y, "sqeuclidean"), 1000)
+        assert (got[:32] == squared_distances(np.vstack([others, others]), Y, 1.0)[:32]).all()
+
+
 def test_the_default_length_scale_is_the_median_distance():
     X = np.random.default_rng(1).normal(size=(100, 3))
     D = cdist(X, X)

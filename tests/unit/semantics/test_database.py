@@ -52,12 +52,17 @@ def test_data_sets_come_first_then_debian(tmp_path, monkeypatch):
     monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
     monkeypatch.setattr(database, "DEBIAN", tmp_path / "debian")
     words = (
-        f"WordNet was not found: there is no {database.ARCHIVE} in the folder KNOWMORE_DATA "
-        f"('{tmp_path}' now), nor '{tmp_path / 'debian'}' of Debian's wordnet-base. Set "
-        f"KNOWMORE_DATA, or call WordNet.load(path)."
+        f"WordNet was not found: {database.ARCHIVE} is not in '{tmp_path}', the folder "
+        f"KNOWMORE_DATA, and Debian's wordnet-base is not in '{tmp_path / 'debian'}'. Set "
+        f"KNOWMORE_DATA to a folder that holds {database.ARCHIVE}, install wordnet-base, or call "
+        f"WordNet.load(path)."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
         gloss(None)
+    with monkeypatch.context() as unset:
+        unset.delenv("KNOWMORE_DATA")
+        with pytest.raises(MissingData, match="not found: KNOWMORE_DATA is not set, and Debian's"):
+            gloss(None)
     OTHER.write(tmp_path / "debian")
     assert gloss(None) == "it purrs"
     SMALL.pack(tmp_path, "tar.xz", "w:xz").rename(tmp_path / database.ARCHIVE)

@@ -6,7 +6,8 @@ target's examples: labels y (n,) of -1 and 1, mean and variance (..., n), with a
 background alone.
 
 No transfer, rho = 0, is always a candidate. Ties go to the larger leave-one-out log predictive
-probability, then to the smaller rho.
+probability, then to the smaller rho. Values that differ by rounding alone are ties: otherwise the
+order in which examples came would decide.
 """
 
 from __future__ import annotations
@@ -115,6 +116,10 @@ CRITERIA: dict[str, Criterion] = {
 }
 
 
+# Step functions of means that are zero if they are only rounding.
+_STEP_FUNCTIONS = frozenset((CRITERIA["ap"], CRITERIA["auc"]))
+
+
 # -- searches over rho ---------------------------------------------------------------------------
 
 
@@ -129,12 +134,30 @@ class Best(NamedTuple):
 Search = Callable[[Pair, Criterion], Best]
 
 
+def _rounding(pair: Pair, rho: Array, values: Array) -> Array:
+    """About how far the values of a smooth criterion at rho are from exact, all (...).
+
+    4 eps cond(K~), relative; the condition is at least diag(K~) diag(K~^-1).
+    """
+    condition = (pair.diagonal * pair.inverse_diagonal(rho)).max(axis=-1)
+    return np.asarray(4 * np.finfo(float).eps * condition * (1 + abs(values)))
+
+
+def _largest(pair: Pair, rhos: Array, values: Array) -> Array:
+    """Where the values (g,) of a smooth criterion are largest, but for rounding; ascending."""
+    error = _rounding(pair, rhos, values)
+    return np.flatnonzero(values + error >= (values - error).max())
+
+
 def grid(pair: Pair, criterion: Criterion, rhos: Array = RHOS) -> Best:
     """The best of all `rhos` (g,), which ascend from 0."""
     values = criterion(pair, rhos)
-    equal = np.flatnonzero(values == values.max())
+    if criterion in _STEP_FUNCTIONS:
+        equal = np.flatnonzero(values == values.max())
+    else:
+        equal = _largest(pair, rhos, values)
     lpps = CRITERIA["lpp"](pair, rhos[equal])
-    first = int(lpps.argmax())
+    first = int(_largest(pair, rhos[equal], lpps)[0])
     best = int(equal[first])
     return Best(float(rhos[best]), float(values[best]), float(lpps[first]))
 
@@ -148,14 +171,16 @@ def golden(pair: Pair, criterion: Criterion) -> Best:
     """
     seen = [0.0]
 
-    def value(rho: float) -> float:
+    def value(rho: float) -> Array:
         seen.append(rho)
-        return float(criterion(pair, np.array(rho)))
+        at = criterion(pair, np.array(rho))
+        error = 0.0 if criterion in _STEP_FUNCTIONS else _rounding(pair, np.array(rho), at)
+        return np.array([at - error, at + error])
 
     low, high, left, right = 0.0, 1.0, 1 - _GOLDEN, _GOLDEN
     at_left, at_right = value(left), value(right)
     for _ in range(_STEPS):
-        if at_left > at_right:
+        if at_left[0] > at_right[1]:
             high, right, at_right = right, left, at_left
             left = high - _GOLDEN * (high - low)
             at_left = value(left)
@@ -322,5 +347,11 @@ class Ranking:
         return "\n".join(lines + more)
 
     def to_pandas(self) -> Any:
-        """A table with the columns support, rho, value and lpp."""
-        return optional("pandas", "tables").DataFrame(list(self.rows), columns=Ranked._fields)
+        """A table with the columns that the repr shows: support, rho, the criterion and lpp.
+
+        If lpp is the criterion, there is one column of it.
+        """
+        table = optional("pandas", "tables").DataFrame(list(self.rows), columns=Ranked._fields)
+        if self.criterion == "lpp":
+            return table.drop(columns="value")
+        return table.rename(columns={"value": self.criterion})

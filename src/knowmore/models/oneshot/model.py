@@ -13,9 +13,7 @@ from knowmore.arrays import Array, Frozen, derived
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
-from knowmore.kernels.rules import RULES
-from knowmore.kernels.rules import Rule as KernelRule
+from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive, rules
 from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance, finite
 from knowmore.models.kernel_model import KernelModel
@@ -373,9 +371,7 @@ class _AcrossTasks:
         return K
 
 
-RULES[_AcrossTasks] = KernelRule(
-    cross=_AcrossTasks.__call__, corner=_AcrossTasks.corner, diagonal=_AcrossTasks.diagonal
-)
+rules.RULES[_AcrossTasks] = rules.Rule(corner=_AcrossTasks.corner, diagonal=_AcrossTasks.diagonal)
 
 
 def _features(X: Array) -> Array:

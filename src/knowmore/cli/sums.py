@@ -1,0 +1,43 @@
+"""`knowmore sums`: what linear models need of the rows in a folder, in a file beside each shard."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from knowmore import LinearGPClassifier, LinearGPRegressor
+from knowmore.distributed import Refreshed, refresh_sums
+
+
+def run(
+    folder: Path, *, label: str | None, bits: int, regression: bool, again: bool, as_json: bool
+) -> None:
+    """Refresh the sums and print what was done."""
+    kind = LinearGPRegressor if regression else LinearGPClassifier
+    found = refresh_sums(
+        folder,
+        label,
+        estimator=kind(resolution="exact" if bits == 42 else bits),
+        again=again,
+        progress=sys.stdout.isatty() and not as_json,
+    )
+    if as_json:
+        print(json.dumps(found._asdict() | {"stale": _named(found)}, default=str))
+    else:
+        _report(found)
+
+
+def _named(found: Refreshed) -> dict[str, str]:
+    return {str(path): why for path, why in found.stale.items()}
+
+
+def _report(found: Refreshed) -> None:
+    for path in found.computed:
+        print(f"Computed: {path}")
+    for path, why in found.stale.items():
+        print(f"Computed again: {path}: {why}")
+    for path in found.orphans:
+        print(f"Left alone: {path}: its rows are gone. Delete it to forget them.", file=sys.stderr)
+    done = f"{len(found.computed)} computed, {len(found.stale)} stale and computed again"
+    print(f"{done}, {len(found.skipped)} skipped: they were up to date.")

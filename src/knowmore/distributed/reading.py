@@ -1,0 +1,177 @@
+"""Shards: what data in many places may be given as, and how one of them is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from glob import glob
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection
+from dask.delayed import Delayed
+
+from knowmore.arrays import Array
+from knowmore.columns import columns_of
+from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.extras import optional
+from knowmore.files import Arrays, array_in, undamaged
+
+Load = Callable[[Any], Any]
+_ALIKE = "Shard both alike; for Dask arrays: y.rechunk({0: X.chunks[0]})."
+# The files of a folder that are shards.
+KINDS: Final = (".npy", ".npz", ".parquet")
+
+
+class Shard(NamedTuple):
+    """A name for errors, and rows and targets: values, files, or delayed values of Dask."""
+
+    name: str
+    X: Any
+    y: Any = None
+
+
+def read(path: str | PathLike[str], name: str | None = None) -> Array:
+    """The array in a NumPy file: `.npy`, or `.npz` with one array or the one called `name`.
+
+    Nothing in the file is run: arrays of Python objects, which are pickles, are refused.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            is_archive = file.read(2) == b"PK"
+            file.seek(0)
+            if not is_archive:
+                return array_in(file)
+        with Arrays(path) as arrays:
+            names = list(arrays)
+            if name in names or (name is None and len(names) == 1):
+                return arrays[names[0] if name is None else name]
+    # A damaged file can make NumPy, zipfile and tokenize raise anything.
+    except Exception as error:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        problem = f"The file {str(path)!r} cannot be read as an array: {why}."
+        raise InvalidInput(f"{problem} Put it where workers find it, or give load=...") from error
+    problem = f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them."
+    raise InvalidInput(f"{problem} Say which one: load=functools.partial(read, name=...).")
+
+
+def read_examples(path: str | PathLike[str], label: str | None = None) -> Any:
+    """The rows of a file, with their targets if it has any: a table, an array, or (X, y).
+
+    A Parquet table is read whole. An archive of several arrays has the rows in `X` and the targets
+    in `y`, or in the one called `label`.
+    """
+    if Path(path).suffix == ".parquet":
+        parquet = optional("pyarrow.parquet", "tables")
+        with undamaged(path, "a Parquet table", "put it where workers find it, or give load=..."):
+            return parquet.read_table(path).to_pandas()
+    names: list[str] = []
+    # What is no archive, `read` can read, or say what is wrong with it.
+    with suppress(Exception), Arrays(path) as arrays:
+        names = list(arrays)
+    target = label or "y"
+    if not names or (len(names) == 1 and label is None):
+        return read(path)
+    if missing := {"X", target} - {*names}:
+        raise InvalidInput(
+            f"The file {str(path)!r} holds the arrays {names}, but not {sorted(missing)}: rows are "
+            f"read from 'X' and their targets from {target!r}. Write it so: np.savez(path, X=..., "
+            f"{target}=...), or give load=..."
+        )
+    return read(path, "X"), read(path, target)
+
+
+def examples(X: Any, y: Any, load: Load, label: str | None) -> tuple[Any, Any]:
+    """X and y of a shard, read if they are files; y is the column `label` if that is given."""
+    X, y = (load(data) if is_file(data) else data for data in (X, y))
+    if y is None and isinstance(X, tuple) and len(X) == 2:
+        X, y = X
+    elif label is not None:
+        columns = columns_of(X)
+        if label not in columns:
+            raise InvalidInput(
+                f"y={label!r} names no column of these rows: {columns or 'an array has none'}. "
+                f"Name the column that has the targets, or give y in shards like X."
+            )
+        X, y = X[[name for name in columns if name != label]], X[label]
+    if y is not None and np.shape(X)[:1] != np.shape(y)[:1]:
+        raise InvalidInput(f"X has shape {np.shape(X)}, but y has {np.shape(y)}. {_ALIKE}")
+    return X, y
+
+
+def shards_of(X: Any, y: Any) -> list[Shard]:
+    """The shards of X and y."""
+    parts = _parts("X", X)
+    if not parts:
+        raise NoExamples("X has no shards: a model needs rows. Was the list of files empty?")
+    targets = [None] * len(parts) if y is None else _parts("y", y)
+    if len(targets) != len(parts):
+        raise InvalidInput(f"X has {len(parts)} shards, but y has {len(targets)}. {_ALIKE}")
+    names = [f"Shard {k}" + f" ({str(X)!r})" * is_file(X) for k, X in enumerate(parts)]
+    return [Shard(*one) for one in zip(names, parts, targets, strict=True)]
+
+
+def files_at(path: str | PathLike[str]) -> list[Path]:
+    """The file at a path, those of a folder that can be shards, or those that a pattern matches."""
+    place = Path(path)
+    if place.is_dir():
+        found = [file for file in sorted(place.iterdir()) if file.suffix in KINDS]
+        wanted = f"a file that ends in {', '.join(KINDS)}"
+    else:
+        found = (
+            [place]
+            if place.exists()
+            else [Path(p) for p in sorted(glob(str(path), recursive=True))]
+        )
+        wanted = "a file, a folder, or files that match the pattern"
+    if not found:
+        raise InvalidInput(
+            f"There are no shards at {str(path)!r}: {wanted} must be there, on this machine too. "
+            f"Check the path, or give a list of paths."
+        )
+    return found
+
+
+def is_file(data: Any) -> bool:
+    """Whether this is the path of a file."""
+    return isinstance(data, (str, PathLike))
+
+
+def _parts(name: str, data: Any) -> list[Any]:
+    # By its methods, of which a delayed value claims to have any: importing Dask's module of data
+    # frames takes seconds.
+    is_other = not is_dask_collection(data) or isinstance(data, (Delayed, da.Array))
+    is_frame = not is_other and hasattr(data, "partitions")
+    if isinstance(data, da.Array) and data.ndim:
+        data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)).to_delayed()
+    elif is_frame:
+        data = data.to_delayed()
+    elif name == "X" and is_file(data):
+        data = files_at(data)
+    elif _is_single(data):
+        shards = "a Dask array or frame with rows, or a list of arrays, delayed values or files"
+        raise InvalidType(f"{name} is a single {type(data).__name__}. Give shards: {shards}.")
+    if isinstance(data, np.ndarray):
+        if data.ndim > 1 and data.shape[1] > 1:
+            problem = (
+                f"{name} has shards in {data.shape[1]} columns, but each must hold whole rows."
+            )
+            raise InvalidInput(f"{problem} Give the Dask array itself.")
+        data = data.ravel()
+    return [
+        part
+        for one in data
+        for part in (files_at(one) if is_file(one) and Path(one).is_dir() else [one])
+    ]
+
+
+def _is_single(data: Any) -> bool:
+    if isinstance(data, np.ndarray):
+        # An array of objects is a list, such as Dask's to_delayed returns.
+        return bool(data.dtype.kind != "O")
+    if is_dask_collection(data) or isinstance(data, (str, bytes, PathLike, Mapping)):
+        return True
+    return not isinstance(data, Iterable) or hasattr(data, "shape")

@@ -1,0 +1,222 @@
+"""Sums of a shard in a file beside its data: `day-1.parquet` has `day-1.parquet.kms`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import prod
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from knowmore import files
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput, InvalidType
+from knowmore.estimators.linear import LinearGP, LinearGPClassifier, LinearGPRegressor, Survey
+from knowmore.estimators.shell import fitted, names_in
+from knowmore.linalg import Grid, Sums
+from knowmore.linalg.sums import Group
+from knowmore.models.linear import DIGITS
+
+_KIND: Final = "Sums"
+_RESOLUTIONS: Final = {8: 8, 16: None, 42: "exact"}
+
+
+def save_sums(
+    path: str | PathLike[str],
+    estimator: LinearGP,
+    *,
+    source: str | PathLike[str] | None = None,
+    label: str | None = None,
+) -> None:
+    """Write what a fitted linear Gaussian process knows of its rows: all of it, or nothing.
+
+    It is an `.npz` file without pickles, of 8 D^2 bytes, and holds no single row.
+
+    source, label : the file of the rows and the column of their targets, to be noted. Only the size
+        of that file and the time when it was changed are kept.
+    """
+    write_sums(path, estimator, None if source is None else facts(source), label)
+
+
+def write_sums(
+    path: str | PathLike[str], estimator: LinearGP, source: dict[str, int] | None, label: str | None
+) -> None:
+    """`save_sums` for a source of which these `facts` were true before it was read."""
+    if not isinstance(estimator, LinearGP):
+        needed = "a fitted LinearGPClassifier or LinearGPRegressor"
+        raise InvalidType(f"{estimator!r} has no sums to write: give {needed}.")
+    model = fitted(estimator, "model_")
+    sums, names = model.sums, names_in(estimator)
+    if names is not None and not all(isinstance(name, (str, int)) for name in names):
+        raise InvalidInput("The names of the columns can be written only if they are strings.")
+    targets = None if model.classes else [] if model.flat else [len(model.names)]
+    P, groups = sums.words.shape[1], sums.groups
+    settings = {
+        "bits": sums.grid.bits,
+        "names": names,
+        "targets": targets,
+        "keys": list(groups),
+        "log_weights": sums.log_weights,
+        "digest": sums.digest(),
+        "label": label,
+        "source": source,
+    }
+    rows, columns = np.tril_indices(P)
+    arrays = {
+        "exponents": sums.grid.exponents,
+        "counts": np.array([group[:2] for group in groups.values()], np.int64).reshape(-1, 2),
+        "first": np.array([group.first for group in groups.values()], np.int64).reshape(-1, P),
+        "words": sums.words[:, rows, columns],
+    }
+    files.save(path, _KIND, settings, arrays)
+
+
+def load_sums(
+    path: str | PathLike[str], estimator: LinearGP | None = None, *, fresh: bool = False
+) -> LinearGP:
+    """A fitted copy of the estimator that holds the sums in a file of `save_sums`.
+
+    estimator : of the kind that was saved; its noise and other settings. None: the defaults
+    fresh : whether to refuse sums of data that have been changed since; else they can still be used
+        to take the old data out of a model: `split`
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> X, y = np.eye(4), ["a", "a", "b", "b"]
+    >>> clf = LinearGPClassifier().fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     save_sums(f"{folder}/all.kms", clf)
+    ...     load_sums(f"{folder}/all.kms").digest() == clf.digest()
+    True
+    """
+    stored = Stored.read(path)
+    if fresh and (why := stored.stale(data_of(path))):
+        raise InvalidInput(
+            f"{str(path)!r} holds the sums of other data: {why}. Compute them again: knowmore sums."
+        )
+    return stored.held_by(estimator, path)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is in a file of sums: see `save_sums`.
+
+    features : the number of columns of X
+    """
+
+    sums: Sums
+    features: int
+    settings: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Stored:
+        """The file's content. Its digest is computed again, and must be the same."""
+        remedy = "it is damaged, or save_sums did not write it. Compute it again: knowmore sums."
+        with files.undamaged(path, "sums", remedy), files.Arrays(path) as file:
+            room = Path(path).stat().st_size
+            about = json.loads(str(_array(file, "about", room)))
+            kind, version, known = about["kind"], about["version"], files.VERSION
+            if (kind, version) == (_KIND, known):
+                parts = ("exponents", "counts", "first", "words")
+                exponents, counts, first, words = (_array(file, part, room) for part in parts)
+                settings = about["settings"]
+                grid = Grid(exponents, settings["bits"])
+                sums = _restored(grid, settings, counts, first, words)
+                if sums.digest() != settings["digest"]:
+                    raise ValueError("the digest differs")
+                return cls(sums, _features(grid, settings), settings)
+        raise InvalidInput(
+            f"{str(path)!r} holds a {kind} of version {version}, but a {_KIND} of version {known} "
+            f"is needed. A later knowmore may have written it: update this one, or compute again."
+        )
+
+    def stale(self, source: Path) -> str | None:
+        """Why these are not the sums of a source; None if they are, or if it is not there."""
+        held = self.settings["source"]
+        if held is None or not source.exists() or held == facts(source):
+            return None
+        return f"{source.name!r} was changed since"
+
+    def held_by(self, estimator: LinearGP | None, path: str | PathLike[str]) -> LinearGP:
+        """A fitted copy of the estimator, or of the default one, that holds these sums."""
+        s, bits = self.settings, self.sums.grid.bits
+        kind = LinearGPClassifier if s["targets"] is None else LinearGPRegressor
+        wanted = kind(resolution=_RESOLUTIONS[bits]) if estimator is None else estimator
+        if not isinstance(wanted, kind):
+            raise InvalidInput(
+                f"{str(path)!r} holds the sums of a {kind.__name__}, not of {wanted!r}. Give the "
+                f"same kind of estimator."
+            )
+        y = ["?"] if s["targets"] is None else np.zeros((1, *s["targets"]))
+        survey = Survey.of(wanted, np.zeros((1, self.features)), y)
+        noted = survey.estimator
+        if s["names"] is not None:
+            noted._names_in = tuple(s["names"])
+            if all(isinstance(name, str) for name in s["names"]):
+                noted.feature_names_in_ = np.array(s["names"], dtype=object)
+        held, grid = survey.start(self.sums), survey.start().grid_
+        if (isinstance(wanted.resolution, Grid) and grid != held.grid_) or grid.bits != bits:
+            raise InvalidInput(
+                f"{str(path)!r} holds sums on {held.grid_!r}, but resolution is "
+                f"{wanted.resolution!r}. Give resolution={_RESOLUTIONS[bits]!r}, or that grid."
+            )
+        return held
+
+
+def beside(source: Path) -> Path:
+    """The file for the sums of a source."""
+    return source.with_name(f"{source.name}.kms")
+
+
+def data_of(path: str | PathLike[str]) -> Path:
+    """The file whose sums are at a path."""
+    return Path(path).with_suffix("")
+
+
+def facts(source: str | PathLike[str]) -> dict[str, int]:
+    """What tells whether a file has been changed: its size, and the time of the last change."""
+    found = Path(source).stat()
+    return {"size": found.st_size, "changed": found.st_mtime_ns}
+
+
+def _array(file: files.Arrays, name: str, room: int) -> Array:
+    """An array of the file, of `room` bytes; one that claims to be larger is not even begun."""
+    with file.open(f"{name}.npy") as member:
+        np.lib.format.read_magic(member)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+    if prod(shape) * dtype.itemsize > room:
+        raise ValueError("an array is larger than the file")
+    return file[name]
+
+
+def _features(grid: Grid, settings: dict[str, Any]) -> int:
+    """The number of columns of the grid that are not digits of targets."""
+    targets, names = settings["targets"], settings["names"]
+    D = len(grid) - (0 if targets is None else prod(targets) * DIGITS[grid.bits])
+    if targets not in (None, []) and (len(targets) > 1 or targets[0] < 1):
+        raise ValueError(f"targets of shape {targets}")
+    if D < 1 or (names is not None and len(names) != D):
+        raise ValueError(f"{D} features have the names {names}")
+    return D
+
+
+def _restored(
+    grid: Grid, settings: dict[str, Any], counts: Array, first: Array, words: Array
+) -> Sums:
+    keys, P = settings["keys"], grid.slices * len(grid)
+    shapes = [(len(keys), 2), (len(keys), P), (2, P * (P + 1) // 2)]
+    for array, shape in zip((counts, first, words), shapes, strict=True):
+        if array.shape != shape or array.dtype != np.int64:
+            raise ValueError(f"an array has shape {array.shape}, not {shape}")
+    groups = {
+        key: Group(rows, weight, sums)
+        for key, (rows, weight), sums in zip(keys, counts.tolist(), first, strict=True)
+    }
+    square = np.zeros((2, P, P), np.int64)
+    rows, columns = np.tril_indices(P)
+    square[:, rows, columns] = words
+    return Sums.restored(grid, groups, settings["log_weights"], square)

@@ -1,0 +1,353 @@
+"""Files of sums: what comes back, what is refused, and when they are computed again."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from damage import mutants
+
+from knowmore import EigenspacePCA, Grid, KnowmoreError, LinearGPClassifier, LinearGPRegressor
+from knowmore.distributed import fit, load_sums, refresh_sums, refreshing, save_sums
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = np.arange(60) % 3
+Z = RNG.normal(size=(60, 2))
+LABELS = {
+    "int": Y,
+    "str": np.array(["ä", "\udcff", "c"])[Y],
+    "bool": Y == 0,
+    "float": Y.astype(float),
+}
+
+
+def saved(path, model, **options):
+    save_sums(path, model, **options)
+    return load_sums(path)
+
+
+# -- what comes back -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("resolution", [None, 8, "exact"])
+@pytest.mark.parametrize("kind", LABELS)
+def test_a_classifier_comes_back(kind, resolution, tmp_path):
+    clf = LinearGPClassifier(resolution=resolution).fit(X, LABELS[kind], 0.25 + Y)
+    back = saved(tmp_path / "1.kms", clf)
+    assert back.digest() == clf.digest()
+    assert back.get_params() == clf.get_params()
+    assert back.classes_.tolist() == clf.classes_.tolist()
+    assert (back.decision_function(X) == clf.decision_function(X)).all()
+    assert back.log_marginal_likelihood() == clf.log_marginal_likelihood()
+    assert back.split(clf).n_samples_ == 0
+
+
+@pytest.mark.parametrize("targets", [Z, Z[:, 0]], ids=["two", "flat"])
+def test_a_regressor_comes_back(targets, tmp_path):
+    reg = LinearGPRegressor().fit(X, targets)
+    back = saved(tmp_path / "1.kms", reg)
+    assert back.digest() == reg.digest()
+    assert (back.predict(X) == reg.predict(X)).all()
+    assert back.partial_fit(X, targets).n_samples_ == 120
+
+
+def test_settings_are_those_of_the_estimator_that_is_given(tmp_path):
+    save_sums(tmp_path / "1.kms", LinearGPClassifier().fit(X, Y))
+    wanted = LinearGPClassifier(noise="loo", intercept=False)
+    back = load_sums(tmp_path / "1.kms", wanted)
+    alone = LinearGPClassifier(noise="loo", intercept=False).fit(X, Y)
+    assert back.noise_ == alone.noise_
+    assert (back.coef_ == alone.coef_).all()
+    assert not hasattr(wanted, "model_")
+
+
+@pytest.mark.parametrize("names", [[*"abc"], [2021, 2022, 2023]])
+def test_the_names_of_columns_come_back(names, tmp_path):
+    frame = pd.DataFrame(X, columns=names)
+    back = saved(tmp_path / "1.kms", LinearGPClassifier().fit(frame, Y))
+    assert back.merge(LinearGPClassifier(resolution=back.grid_).fit(frame, Y)).n_samples_ == 120
+    with pytest.raises(KnowmoreError, match="order"):
+        back.partial_fit(frame[names[::-1]], Y)
+
+
+def test_the_file_holds_no_pickle_and_no_row(tmp_path):
+    path = tmp_path / "1.kms"
+    row = np.array([[1.5, -2.25, 3.0]])
+    save_sums(path, LinearGPClassifier().fit(np.vstack([X, row]), np.append(Y, 0)))
+    with np.load(path, allow_pickle=False) as arrays:
+        assert {*arrays} == {"about", "exponents", "counts", "first", "words"}
+        assert arrays["words"].shape == (2, 6)
+    assert row.tobytes() not in path.read_bytes()
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+def rewritten(path, **changes):
+    """The file with some of its parts exchanged, by a writer that makes no other mistake."""
+    with np.load(path) as file:
+        arrays = {**file}
+    about = json.loads(str(arrays["about"]))
+    for name, value in changes.items():
+        if name in arrays:
+            arrays[name] = value
+        else:
+            (about if name in about else about["settings"])[name] = value
+    with path.open("wb") as file:
+        np.savez(file, **arrays | {"about": np.array(json.dumps(about))})
+
+
+DAMAGED = (
+    "The file '{path}' cannot be read as sums: it is damaged, or save_sums did not write it. "
+    "Compute it again: knowmore sums."
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"digest": "0" * 64},
+        {"bits": 8},
+        {"bits": 7},
+        {"keys": [0, 1]},
+        {"keys": [0, 1, 1]},
+        {"keys": [0, 1, "2"]},
+        {"keys": [[], 1, 2]},
+        {"log_weights": 1},
+        {"names": ["a"]},
+        {"targets": [10**12]},
+        {"targets": [0]},
+        {"targets": [1, 1]},
+        {"exponents": np.zeros(2, np.int64)},
+        {"exponents": np.zeros(3)},
+        {"counts": np.zeros((3, 2))},
+        {"first": np.zeros((3, 4), np.int64)},
+        {"words": np.zeros((2, 6), np.int64)},
+        {"words": np.zeros((2, 3, 3), np.int64)},
+    ],
+    ids=str,
+)
+def test_parts_that_do_not_go_together(changes, tmp_path):
+    path = tmp_path / "1.kms"
+    save_sums(path, LinearGPClassifier().fit(X, Y))
+    rewritten(path, **changes)
+    with pytest.raises(KnowmoreError) as caught:
+        load_sums(path)
+    assert str(caught.value) == DAMAGED.format(path=path)
+
+
+def test_any_damage_raises_or_changes_nothing(tmp_path):
+    path, clf = tmp_path / "1.kms", LinearGPClassifier().fit(X, Y)
+    save_sums(path, clf)
+    whole = path.read_bytes()
+    for data in [*mutants(whole, np.random.default_rng(0), 300), whole[:-1], b"", b"PK"]:
+        path.write_bytes(data)
+        try:
+            back = load_sums(path)
+        except KnowmoreError as error:
+            assert str(path) in str(error)  # noqa: PT017  it is one of two outcomes
+        else:
+            assert back.digest() == clf.digest()
+
+
+def test_nothing_absurd_is_allocated(tmp_path):
+    path = tmp_path / "1.kms"
+    save_sums(path, LinearGPClassifier().fit(X, Y))
+    header = io.BytesIO()
+    claim = {"descr": "<i8", "fortran_order": False, "shape": (2, 10**13)}
+    np.lib.format.write_array_header_1_0(header, claim)
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, part in parts.items():
+            file.writestr(name, header.getvalue() if name == "words.npy" else part)
+    with pytest.raises(KnowmoreError) as caught:
+        load_sums(path)
+    assert str(caught.value) == DAMAGED.format(path=path)
+    assert str(caught.value.__cause__) == "an array is larger than the file"
+
+
+@pytest.mark.parametrize("kind", ["foreign", "text", "missing"])
+def test_files_of_others(kind, tmp_path):
+    path = tmp_path / "1.kms"
+    if kind == "foreign":
+        np.savez(tmp_path / "1.npz", X=X, y=Y)
+        (tmp_path / "1.npz").rename(path)
+    elif kind == "text":
+        path.write_text("1,2,3\n")
+    words = DAMAGED if kind != "missing" else "The file '{path}' does not exist."
+    with pytest.raises(KnowmoreError) as caught:
+        load_sums(path)
+    assert str(caught.value) == words.format(path=path)
+
+
+def test_a_later_version(tmp_path):
+    path = tmp_path / "1.kms"
+    save_sums(path, LinearGPClassifier().fit(X, Y))
+    rewritten(path, version=2)
+    with pytest.raises(KnowmoreError) as caught:
+        load_sums(path)
+    assert str(caught.value) == (
+        f"{str(path)!r} holds a Sums of version 2, but a Sums of version 1 is needed. A later "
+        f"knowmore may have written it: update this one, or compute again."
+    )
+
+
+def test_another_estimator_or_resolution(tmp_path):
+    path = tmp_path / "1.kms"
+    save_sums(path, LinearGPClassifier().fit(X, Y))
+    with pytest.raises(
+        KnowmoreError, match=r"holds the sums of a LinearGPClassifier, not of Linea"
+    ):
+        load_sums(path, LinearGPRegressor())
+    for resolution in 8, "exact", Grid.covering(100 * X):
+        with pytest.raises(KnowmoreError, match=r"Give resolution=None, or that grid\.$"):
+            load_sums(path, LinearGPClassifier(resolution=resolution))
+    with pytest.raises(KnowmoreError, match=r"has no sums to write: give a fitted LinearGP"):
+        save_sums(path, EigenspacePCA().fit(X))
+    with pytest.raises(KnowmoreError, match="is not fitted yet"):
+        save_sums(path, LinearGPClassifier())
+    dates = pd.DataFrame(X, columns=pd.date_range("2026-01-01", periods=3))
+    with pytest.raises(KnowmoreError, match="can be written only if they are strings"):
+        save_sums(path, LinearGPClassifier().fit(dates, Y))
+    assert load_sums(path).n_samples_ == 60
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path, little_room):
+    path = tmp_path / "1.kms"
+    save_sums(path, LinearGPClassifier().fit(X, Y))
+    before = path.read_bytes()
+    with little_room(1000), pytest.raises(KnowmoreError, match="cannot be written"):
+        save_sums(path, LinearGPClassifier().fit(RNG.normal(size=(60, 30)), Y))
+    assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+# -- a folder that grows -------------------------------------------------------------------------
+
+
+def write(folder, k, rows, labels=Y):
+    np.savez(folder / f"{k}.npz", X=X[rows], y=labels[rows])
+    return folder / f"{k}.npz"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for k in range(3):
+        write(tmp_path, k, slice(15 * k, 15 * (k + 1)))
+    return tmp_path
+
+
+def names(found):
+    return [path.name for path in found]
+
+
+def test_a_new_shard_costs_only_itself(folder):
+    assert names(refresh_sums(folder).computed) == ["0.npz", "1.npz", "2.npz"]
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.kms")}
+    write(folder, 3, slice(45, 60))
+    found = refresh_sums(folder)
+    assert names(found.computed) == ["3.npz"]
+    assert names(found.skipped) == ["0.npz", "1.npz", "2.npz"]
+    assert (found.stale, found.orphans) == ({}, [])
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    whole = fit(LinearGPClassifier(0.3), f"{folder}/*.kms")
+    assert whole.digest() == LinearGPClassifier(resolution=whole.grid_).fit(X, Y).digest()
+    rest = whole.split(load_sums(folder / "1.npz.kms"))
+    kept = np.r_[0:15, 30:60]
+    alone = LinearGPClassifier(resolution=whole.grid_).fit(X[kept], Y[kept])
+    assert rest.digest() == alone.digest()
+
+
+def test_sums_of_data_that_changed_are_stale(folder):
+    refresh_sums(folder)
+    old = load_sums(folder / "1.npz.kms")
+    changed = write(folder, 1, slice(45, 60))
+    os.utime(changed, ns=(0, 0))
+    with pytest.raises(KnowmoreError, match=r"holds the sums of other data: '1.npz' was changed"):
+        fit(LinearGPClassifier(), f"{folder}/*.kms")
+    assert load_sums(folder / "1.npz.kms").digest() == old.digest()
+    found = refresh_sums(folder)
+    assert found.stale == {changed: "'1.npz' was changed since"}
+    assert names(found.skipped) == ["0.npz", "2.npz"]
+    rows = np.r_[0:15, 30:60]
+    whole = fit(LinearGPClassifier(), f"{folder}/*.kms")
+    assert (
+        whole.digest() == LinearGPClassifier(resolution=whole.grid_).fit(X[rows], Y[rows]).digest()
+    )
+
+
+def test_sums_that_cannot_stay_are_computed_again(folder):
+    refresh_sums(folder)
+    (folder / "0.npz.kms").write_bytes(b"PK")
+    other = LinearGPClassifier(resolution=Grid.covering(64 * X)).fit(X[30:45], Y[30:45])
+    save_sums(folder / "2.npz.kms", other, source=folder / "2.npz")
+    found = refresh_sums(folder)
+    assert list(found.stale.values()) == [
+        "they could not be read",
+        "the grid was not that of the others",
+    ]
+    coarse = refresh_sums(folder, estimator=LinearGPClassifier(resolution=8))
+    assert {*coarse.stale.values()} == {"they were for another kind of model or resolution"}
+    assert refresh_sums(folder, "y", estimator=LinearGPClassifier(resolution=8)).stale == {
+        folder / f"{k}.npz": "the targets were in None" for k in range(3)
+    }
+
+
+def test_a_new_grid_on_demand(folder):
+    refresh_sums(folder)
+    np.savez(folder / "3.npz", X=1000 * X, y=Y)
+    with pytest.raises(KnowmoreError, match=r"^Shard 3 .*3.npz'\): Row .* knowmore sums --again.$"):
+        refresh_sums(folder)
+    assert not (folder / "3.npz.kms").exists()
+    found = refresh_sums(folder, again=True)
+    assert {*found.stale.values()} == {"all were to be computed again"}
+    whole = fit(LinearGPClassifier(), f"{folder}/*.kms")
+    together = np.vstack([X[:45], 1000 * X]), np.append(Y[:45], Y)
+    assert whole.digest() == LinearGPClassifier().fit(*together).digest()
+
+
+def test_shards_without_rows_and_sums_without_shards(folder):
+    write(folder, 1, slice(0, 0))
+    refresh_sums(folder)
+    (folder / "2.npz").unlink()
+    found = refresh_sums(folder)
+    assert names(found.skipped) == ["0.npz", "1.npz"]
+    assert names(found.orphans) == ["2.npz.kms"]
+    assert load_sums(folder / "1.npz.kms").n_samples_ == 0
+    assert fit(LinearGPClassifier(), f"{folder}/[01].npz.kms").n_samples_ == 15
+    with pytest.raises(KnowmoreError, match="None of the 1 shards has a row"):
+        fit(LinearGPClassifier(), [folder / "1.npz.kms"])
+
+
+def test_regression_in_a_folder(tmp_path):
+    for k in range(3):
+        write(tmp_path, k, slice(20 * k, 20 * (k + 1)), Z)
+    wanted = LinearGPRegressor()
+    refresh_sums(tmp_path, estimator=wanted)
+    write(tmp_path, 3, slice(0, 20), Z / 2)
+    refresh_sums(tmp_path, estimator=wanted)
+    whole = fit(wanted, f"{tmp_path}/*.kms")
+    assert whole.n_samples_ == 80
+    rest = whole.split(load_sums(tmp_path / "3.npz.kms"))
+    assert rest.digest() == LinearGPRegressor().fit(X, Z).digest()
+
+
+def test_a_file_that_changes_while_it_is_read_is_stale(folder, monkeypatch):
+    def read(path, label):
+        found = real(path, label)
+        os.utime(path, (0, next(times)))
+        return found
+
+    real, times = refreshing.read_examples, iter(range(100))
+    monkeypatch.setattr(refreshing, "read_examples", read)
+    assert len(refresh_sums(folder).computed) == 3
+    monkeypatch.undo()
+    assert len(refresh_sums(folder).stale) == 3
+    assert len(refresh_sums(folder).skipped) == 3

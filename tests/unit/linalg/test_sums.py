@@ -1,0 +1,547 @@
+"""Sums against Python's integers and fractions: every bit, at every size, by every way."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from copy import deepcopy
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import reduce
+from io import StringIO
+
+import numpy as np
+import oracle
+import pytest
+from alone import assert_runs
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from knowmore import KnowmoreError
+from knowmore.linalg import Grid, Sums
+from knowmore.linalg.counting import loops
+from knowmore.linalg.sums import LOG_UNIT, UNIT
+
+BITS = [8, 16, 42]
+every = pytest.mark.parametrize("bits", BITS)
+EPS = np.finfo(float).eps
+# A sum is written in three digits, one after the other, and divided once.
+ROUNDINGS = 4
+
+
+def draw(rng, n, D=3, bits=16):
+    """Rows (n, D) of unequal columns, keys and weights in units of 1/256, some of them zero."""
+    X = rng.normal(size=(n, D)) * 10.0 ** rng.integers(-3, 4, D)
+    return X, rng.integers(0, 3, n), rng.integers(0, 2**16, n) * (rng.random(n) > 0.1)
+
+
+def whole(grid, X):
+    return [[int(k) for k in row] for row in np.rint(np.asarray(X, dtype=float) / grid.steps)]
+
+
+def sliced(grid, rows):
+    """Whole rows cut into slices, in Python's integers."""
+    if grid.slices == 1:
+        return rows
+    base = 2**grid.shift
+    high = [[(k + base // 2) // base for k in row] for row in rows]
+    low = [
+        [k - base * h for k, h in zip(*both, strict=True)] for both in zip(rows, high, strict=True)
+    ]
+    # Half a slice is rounded to even, as in floating point.
+    for above, below in zip(high, low, strict=True):
+        for j, k in enumerate(below):
+            if k == -base // 2 and above[j] % 2:
+                above[j], below[j] = above[j] - 1, base // 2
+    return [a + b for a, b in zip(high, low, strict=True)]
+
+
+def words(sums):
+    """The sums of products, lower triangle, in Python's integers."""
+    high, low = sums.words.tolist()
+    assert not np.triu(sums.words, 1).any()
+    assert all(-(2**61) <= v < 2**61 for row in low for v in row)
+    return [
+        [h * 2**62 + v for h, v in zip(*both, strict=True)] for both in zip(high, low, strict=True)
+    ]
+
+
+def lower(A):
+    return [[a if j <= i else 0 for j, a in enumerate(row)] for i, row in enumerate(A)]
+
+
+def assert_exact(sums, rows, units, times=1):
+    """Are these the sums of so many times the whole rows of these weights?"""
+    first, second = oracle.whole_sums(sliced(sums.grid, rows), units)
+    assert sums.weight == times * sum(units)
+    assert sums.first.tolist() == [times * a for a in first]
+    assert words(sums) == lower([[times * a for a in row] for row in second])
+
+
+def assert_scatter(sums, rows, units, times=1):
+    """Is the scatter that of the fractions, to a few roundings of each entry or column?"""
+    first, second = oracle.whole_sums(rows, units)
+    total, steps = sum(units), [Fraction(step) for step in sums.grid.steps]
+    centred = oracle.whole_scatter(total, first, second)
+    for want, got in ((centred, sums.scatter()), (second, sums.scatter(centred=False))):
+        np.testing.assert_array_equal(got, got.T)
+        for i, row in enumerate(want):
+            for j, value in enumerate(row):
+                exact = Fraction(value) * times * steps[i] * steps[j] / UNIT
+                size = abs(exact) if sums.grid.slices == 1 else _length(want, i, j) * times
+                size = size if sums.grid.slices == 1 else size * steps[i] * steps[j] / UNIT
+                assert abs(Fraction(got[i, j]) - exact) <= ROUNDINGS * Fraction(EPS) * size
+
+
+def _length(S, i, j):
+    """Slices are put together in floating point: the error is that of the columns' lengths."""
+    return Fraction(np.sqrt(float(S[i][i])) * np.sqrt(float(S[j][j])))
+
+
+@every
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 7, 128, 129, 1500])
+def test_sums_are_those_of_python_s_integers(bits, weighted, n):
+    rng = np.random.default_rng([bits, n])
+    X, y, units = draw(rng, n)
+    units = units if weighted else np.full(n, UNIT)
+    grid = Grid.covering(X, bits)
+    rows = whole(grid, X)
+    sums = Sums.of(grid, X, y, units / UNIT if weighted else None)
+    assert sums.rows == (units > 0).sum()
+    assert_exact(sums, rows, units.tolist())
+    if units.any():
+        assert_scatter(sums, rows, units.tolist())
+    for key, group in sums.groups.items():
+        mine = np.flatnonzero(y == key)
+        first, _ = oracle.whole_sums(sliced(grid, [rows[i] for i in mine]), units[mine].tolist())
+        assert group.rows == (units[mine] > 0).sum()
+        assert group.weight == units[mine].sum()
+        assert group.first.tolist() == first
+
+
+@every
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_and_cross_sums_are_those_of_fractions(bits, weighted):
+    rng = np.random.default_rng(bits)
+    X, y, units = draw(rng, 200)
+    units = np.maximum(units, 1) if weighted else np.full(200, UNIT)
+    grid = Grid.covering(X, bits)
+    rows = whole(grid, X)
+    sums = Sums.of(grid, X, y, units / UNIT)
+    keys, steps, total = sorted(sums.groups), grid.steps.tolist(), int(units.sum())
+    all_first, second = oracle.whole_sums(rows, units.tolist())
+    # Of a single slice each entry is rounded by itself; else columns have the error of the largest.
+    sizes = [float(second[j][j]) ** 0.5 * total**0.5 for j in range(3)]
+    for j in range(3):
+        exact = Fraction(all_first[j], total) * Fraction(steps[j])
+        assert abs(Fraction(sums.mean()[j]) - exact) <= ROUNDINGS * EPS * abs(exact)
+    for centred in (True, False):
+        C = sums.cross(keys, centred=centred)
+        for key, row in zip(keys, C, strict=True):
+            mine = np.flatnonzero(y == key)
+            first, _ = oracle.whole_sums([rows[i] for i in mine], units[mine].tolist())
+            share = int(units[mine].sum()) * centred
+            for j in range(3):
+                exact = Fraction(first[j] * total - share * all_first[j], total)
+                scale = abs(exact) if grid.slices == 1 else Fraction(sizes[j])
+                error = abs(Fraction(row[j]) - exact * Fraction(steps[j]) / UNIT)
+                assert error <= ROUNDINGS * EPS * scale * Fraction(steps[j]) / UNIT
+
+
+@every
+@pytest.mark.parametrize("spread", [1.0, 1e-2, 1e-4])
+def test_a_scatter_far_from_zero_loses_nothing(bits, spread):
+    rng = np.random.default_rng(bits)
+    X = 1 + spread * rng.normal(size=(300, 3)) * [1, -0.1, 3] + [0, 2.0**-18, -1.5]
+    # A grid as fine as the bits allow: with few of them a narrow spread is a handful of steps.
+    grid = Grid(np.frexp(abs(X).max(axis=0))[1] - (bits - 1), bits)
+    units = rng.integers(1, 2**16, 300)
+    sums = Sums.of(grid, X, None, units / UNIT)
+    assert_scatter(sums, whole(grid, X), units.tolist())
+
+
+@every
+@pytest.mark.parametrize("sign", [1, -1])
+def test_doubling_carries_into_the_second_word_up_to_the_refused_weight(bits, sign):
+    # The largest values of both signs, so that sums of products are as large as they can be.
+    grid, top = Grid(np.zeros(3, int), bits), 2.0 ** (bits - 1)
+    X = np.array([[top, sign * top, top], [top, sign * (top - 1), -top], [top, sign * top, 1.0]])
+    units = [2**16 - 1, 2**16 - 3, 255]
+    sums, rows, times = Sums.of(grid, X, [0, 1, 1], np.divide(units, UNIT)), whole(grid, X), 1
+    first = sums
+    while 2 * sums.weight < 2**41:
+        sums, times = sums + sums, 2 * times
+        assert_exact(sums, rows, units, times)
+        assert_scatter(sums, rows, units, times)
+    assert sums.weight > 2**40
+    digest = sums.digest()
+    with pytest.raises(
+        KnowmoreError, match=r"^The total weight would be 8\.6.*e\+09, but sums are"
+    ):
+        sums + sums
+    assert sums.digest() == digest
+    # And back again, through all carries.
+    assert sums - (sums - first) == first
+    for _ in range(50):
+        sums = sums - first
+        times -= 1
+    assert_exact(sums, rows, units, times)
+
+
+def in_words(A):
+    """Whole numbers (P, Q) in two words, (2, P, Q)."""
+    high = [[(a + 2**61) >> 62 for a in row] for row in A]
+    low = [
+        [a - (h << 62) for a, h in zip(*both, strict=True)] for both in zip(A, high, strict=True)
+    ]
+    return np.array([high, low])
+
+
+def test_words_carry_at_their_edges():
+    rng = np.random.default_rng(0)
+    edges = [2**e + d for e in (0, 31, 53, 60, 61, 62, 63, 80) for d in (-1, 0, 1)]
+    values = [0, *edges, *(-edge for edge in edges)]
+    values += [int(a) * 2**20 + int(b) for a, b in rng.integers(-(2**60), 2**60, (20, 2))]
+    rows = [[value] * len(values) for value in values]
+    A, B = in_words(rows), in_words([values] * len(values))
+    for sign in (1, -1):
+        want = in_words(lower([[a + sign * b for b in values] for a in values]))
+        np.testing.assert_array_equal(loops().combine(A, B, sign), want)
+    added = [2**53, -(2**53), 2**53 - 1, 1, -1, 0, *rng.integers(-(2**53), 2**53, 99).tolist()]
+    C = np.array([added[: len(values)]] * len(values), dtype=float)
+    for shift in (0, 8, 15):
+        got = in_words(lower(rows))
+        loops().accumulate(got, C, shift, -1)
+        want = [[a - (int(c) << shift) for c in C[0]] for a in values]
+        np.testing.assert_array_equal(got, in_words(lower(want)))
+
+
+def test_differences_are_rounded_only_at_the_end():
+    rng = np.random.default_rng(0)
+    values = [s * (2**e + d) for e in (0, 30, 61, 62, 80) for d in (-1, 0, 1) for s in (1, -1)]
+    b = [2**61, -(2**61), 2**31 - 1, -(2**31), 0, 1, *rng.integers(-(2**61), 2**61, 4).tolist()]
+    a = (b * len(values))[: len(values)]
+    A = in_words([[value] * len(b) for value in values])
+    for total in (1, 3, 2**31, 2**31 - 1, 2**41 - 1):
+        got = loops().difference(A, total, np.array(a), np.array(b), False)
+        for i, value in enumerate(values):
+            for j in range(len(b)):
+                exact = Fraction(total * value - a[i] * b[j], total)
+                assert abs(Fraction(got[i, j]) - exact) <= ROUNDINGS * EPS * abs(exact)
+
+
+# -- algebra --------------------------------------------------------------------------------------
+
+
+def parts(rng, bits, weighted=True):
+    """A grid and the sums of twenty parts of one table, of all sizes; and those of all of it."""
+    X, y, units = draw(rng, 2000)
+    grid, weights = Grid.covering(X, bits), units / UNIT if weighted else None
+    cuts = np.sort(rng.choice(np.arange(1, 2000), 19, replace=False))
+    of = [
+        Sums.of(grid, X[i], y[i], None if weights is None else weights[i])
+        for i in np.split(np.arange(2000), [1, 2, *cuts])
+    ]
+    return grid, of, Sums.of(grid, X, y, weights)
+
+
+@every
+def test_sums_add_up_in_any_order_and_grouping(bits):
+    rng = np.random.default_rng(bits)
+    grid, some, everything = parts(rng, bits)
+    for _ in range(5):
+        left = list(rng.permutation(np.array(some, dtype=object)))
+        while len(left) > 1:
+            i = rng.integers(len(left) - 1)
+            left[i : i + 2] = [left[i] + left[i + 1]]
+        assert left[0] == everything
+        assert left[0].digest() == everything.digest()
+    assert reduce(Sums.__sub__, some[1:], everything) == some[0]
+    assert everything - everything == Sums(grid)
+    assert (everything - everything).digest() == Sums(grid).digest()
+    assert everything + Sums(grid) == everything
+    assert everything != some[0]
+    assert everything != "sums"
+
+
+@every
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_rows_are_a_block(bits, weighted):
+    rng = np.random.default_rng(bits)
+    X, y, units = draw(rng, 300)
+    grid, weights = Grid.covering(X, bits), np.maximum(units, 1) / UNIT
+    one = [Sums.of(grid, X[[i]], y[[i]], weights[[i]] if weighted else None) for i in range(300)]
+    sums = reduce(Sums.__add__, one)
+    assert sums == Sums.of(grid, X, y, weights if weighted else None)
+    for i in rng.permutation(299):
+        sums = sums - one[i]
+    assert sums == one[299]
+    assert sums.digest() == one[299].digest()
+    assert sums.log_weights == one[299].log_weights
+
+
+@every
+def test_every_kind_of_table_has_one_digest(bits, tmp_path):
+    rng = np.random.default_rng(bits)
+    X, y = rng.integers(0, 2, (2500, 4)), rng.integers(0, 3, 2500)
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    tables = [
+        X.astype(float),
+        X.astype(np.float32),
+        X.astype(np.uint8),
+        X.astype(np.int16),
+        X.astype(bool),
+        np.asfortranarray(X.astype(float)),
+        np.load(tmp_path / "X.npy", mmap_mode="r"),
+        sparse.csr_array(X.astype(float)),
+        sparse.csc_matrix(X),
+        (X[:, :1].astype(np.uint8), sparse.csr_array(X[:, 1:].astype(float))),
+    ]
+    grid = Grid.covering(X, bits)
+    assert len({Sums.of(grid, table, y).digest() for table in tables}) == 1
+    order = rng.permutation(2500)
+    assert Sums.of(grid, X[order], y[order]) == Sums.of(grid, X, y)
+
+
+@every
+def test_one_and_two_blas_threads_have_one_digest(bits):
+    # Large enough that the products are shared out.
+    X = np.random.default_rng(bits).normal(size=(3000, 150))
+    grid, digests = Grid.covering(X, bits), set()
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            digests.add(Sums.of(grid, X).digest())
+    assert len(digests) == 1
+
+
+@every
+def test_threads_that_add_and_ask_at_once_get_the_same_bits(bits):
+    rng = np.random.default_rng(bits)
+    X, y, units = draw(rng, 60, 20)
+    grid, weights = Grid.covering(X, bits), np.maximum(units, 1) / UNIT
+    want = Sums.of(grid, X, y, weights)
+    digest, twice, scatter = want.digest(), (want + want).digest(), want.scatter()
+
+    def ask(turn, sums):
+        match turn % 4:
+            case 0:
+                return sums.digest() == digest
+            case 1:
+                return (sums + sums).digest() == twice
+            case 2:
+                return (sums.scatter() == scatter).all()
+            case _:
+                return (sums + sums - sums).digest() == digest
+
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(10):
+            # Its rows still wait to be summed when the threads ask.
+            waiting = Sums.of(grid, X, y, weights)
+            assert all(threads.map(ask, range(16), [waiting] * 16))
+
+
+def test_a_digest_is_the_same_in_every_process():
+    script = """
+import numpy as np
+from knowmore.linalg import Grid, Sums
+X = np.arange(12.0).reshape(4, 3)
+for keys in (["b", "a", "ü\\U0001fae8", "b"], [2, 1, 2, 3], [True, False, True, True], None):
+    print(Sums.of(Grid.covering(X), X, keys, np.array([1, 2, 0.5, 3])).digest())
+"""
+    elsewhere = assert_runs(script, env={"PYTHONHASHSEED": "2"}).split()
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(script, {})
+    assert elsewhere == printed.getvalue().split()
+    assert len(set(elsewhere)) == 4
+    # So that no release changes it unnoticed.
+    assert elsewhere[1].startswith("aa5ba2e1266d55dc")
+
+
+def test_keys_of_different_types_never_share_a_digest():
+    X = np.ones((2, 1))
+    grid = Grid.covering(X)
+    keys = [None, [1, 0], [True, False], ["1", "0"], [1.0, 0.0], ["True", "False"], [1, 1]]
+    sums = [Sums.of(grid, X, each) for each in keys]
+    assert len({each.digest() for each in sums}) == len(keys)
+    assert all((a == b) == (a is b) for a in sums for b in sums)
+    for each in (sums[2], sums[4]):
+        with pytest.raises(KnowmoreError) as refused:
+            sums[1] + each
+        kind = type(next(iter(each.groups))).__name__
+        assert str(refused.value) == (
+            f"The groups have keys of type int here and {kind} there. Convert them first."
+        )
+
+
+def test_minus_zero_is_zero():
+    X = np.ones((2, 1))
+    grid = Grid.covering(X)
+    assert Sums.of(grid, X, [0.0, 1.0]).digest() == Sums.of(grid, X, [-0.0, 1.0]).digest()
+    assert Sums.of(grid, 0 * X).digest() == Sums.of(grid, -0.0 * X).digest()
+
+
+# -- weights --------------------------------------------------------------------------------------
+
+
+def test_logarithms_of_weights_do_not_depend_on_who_rounds_them():
+    # Those that are nearest to the middle of two whole numbers, in forty digits.
+    units = np.arange(1, 2**16)
+    logs = LOG_UNIT * np.log(units / UNIT)
+    near = units[abs(logs - np.floor(logs) - 0.5).argsort()[:100]]
+    grid = Grid([0])
+    with localcontext() as context:
+        context.prec = 40
+        exact = [(Decimal(int(u)) / UNIT).ln() * 2**32 for u in near]
+    # An error of four units in the last place of the logarithm does not change one of them.
+    error = 4 * np.spacing(np.log(2**16 / UNIT)) * LOG_UNIT
+    for unit, log in zip(near, exact, strict=True):
+        whole = int(log.to_integral_value())
+        assert abs(abs(log - whole) - Decimal("0.5")) > error
+        assert Sums.of(grid, np.zeros((1, 1)), None, [unit / UNIT]).log_weights == whole
+
+
+def test_logarithms_of_very_many_weights_add_up_exactly():
+    weights = np.full(380_001, 255.0)
+    weights[::2] = 254.99609375
+    X, grid = np.zeros((len(weights), 1), np.uint8), Grid([0], 8)
+    whole = Sums.of(grid, X, None, weights)
+    assert whole.log_weights > 2**53
+    halves = Sums.of(grid, X[::2], None, weights[::2]) + Sums.of(grid, X[1::2], None, weights[1::2])
+    assert whole == halves
+
+
+@pytest.mark.parametrize("weight", [-1.0, 256.0, 1e150, 0.001, np.nan, np.inf])
+def test_weights_out_of_range_are_refused(weight):
+    with pytest.raises(KnowmoreError) as refused:
+        Sums.of(Grid([0]), np.zeros((2, 1)), None, np.array([1.0, weight]))
+    assert str(refused.value) == (
+        f"The weight of row 1 is {weight}. Weights are read in multiples of 1/256, from 1/256 to "
+        f"255.996, or zero to leave a row out: scale them."
+    )
+
+
+def test_rows_of_weight_zero_are_left_out():
+    X = np.arange(6.0).reshape(3, 2)
+    grid = Grid.covering(X)
+    sums = Sums.of(grid, X, ["a", "b", "a"], [1, 0, 0.5])
+    assert sums == Sums.of(grid, X[[0, 2]], ["a", "a"], [1, 0.5])
+    assert Sums.of(grid, X, None, np.zeros(3)) == Sums(grid) == Sums.of(grid, X[:0])
+
+
+@pytest.mark.parametrize("given", [{"keys": [1, 2]}, {"weights": [1.0] * 4}, {"keys": [[1, 2, 3]]}])
+def test_another_number_of_keys_or_weights_is_refused(given):
+    # Compiled loops would read beyond the end.
+    with pytest.raises(KnowmoreError, match=r"has shape .*, but there are 3 examples\."):
+        Sums.of(Grid([0]), np.zeros((3, 1)), **given)
+
+
+# -- what cannot be -------------------------------------------------------------------------------
+
+
+def test_what_would_be_the_sums_of_no_rows_is_refused_and_nothing_changes():
+    X, y = np.array([[1.0], [2.0], [3.0], [9.0]]), ["a", "a", "b", "c"]
+    grid = Grid.covering(X, 16)
+    sums = Sums.of(grid, X, y)
+    digest = sums.digest()
+    refused = {
+        "more rows than there are": Sums.of(grid, X[[0, 1, 1]], ["a", "a", "a"]),
+        "an unknown group": Sums.of(grid, X[:1], ["d"]),
+        "other values of the last row": Sums.of(grid, X[:1], ["c"]),
+        "more weight": Sums.of(grid, X[:1], ["b"], [2.0]),
+        "less weight of the last row": Sums.of(grid, X[2:3], ["b"], [0.5]),
+        "weights that single rows cannot have": Sums.of(grid, X[:1], ["a"], [1 / 256]) + sums,
+        "sums that rows on the grid cannot have": Sums.of(grid, X[:1] - 127, ["a"]),
+    }
+    for what, other in refused.items():
+        with pytest.raises(KnowmoreError, match=r"^These rows of '.' were not all learnt: \d are"):
+            pytest.fail(what) if sums - other else None
+    with pytest.raises(KnowmoreError) as error:
+        sums - refused["an unknown group"]
+    assert str(error.value) == (
+        "These rows of 'd' were not all learnt: 0 are held, and what would be left are the sums of "
+        "no rows. Forget only rows that were learnt, each once, with the same labels and weights. "
+        "Nothing was changed."
+    )
+    assert sums.digest() == digest
+
+
+def test_all_rows_are_forgotten_only_with_their_products():
+    grid = Grid([-8])
+    sums = Sums.of(grid, np.array([[1.0], [-1.0]]))
+    with pytest.raises(KnowmoreError, match=r"^These rows were not all learnt: 2 are held"):
+        sums - Sums.of(grid, np.array([[0.5], [-0.5]]))
+    weighted = Sums.of(grid, np.array([[0.0], [0.0]]), None, [1.0, 4.0])
+    with pytest.raises(KnowmoreError, match=r"^These rows were not all learnt: 2 are held"):
+        weighted - Sums.of(grid, np.array([[0.0], [0.0]]), None, [2.0, 3.0])
+
+
+def test_a_negative_scatter_is_refused_with_the_remedy_and_healed_by_it():
+    grid = Grid([-8, -8])
+    sums = Sums.of(grid, np.array([[0.1, 0.0], [-0.1, 0.0], [0.1, 1.0]]))
+    wrong = Sums.of(grid, np.array([[0.5, 0.0], [-0.5, 0.0]]))
+    damaged = sums - wrong
+    with pytest.raises(KnowmoreError) as refused:
+        damaged.scatter()
+    assert str(refused.value) == (
+        "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums are "
+        "exact: learn the same rows again, and the model is as it was before."
+    )
+    assert damaged + wrong == sums
+
+
+def test_sums_on_different_grids_are_refused():
+    with pytest.raises(KnowmoreError) as refused:
+        Sums(Grid([0])) + Sums(Grid([1]))
+    assert str(refused.value) == (
+        "The grids differ: Grid(1 columns in steps of 2**0, bits=16) here, Grid(1 columns in steps "
+        "of 2**1, bits=16) there. Sums add up only on one grid. Give both models the same "
+        "resolution=Grid(...)."
+    )
+
+
+# -- values ---------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("n", [3, 400])
+def test_copies_and_pickles_are_equal_and_locked(bits, n):
+    X, y, units = draw(np.random.default_rng(bits), n)
+    sums = Sums.of(Grid.covering(X, bits), X, y, units / UNIT)
+    sums = sums + sums
+    for copy in (pickle.loads(pickle.dumps(sums)), deepcopy(sums), sums):
+        assert copy == sums
+        assert copy.digest() == sums.digest()
+        assert copy + sums == sums + copy
+        for array in (copy.words, *(group.first for group in copy.groups.values())):
+            assert not array.flags.writeable
+        with pytest.raises(TypeError):
+            copy.groups["new"] = next(iter(copy.groups.values()))
+
+
+@every
+def test_a_pickle_has_no_row(bits):
+    rng = np.random.default_rng(bits)
+    X = rng.normal(size=(100, 30))
+    grid = Grid.covering(X, bits)
+    sums = Sums.of(grid, X) - Sums.of(grid, X[:1]) - Sums.of(grid, X[1:4])
+    data = pickle.dumps(sums)
+    Z = grid.multiples(X)
+    assert not any(row.tobytes() in data for kind in (Z, Z.astype(np.int64), X) for row in kind)
+    # Not even in the history: it is the pickle of those that are left.
+    fresh = pickle.loads(pickle.dumps(Sums.of(grid, X[4:])))
+    assert hashlib.sha256(pickle.dumps(pickle.loads(data))).digest() == (
+        hashlib.sha256(pickle.dumps(fresh)).digest()
+    )
+
+
+def test_they_say_what_they_are():
+    X = np.zeros((3, 2))
+    assert repr(Sums.of(Grid.covering(X), X, [1, 1, 2])) == (
+        "Sums(3 rows in 2 groups, Grid(2 columns in steps of 2**-14, bits=16))"
+    )
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Sums(Grid([0])))

@@ -1,0 +1,341 @@
+"""The linear model on sums is the kernel model, the least-squares SVM, and ridge regression."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import oracle
+import pytest
+from sklearn.gaussian_process.kernels import DotProduct
+from sklearn.linear_model import BayesianRidge, Ridge, RidgeClassifier
+from tolerance import assert_rounded, assert_solves
+
+from knowmore import (
+    GPClassifier,
+    GPRegressor,
+    Grid,
+    KnowmoreError,
+    LinearGPClassifier,
+    LinearGPRegressor,
+    LSSVMClassifier,
+)
+from knowmore.linalg import Sums
+from knowmore.models import LinearModel
+from knowmore.models.linear import DIGITS, digits, target_grid
+
+DOT = DotProduct(0)
+
+
+def problem(seed, n=None, D=None, bits=16):
+    """Rows on a grid, labels, values, weights and queries: few rows or many, near zero or far."""
+    rng = np.random.default_rng(seed)
+    n, D = n or int(rng.integers(8, 40)), D or int(rng.integers(1, 12))
+    X = rng.normal(size=(n, D)) * 3 + rng.normal(size=D) * 5 * (seed % 2)
+    grid = Grid.covering(X, bits)
+    return SimpleNamespace(
+        rng=rng,
+        grid=grid,
+        X=grid.rounded(X),
+        y=np.append([0, 1, 2], rng.integers(0, 3, n - 3)),
+        # Few enough digits that the grid of the targets changes nothing.
+        Y=np.round(rng.normal(size=(n, 2)) * 1e4) / 128,
+        w=rng.integers(1, 1000, n) / 256 if seed % 3 else None,
+        groups=rng.integers(0, 4, n),
+        noise=10.0 ** (seed % 4 - 2),
+        Q=rng.normal(size=(7, D)) * 4,
+    )
+
+
+def dual(p):
+    """The weights and K~ of the rows, and the one-vs-all targets."""
+    w = np.ones(len(p.X)) if p.w is None else p.w
+    _, T = oracle.one_vs_all(p.y.tolist())
+    return w, DOT(p.X) + np.diag(p.noise / w), T
+
+
+def assert_conditioned(got, want, K, scale=None):
+    """Are two ways to solve with K equal, to the roundings that its condition makes of one?"""
+    assert_rounded(got, want, 100 * np.linalg.cond(K), scale)
+
+
+seeds = pytest.mark.parametrize("seed", range(8))
+
+
+@seeds
+def test_without_an_intercept_it_is_the_gaussian_process_of_the_dot_product(seed):
+    p = problem(seed)
+    w, K, T = dual(p)
+    ours = LinearGPClassifier(p.noise, resolution=p.grid, intercept=False)
+    ours.fit(p.X, p.y, sample_weight=p.w)
+    theirs = GPClassifier(DOT, p.noise).fit(p.X, p.y, sample_weight=p.w)
+    k = DOT(p.X, p.Q)
+    want = oracle.scores(DOT, p.noise / w, p.X, T, p.Q)
+    assert_solves(ours.decision_function(p.Q), want, K, T, left=k)
+    assert_solves(ours.decision_function(p.Q), theirs.decision_function(p.Q), K, T, left=k)
+    assert ours.predict(p.X).tolist() == theirs.predict(p.X).tolist()
+    prior = abs(np.diagonal(DOT(p.Q))).max()
+    assert_conditioned(ours.predict_variance(p.Q), theirs.predict_variance(p.Q), K, prior)
+    assert_conditioned(ours.predict_proba(p.Q), theirs.predict_proba(p.Q), K, 1 + prior)
+    likelihood = oracle.log_marginal_likelihood(DOT, np.diag(p.noise / w), p.X, T)
+    assert_conditioned(ours.log_marginal_likelihood(), likelihood, K, abs(likelihood))
+    for groups in (None, p.groups):
+        one = ours.leave_one_out(p.X, p.y, p.w, groups=groups)
+        other = theirs.leave_one_out(groups=groups)
+        assert_conditioned(one.scores, other.scores, K)
+        assert_conditioned(one.variance, other.variance, K)
+        assert one.predicted.tolist() == other.predicted.tolist()
+        assert one.silent.tolist() == other.silent.tolist()
+        np.testing.assert_array_equal(one.labels, p.y)
+
+
+@seeds
+def test_with_an_intercept_it_is_the_least_squares_svm(seed):
+    p = problem(seed)
+    w, K, T = dual(p)
+    ours = LinearGPClassifier(p.noise, resolution=p.grid).fit(p.X, p.y, sample_weight=p.w)
+    theirs = LSSVMClassifier(DOT, C=1 / p.noise).fit(p.X, p.y, sample_weight=p.w)
+    k, B = DOT(p.X, p.Q), oracle.bordered(K)
+    want = oracle.scores(DOT, p.noise / w, p.X, T, p.Q, bias=True)
+    for other in (want, theirs.decision_function(p.Q)):
+        assert_solves(ours.decision_function(p.Q), other, K, T, left=k, bias=True)
+    want = oracle.variance(DOT, p.noise / w, p.X, p.Q, True, np.full(7, p.noise))
+    prior = abs(np.diagonal(DOT(p.Q))).max()
+    assert_conditioned(ours.predict_variance(p.Q), want, B, prior)
+    for groups in (None, p.groups):
+        one = ours.leave_one_out(p.X, p.y, p.w, groups=groups)
+        other = theirs.leave_one_out(groups=groups)
+        assert_conditioned(one.scores, other.scores, B)
+        assert one.predicted.tolist() == other.predicted.tolist()
+        own = np.arange(len(p.X)) if groups is None else groups
+        mean, variance = oracle.left_out(DOT, p.noise / w, p.X, T, own, bias=True)
+        assert_conditioned(one.scores, mean, B)
+        assert_conditioned(one.variance, variance, B)
+
+
+@seeds
+def test_it_is_ridge_regression(seed):
+    p = problem(seed)
+    _, K, _ = dual(p)
+    for intercept in (True, False):
+        ours = LinearGPRegressor(p.noise, resolution=p.grid, intercept=intercept)
+        ours.fit(p.X, p.Y, sample_weight=p.w)
+        theirs = Ridge(p.noise, fit_intercept=intercept, solver="cholesky")
+        theirs.fit(p.X, p.Y, sample_weight=p.w)
+        assert_conditioned(ours.predict(p.Q), theirs.predict(p.Q), K)
+        assert_conditioned(ours.coef_, theirs.coef_, K)
+        assert_conditioned(ours.predict(p.Q), p.Q @ ours.coef_.T + ours.intercept_, K)
+        one = LinearGPRegressor(p.noise, resolution=p.grid, intercept=intercept)
+        one.fit(p.X, p.Y[:, 1], sample_weight=p.w)
+        assert one.predict(p.Q).shape == (7,)
+        assert_conditioned(one.predict(p.Q), ours.predict(p.Q)[:, 1], K)
+        ours = LinearGPClassifier(p.noise, resolution=p.grid, intercept=intercept)
+        ours.fit(p.X, p.y, sample_weight=p.w)
+        theirs = RidgeClassifier(p.noise, fit_intercept=intercept, solver="cholesky")
+        theirs.fit(p.X, p.y, sample_weight=p.w)
+        scores = theirs.decision_function(p.Q)
+        assert_conditioned(ours.decision_function(p.Q), scores, K)
+
+
+@pytest.mark.parametrize("normalize_y", [True, False])
+def test_a_regressor_without_an_intercept_is_the_gaussian_process(normalize_y):
+    p = problem(1)
+    # About zero, as the standard deviation is without an intercept.
+    Y = np.vstack([p.Y, -p.Y])
+    X = np.vstack([p.X, p.X[::-1]])
+    K = DOT(X) + p.noise * np.eye(len(X))
+    ours = LinearGPRegressor(p.noise, intercept=False, normalize_y=normalize_y).fit(X, Y)
+    theirs = GPRegressor(DOT, p.noise, normalize_y=normalize_y).fit(X, Y)
+    for one, other in zip(
+        ours.predict(p.Q, return_std=True), theirs.predict(p.Q, return_std=True), strict=True
+    ):
+        assert_conditioned(one, other, K)
+    want = theirs.log_marginal_likelihood()
+    assert_conditioned(ours.log_marginal_likelihood(), want, K, abs(want))
+    one, other = ours.leave_one_out(X, Y), theirs.leave_one_out()
+    if not normalize_y:
+        assert_conditioned(one.scores, other.scores, K)
+        assert_conditioned(one.variance, other.variance, K)
+
+
+def test_it_is_the_posterior_of_bayesian_ridge_regression():
+    p = problem(1, n=60, D=4)
+    y = p.X @ [1.0, -2.0, 0.5, 0.0] + p.rng.normal(size=60)
+    theirs = BayesianRidge(tol=1e-12).fit(p.X, y)
+    noise = theirs.lambda_ / theirs.alpha_
+    ours = LinearGPRegressor(noise, resolution="exact", normalize_y=False).fit(p.X, y)
+    A = (p.X - p.X.mean(axis=0)).T @ (p.X - p.X.mean(axis=0)) + noise * np.eye(4)
+    # Targets are read with 38 bits.
+    rounding = 2.0**-38 / np.finfo(float).eps
+    assert_rounded(ours.coef_[0], theirs.coef_, rounding * np.linalg.cond(A))
+    Z = p.Q - p.X.mean(axis=0)
+    # Their weights have the variance 1 / lambda, ours one; their offset is taken as known.
+    variance = 1 / theirs.alpha_ + np.einsum("ij,jk,ik->i", Z, theirs.sigma_, Z)
+    want = theirs.lambda_ * variance + noise / 60
+    assert_conditioned(ours.predict_variance(p.Q), want, A)
+
+
+@seeds
+def test_the_likelihood_with_an_intercept_is_the_restricted_one(seed):
+    p = problem(seed)
+    _, K, T = dual(p)
+    n, ones = len(K), np.ones(len(K))
+    # Of the n - 1 contrasts that are orthogonal to the constant.
+    C = np.linalg.qr(np.column_stack([ones, np.eye(n)[:, 1:]]))[0][:, 1:]
+    inner = C.T @ K @ C
+    want = -n * 0.0
+    for t in T.T:
+        fit = C.T @ t @ np.linalg.solve(inner, C.T @ t)
+        want -= 0.5 * (fit + np.linalg.slogdet(inner)[1] + (n - 1) * np.log(2 * np.pi))
+    # The density is that of orthonormal contrasts, up to the length of the constant.
+    want -= 0.5 * T.shape[1] * np.log(n)
+    ours = LinearGPClassifier(p.noise, resolution=p.grid).fit(p.X, p.y, sample_weight=p.w)
+    assert_conditioned(ours.log_marginal_likelihood(), want, K, abs(want))
+
+
+def around(noise):
+    """The noises next to this one among those to choose from, and farther ones."""
+    return noise * 10.0 ** np.array([-4, -2, -1, -0.2, -0.05, 0.05, 0.2, 1, 2, 4])
+
+
+@seeds
+@pytest.mark.parametrize("intercept", [True, False])
+def test_evidence_chooses_the_noise_of_the_largest_likelihood(seed, intercept):
+    p = problem(seed)
+    words = {"resolution": p.grid, "intercept": intercept}
+    for kind, y in ((LinearGPClassifier, p.y), (LinearGPRegressor, p.Y)):
+        chosen = kind("evidence", **words).fit(p.X, y, sample_weight=p.w)
+
+        def likelihood(noise, kind=kind, y=y):
+            fixed = kind(noise, **words).fit(p.X, y, sample_weight=p.w)
+            return fixed.log_marginal_likelihood()
+
+        best = likelihood(chosen.noise_)
+        assert chosen.log_marginal_likelihood() == best
+        values = np.linalg.eigvalsh(chosen.model_.moments.scatter)
+        others = around(chosen.noise_)
+        # Twelve powers of ten below a hundred times the mean eigenvalue are looked at.
+        others = others[(others < 1e2 * values.mean()) & (others > 1.2e-10 * values.mean())]
+        slack = 100 * np.finfo(float).eps * values[-1] / chosen.noise_ * abs(best)
+        assert all(likelihood(noise) <= best + slack for noise in others)
+
+
+@seeds
+@pytest.mark.parametrize("intercept", [True, False])
+def test_loo_chooses_the_noise_of_the_least_generalised_error(seed, intercept):
+    p = problem(seed)
+    w, _, T = dual(p)
+    root, n = np.sqrt(w)[:, None], len(w)
+    chosen = LinearGPClassifier("loo", resolution=p.grid, intercept=intercept)
+    chosen.fit(p.X, p.y, sample_weight=p.w)
+
+    def error(noise):
+        """|R|^2 / (n - tr H)^2 for the hat matrix H of the weighted rows, by its definition."""
+        mean = (w @ p.X / w.sum()) if intercept else 0
+        Z, U = root * (p.X - mean), root * (T - (w @ T / w.sum() if intercept else 0))
+        H = Z @ np.linalg.solve(Z.T @ Z + noise * np.eye(Z.shape[1]), Z.T)
+        return (((U - H @ U) ** 2).sum()) / (n - intercept - np.trace(H)) ** 2
+
+    values = np.linalg.eigvalsh(chosen.model_.moments.scatter)
+    others = around(chosen.noise_)
+    others = others[(others < 1e2 * values.mean()) & (others > 1.2e-10 * values.mean())]
+    best = error(chosen.noise_)
+    slack = 100 * np.finfo(float).eps * values[-1] / chosen.noise_ * best
+    assert all(error(noise) >= best - slack for noise in others)
+
+
+@seeds
+@pytest.mark.parametrize("normalize_y", [True, False])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_leaving_values_out_is_fitting_without_them(seed, normalize_y, intercept):
+    p = problem(seed)
+    w, K, _ = dual(p)
+    words = {"resolution": p.grid, "normalize_y": normalize_y, "intercept": intercept}
+    whole = LinearGPRegressor(p.noise, **words).fit(p.X, p.Y, sample_weight=w)
+    for groups in (None, p.groups):
+        left = whole.leave_one_out(p.X, p.Y, w, groups)
+        own = np.arange(len(w)) if groups is None else groups
+        for group in np.unique(own)[:6]:
+            out = own == group
+            rest = LinearGPRegressor(p.noise, **words)
+            rest.fit(p.X[~out], p.Y[~out], sample_weight=w[~out])
+            assert_conditioned(left.scores[out], rest.predict(p.X[out]), K, abs(p.Y).max())
+            # Of an example of weight w, whose noise is a w-th part.
+            more = p.noise * (1 / w[out] - 1)[:, None] * rest.model_.scale**2
+            want = rest.predict_variance(p.X[out]) + more
+            assert_conditioned(left.variance[out], want, K)
+
+
+@pytest.mark.parametrize("noise", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("bits", [16, 42])
+def test_leaving_out_of_fewer_rows_than_columns_is_right_or_silent(noise, bits):
+    p = problem(3, n=12, D=30, bits=bits)
+    T = oracle.one_vs_all(p.y.tolist())[1]
+    clf = LinearGPClassifier(noise, resolution=p.grid, intercept=False).fit(p.X, p.y)
+    left, alone = clf.leave_one_out(p.X, p.y), np.arange(12)
+    want = oracle.left_out_precisely(DOT(p.X), np.full(12, noise), T, alone)
+    A = p.X.T @ p.X + noise * np.eye(30)
+    said = ~left.silent
+    assert_conditioned(left.scores[said], want[said], A, abs(T - want).max())
+    assert (left.variance > 0).all()
+
+
+def test_a_label_has_one_vote_however_the_classes_are_named():
+    p = problem(2)
+    one = LinearGPClassifier(p.noise).fit(p.X, p.y)
+    other = LinearGPClassifier(p.noise).fit(p.X, np.array(["c", "a", "b"])[p.y])
+    order = [1, 2, 0]
+    np.testing.assert_array_equal(
+        one.decision_function(p.Q)[:, order], other.decision_function(p.Q)
+    )
+
+
+# -- values and edges -----------------------------------------------------------------------------
+
+
+def test_a_model_of_no_rows_says_so():
+    model = LinearModel.of_classes(Sums(Grid([0])), 0.1)
+    for ask in (model.mean, model.variance):
+        with pytest.raises(KnowmoreError, match=r"^The model holds no rows: all were forgotten\."):
+            ask(np.zeros((1, 1)))
+
+
+def test_a_singular_scatter_gets_what_rounding_takes_and_says_how_much():
+    p = problem(5, n=40, D=3)
+    X = p.X @ p.rng.normal(size=(3, 12))
+    clf = LinearGPClassifier(1e-300, resolution="exact").fit(X, p.y)
+    assert np.isfinite(clf.decision_function(X)).all()
+    assert clf.model_.added in (0, 4 * 12 * np.finfo(float).eps)
+    assert LinearGPClassifier(0.1).fit(X, p.y).model_.added == 0
+
+
+def test_the_residual_is_a_few_roundings():
+    for seed in range(4):
+        p = problem(seed)
+        clf = LinearGPClassifier(p.noise, resolution=p.grid).fit(p.X, p.y)
+        assert clf.residual() <= 10 * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("bits", [8, 16, 42])
+def test_targets_are_written_in_digits_of_at_least_28_bits(bits):
+    rng = np.random.default_rng(bits)
+    Y = rng.normal(size=(100, 3)) * [1, 1e-8, 1e8]
+    grid = target_grid(Y, bits)
+    D = digits(Y, grid)
+    assert D.shape == (100, 3 * DIGITS[bits])
+    np.testing.assert_array_equal(grid.rounded(D), D)
+    error = abs(D.reshape(100, 3, -1).sum(axis=-1) - Y)
+    assert (error <= 2.0**-25 * abs(Y).max(axis=0)).all()
+    assert digits(8 * Y, grid).shape == D.shape
+    with pytest.raises(KnowmoreError, match=r"^Row 0 of y has "):
+        digits(np.nextafter(grid.limits[:: DIGITS[bits]] * 1.01, np.inf)[None], grid)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 42])
+def test_the_largest_targets_are_read(bits):
+    grid = target_grid(np.ones((1, 1)), bits)
+    largest = grid.limits[:1]
+    for y in (largest, -largest):
+        D = digits(y[None], grid)
+        np.testing.assert_array_equal(grid.rounded(D), D)
+        assert D.sum() == y
