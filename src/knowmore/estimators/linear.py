@@ -176,6 +176,11 @@ class LinearGP(BaseEstimator, ABC):
         model = self._held
         return self._shaped(model, model.variance(self._asked(X)))
 
+    def model_inputs(self, X: Any) -> tuple[Any, None]:
+        """X as `model_` takes it, (m, D), not copied, and None: there is no side information."""
+        fitted(self, "model_")
+        return self._asked(X), None
+
     def residual(self) -> float:
         """How far the weights are from solving their equations: a few roundings."""
         return self._held.residual()

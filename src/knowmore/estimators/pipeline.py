@@ -87,6 +87,11 @@ class FittedPipeline(Generic[E]):
         last: E = self.pipeline.steps[-1][1]
         return last
 
+    def model_inputs(self, X: Any) -> tuple[Any, Array | None]:
+        """X as `model_` takes it: see `LivingEstimator.model_inputs`."""
+        inputs: tuple[Any, Array | None] = self.estimator.model_inputs(self._transformed(X))
+        return inputs
+
     def __getattr__(self, name: str) -> Any:
         """Queries, parameters and fitted attributes of the last step."""
         if name in self._of_rows:
@@ -152,10 +157,6 @@ class LivingPipeline(FittedPipeline[LivingEstimator[Any]]):
         """Give these examples other labels."""
         self.estimator.relabel(ids, y)
         return self
-
-    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
-        """X as `model_` takes it: see `LivingEstimator.model_inputs`."""
-        return self.estimator.model_inputs(self._transformed(X))
 
     def refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
         """The same earlier steps with another last one: see `LivingEstimator.refitted`."""

@@ -12,7 +12,7 @@ from knowmore.insight.displays import (
     SuspectsDisplay,
     TransferDisplay,
 )
-from knowmore.insight.explain import Explanation, Transfer, explain, transfer
+from knowmore.insight.explain import Explanation, FeatureExplanation, Transfer, explain, transfer
 from knowmore.insight.novelty import Novelty, novelty
 from knowmore.insight.suggest import Suggestion, SuggestQuery, suggest
 from knowmore.insight.suspects import Suspects, suspects
@@ -21,6 +21,7 @@ from knowmore.insight.tune import Tuned, due, tune
 __all__ = [
     "Calibrated",
     "Explanation",
+    "FeatureExplanation",
     "LearningCurveDisplay",
     "Novelty",
     "NoveltyDisplay",

@@ -8,38 +8,52 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.pipeline import Pipeline
 
 from knowmore.arguments import a_type, is_real, one_each
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.estimators import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
-from knowmore.estimators.pipeline import LivingPipeline
-from knowmore.models import KernelModel
+from knowmore.estimators import (
+    GPClassifier,
+    GPRegressor,
+    LinearGPClassifier,
+    LinearGPRegressor,
+    LSSVMClassifier,
+    NPlusOneClassifier,
+)
+from knowmore.estimators.pipeline import FittedPipeline
+from knowmore.estimators.shell import fitted, names_in
+from knowmore.linalg.sums import UNIT
+from knowmore.models import KernelModel, LinearModel
+from knowmore.models.novelty import Unseen, unseen
 
 # Which estimators a question is for.
+LINEAR = (LinearGPClassifier, LinearGPRegressor)
 GAUSSIAN = (GPClassifier, GPRegressor)
+WITH_VARIANCE = (*GAUSSIAN, *LINEAR)
 TUNABLE = (*GAUSSIAN, LSSVMClassifier)
-EXPLAINABLE = (*TUNABLE, NPlusOneClassifier)
+EXPLAINABLE = (*TUNABLE, NPlusOneClassifier, *LINEAR)
 
 
 def asked(
-    estimator: Any, kinds: tuple[type[Any], ...], about: str = "", instead: str = ""
-) -> KernelModel:
+    estimator: Any, kinds: tuple[type[Any], ...], about: str = "", instead: str = "", hint: str = ""
+) -> Any:
     """The frozen model of a fitted estimator, or pipeline, of one of these kinds.
 
     about : if given, the question is about classes, and this names it in the error for a regressor
     instead : what to ask a regressor for
+    hint : what to do with a linear model, if that is not of these kinds
     """
     last, got = _last_step(estimator), type(estimator).__name__
     if not isinstance(last, kinds):
-        names = [kind.__name__ for kind in kinds if not about or kind is not GPRegressor]
-        hint = " Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
+        names = [k.__name__ for k in kinds if not (about and issubclass(k, RegressorMixin))]
+        if not isinstance(last, LINEAR):
+            hint = "Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
         which = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-        raise InvalidType(f"This question is for a fitted {which}, not {got}.{hint}")
-    model: KernelModel = last.model_
-    if len(model.examples) == 0:
+        raise InvalidType(f"This question is for a fitted {which}, not {got}. {hint}".rstrip())
+    model = fitted(last, "model_") if isinstance(last, LINEAR) else last.model_
+    if (model.sums.rows if isinstance(model, LinearModel) else len(model.examples)) == 0:
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
     if about and not is_classifier(estimator):
         raise InvalidInput(
@@ -49,10 +63,44 @@ def asked(
 
 
 def _last_step(estimator: Any) -> Any:
-    return estimator.estimator if isinstance(estimator, LivingPipeline) else estimator
+    return estimator.estimator if isinstance(estimator, FittedPipeline) else estimator
 
 
 # -- what differs between the models -------------------------------------------------------------
+
+
+def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
+    """The examples of the frozen model of an estimator, each predicted as a new row by the others.
+
+    how : how to give rows to a linear model, which holds none, for the error
+    rows : these, if any: X, y, their weights, their ids
+    """
+    X, y, weights, ids = (*rows, None, None, None, None)[:4]
+    if not isinstance(model, LinearModel):
+        if any(one is not None for one in rows):
+            kind = type(estimator).__name__
+            raise InvalidInput(f"{kind} holds its own examples. Leave out X and y, or reference.")
+        return unseen(model)
+    if X is None or y is None:
+        raise needs_rows(how)
+    left = estimator.leave_one_out(X, y, weights)
+    scores, variance, numbers = left.scores, left.variance, left.ids
+    if ids is not None:
+        one_each("ids", (len(ids),), len(numbers))
+        numbers = np.array(ids, dtype=None if len({*map(type, ids)}) == 1 else object)
+    if weights is not None:
+        # A new row weighs one: 1 / (w (1 - wh)), as in `LinearModel.loo`, becomes 1 + h / (1 - wh).
+        w = np.rint(np.asarray(weights, dtype=float) * UNIT) / UNIT
+        h = model.leverage(estimator.model_inputs(X)[0])
+        variance = (variance.T * w * (1 + h - w * h)).T
+    groups = model.sums.groups if model.classes else {}
+    counts = np.array([groups[one].rows if groups else 0 for one in left.names.tolist()])
+    return Unseen(numbers, left.labels, left.names, scores, variance, left.silent, counts)
+
+
+def needs_rows(how: str) -> InvalidInput:
+    """The error for a question about examples to a linear model."""
+    return InvalidInput(f"A linear model holds no rows, so it has none to leave out. {how}")
 
 
 def removal_weights(model: KernelModel, rows: Array) -> Array:
@@ -95,6 +143,12 @@ def inputs(estimator: Any, X: Any, name: str = "X") -> tuple[Array, Array | None
         raise InvalidInput(f"{name} is empty. Give at least one row to ask about.")
     rows: tuple[Array, Array | None] = estimator.model_inputs(X)
     return rows
+
+
+def feature_names(estimator: Any, D: int) -> Array:
+    """The names of the D features of the last step, or their numbers."""
+    names = names_in(_last_step(estimator))
+    return np.arange(D) if names is None else np.array(names, dtype=object)
 
 
 def check_both(X: Any, y: Any) -> None:

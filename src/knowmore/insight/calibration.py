@@ -19,10 +19,9 @@ from scipy.special import softmax
 from knowmore.answers import Answer
 from knowmore.arguments import whole_number
 from knowmore.arrays import Array
-from knowmore.errors import InvalidType
-from knowmore.insight.asking import GAUSSIAN, asked, check_both, inputs, true_labels
-from knowmore.models import KernelModel, class_probabilities
-from knowmore.models.novelty import unseen
+from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.insight.asking import WITH_VARIANCE, asked, check_both, inputs, left_out, true_labels
+from knowmore.models import KernelModel, LinearModel, class_probabilities
 from knowmore.models.probabilities import log_chances
 
 # Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
@@ -34,15 +33,19 @@ class Calibrated:
     """A living classifier with calibrated probabilities, which follow its edits.
 
     The temperature is that of the examples held when a question is asked: the first question after
-    an edit computes it again, for about the price of `leave_one_out`.
+    an edit computes it again, for about the price of `leave_one_out`. A linear model holds none:
+    after an edit it has to be calibrated again.
 
     estimator : the classifier, which may be edited further
+    X, y, sample_weight : for a linear model, rows that it has learnt; they are not kept
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(
+        self, estimator: Any, X: Any = None, y: Any = None, sample_weight: Any = None
+    ) -> None:
         self.estimator = estimator
-        self._known: tuple[weakref.ref[KernelModel], float] | None = None
-        self._current()
+        self._known: tuple[weakref.ref[KernelModel | LinearModel], float] | None = None
+        self._current(X, y, sample_weight)
 
     @property
     def temperature(self) -> float:
@@ -72,31 +75,45 @@ class Calibrated:
         gp, temperature = self._current()
         return class_probabilities(gp.mean(X), gp.variance(X), temperature)
 
-    def _current(self) -> tuple[KernelModel, float]:
+    def _current(self, *rows: Any) -> tuple[Any, float]:
         """The current model and its temperature. An earlier model is not kept alive for it."""
-        gp: KernelModel = asked(self.estimator, GAUSSIAN, "Calibration", "predict_variance()")
+        gp = asked(self.estimator, WITH_VARIANCE, "Calibration", "predict_variance()")
         known = self._known
         if known is None or known[0]() is not gp:
-            classes = np.searchsorted(gp.targets.names, gp.examples.labels)
-            temperature = best_temperature(log_chances(*unseen(gp)), classes)
+            how = "Give rows that it has learnt, again after each edit: calibrate(model, X, y)."
+            left = left_out(self.estimator, gp, how, *rows)
+            temperature = best_temperature(log_chances(left.scores, left.variance), left.codes)
             self._known = known = weakref.ref(gp), temperature
         return gp, known[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles and copies, which compute the temperature again."""
-        return {"estimator": self.estimator, "_known": None}
+        """For pickles and copies: with the temperature, unless the model has changed since."""
+        model, known = self.estimator.model_, self._known
+        held = model if known is not None and known[0]() is model else None
+        return {"estimator": self.estimator, "model": held, "temperature": known and known[1]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.estimator, model = state["estimator"], state["model"]
+        self._known = None if model is None else (weakref.ref(model), state["temperature"])
 
     def __repr__(self) -> str:
-        held = len(self.estimator.ids_)
-        state = f"temperature {self.temperature:.4g}" if held else "no examples are held"
+        try:
+            state = f"temperature {self.temperature:.4g}"
+        except NoExamples:
+            state = "no examples are held"
+        except InvalidInput:
+            state = "the model has changed since, calibrate it again"
         return f"Calibrated({self.estimator!r}): {state}"
 
 
-def calibrate(model: Any) -> Calibrated:
-    """Calibrated probabilities of a fitted GPClassifier, from leave-one-out.
+def calibrate(model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = None) -> Calibrated:
+    """Calibrated probabilities of a fitted GPClassifier or LinearGPClassifier, from leave-one-out.
 
     The others judge each example as they would a new row; it counts once, whatever its weight. The
     answer is not frozen: it asks the estimator, and so follows its edits.
+
+    X, y, sample_weight : only for a LinearGPClassifier, which holds no rows: rows that it has
+        learnt, all or some. They are not kept: after an edit, calibrate again.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import GPClassifier
@@ -108,7 +125,7 @@ def calibrate(model: Any) -> Calibrated:
     >>> calibrated.predict_proba([[1.4]]).round(2)
     array([[0.02, 0.98]])
     """
-    return Calibrated(model)
+    return Calibrated(model, X, y, sample_weight)
 
 
 def best_temperature(logs: Array, classes: Array) -> float:
@@ -177,9 +194,10 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
         if isinstance(model, Calibrated):
             gp, temperature = model._current()
         else:
-            gp, temperature = asked(model, GAUSSIAN, "Reliability", "predict_variance()"), 1.0
-        P, classes = class_probabilities(*unseen(gp), temperature), gp.targets.names
-        labels = gp.examples.labels
+            gp, temperature = asked(model, WITH_VARIANCE, "Reliability", "predict_variance()"), 1.0
+        left = left_out(model, gp, "Give test data: reliability(model, X, y).")
+        P, classes = class_probabilities(left.scores, left.variance, temperature), left.names
+        labels = left.labels
     elif not hasattr(model, "predict_proba"):
         raise InvalidType(f"{type(model).__name__} has no predict_proba. Give a GPClassifier.")
     else:

@@ -1,4 +1,4 @@
-"""What a prediction is made of, example by example, and what a new class was built from.
+"""What a prediction is made of, by examples or features, and what a new class was built from.
 
 k_* = kappa(X_held, x) (n,), P = K~^-1, A = PT (n, M). The score of class c is a sum over the
 examples, mu^(c)(x) = sum_i A_ic k_*i (eq. 4, Lütz et al.): its terms are their contributions.
@@ -10,6 +10,8 @@ leave-one-out), so that
 
 With a bias the inverse is that of the bordered matrix, [[P - vv' / s, v / s], [v' / s, -1 / s]]
 (see `Border`), and k_* has a one at its end.
+
+The score of a linear model is a sum over the features j, mu^(c)(x) = sum_j W_jc (x_j - m_j) + tbar.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
-from knowmore.arguments import some
+from knowmore.arguments import a_type, choice, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import NPlusOneClassifier
-from knowmore.insight.asking import EXPLAINABLE, asked, inputs
-from knowmore.models import KernelModel
+from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs
+from knowmore.linalg.grid import blocks
+from knowmore.models import KernelModel, LinearModel
 
 
 @final
@@ -59,17 +62,49 @@ class Explanation(Answer):
         return f"{self.label!r} has score {self.score:.4g}, from {len(self.ids)} examples"
 
 
-def explain(model: Any, x: Any, label: Any = None) -> Explanation:
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureExplanation(Answer):
+    """What each feature does to the score of `label` at one x, the strongest first.
+
+    features : (D,), their names in the table that was learnt, or their numbers
+    values, means : (D,), at x and of all rows learnt; without an intercept means are zero
+    contributions : (D,), the feature's weight times value - mean. They and `offset` sum to `score`
+    offset : the score at the mean: that of a model that has no features; zero without an intercept
+    """
+
+    label: Any
+    score: float
+    offset: float
+    features: Array
+    values: Array
+    means: Array
+    contributions: Array
+
+    def _columns(self) -> dict[str, Array]:
+        columns = self.features, self.values, self.means, self.contributions
+        return dict(zip(("feature", "value", "mean", "contribution"), columns, strict=True))
+
+    def _summary(self) -> str:
+        return f"{self.label!r} has score {self.score:.4g}, from {len(self.features)} features"
+
+
+def explain(
+    model: Any, x: Any, label: Any = None, *, by: str | None = None
+) -> Explanation | FeatureExplanation:
     """The contribution of each example to the score at x, and the score without it; exact.
 
-    Weights by class, and what an `NPlusOneClassifier` takes from its source, are kept fixed.
+    For a linear model, the contribution of each feature. Weights by class, and what an
+    `NPlusOneClassifier` takes from its source, are kept fixed.
 
     Parameters
     ----------
-    model : a fitted GPClassifier, GPRegressor, LSSVMClassifier or NPlusOneClassifier
+    model : a fitted GPClassifier, GPRegressor, LSSVMClassifier or NPlusOneClassifier; by features,
+        a LinearGPClassifier or LinearGPRegressor
     x : one row of features, (d,) or (1, d)
     label : the class whose score is explained; default: the predicted one. For a regressor with
         several targets, the number of the target.
+    by : "examples" or "features"; default: what the model can be explained by
 
     Examples
     --------
@@ -84,16 +119,19 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
      2    hot       -0.1679          1.034
     """
     svm = asked(model, EXPLAINABLE)
+    parts = "features" if isinstance(svm, LinearModel) else "examples"
+    if by is not None and choice("by", by, ("examples", "features")) != parts:
+        more = " To see rows like x, ask a GPClassifier of some." if parts == "features" else ""
+        raise InvalidInput(
+            f"by={by!r}, but the score of {a_type(model)} is a sum over {parts}. Ask "
+            f"by={parts!r}.{more}"
+        )
     row, side = _one_row(model, x)
+    if isinstance(svm, LinearModel):
+        return _by_features(model, svm, row, label)
     scores = svm.mean(row, side)[0]
     from_source = scores - svm.mean(row)[0]
-    if label is None and (len(scores) == 1 or is_classifier(model)):
-        c = int(scores.argmax())
-    else:
-        names = svm.targets.names.tolist()
-        if np.ndim(label) or label not in names:
-            raise InvalidInput(f"label={label!r} is not scored. Choose one of {some(names)}.")
-        c = names.index(label)
+    c = _column(model, svm.targets.names, scores, label)
     units, k = svm.targets.units, svm.covariance.cross(row)
     a = svm.coefficients[:, c] * (1.0 if units is None else units.scale[c])
     contributions = a * k[:, 0]
@@ -108,6 +146,27 @@ def explain(model: Any, x: Any, label: Any = None) -> Explanation:
         contributions=contributions[order],
         score_without=_scores_without(svm, k, scores)[order, c],
     )
+
+
+def _column(model: Any, columns: Array, scores: Array, label: Any) -> int:
+    """The column of the scores (M,) to explain."""
+    if label is None and (len(scores) == 1 or is_classifier(model)):
+        return int(scores.argmax())
+    names = columns.tolist()
+    if np.ndim(label) or label not in names:
+        raise InvalidInput(f"label={label!r} is not scored. Choose one of {some(names)}.")
+    return int(names.index(label))
+
+
+def _by_features(estimator: Any, model: LinearModel, row: Any, label: Any) -> FeatureExplanation:
+    """What the features of one row (1, D) contribute."""
+    scores, (x,) = model.mean(row)[0], np.vstack([*blocks(row)])
+    c, (mean, offsets) = _column(estimator, model.names, scores, label), model.moments.means
+    contributions = model.weights[:, c] * (x - mean)
+    order = np.argsort(-abs(contributions), kind="stable")
+    table = feature_names(estimator, len(x)), x, mean, contributions
+    label, columns = model.names[c].item(), (column[order] for column in table)
+    return FeatureExplanation(label, float(scores[c]), float(offsets[c]), *columns)
 
 
 def _scores_without(svm: KernelModel, k: Array, scores: Array) -> Array:
@@ -138,8 +197,10 @@ def _one_row(model: Any, x: Any) -> tuple[Array, Array | None]:
     elif np.ndim(x) == 1:
         x = np.asarray(x)[None]
     X, side = inputs(model, x, "x")
-    if len(X) != 1:
-        raise InvalidInput(f"x has {len(X)} rows, but one prediction is explained. Give one row.")
+    if X.shape[0] != 1:
+        raise InvalidInput(
+            f"x has {X.shape[0]} rows, but one prediction is explained. Give one row."
+        )
     return X, side
 
 

@@ -1,11 +1,13 @@
 """What is new to a model: examples of classes that it does not know.
 
 Every method is a function of what the Gaussian process predicts for an input, so its value for an
-example that the model holds, had the model never seen it, follows from leave-one-out.
+example that the model holds, had the model never seen it, follows from leave-one-out. A linear
+model holds none: it is given rows that it has learnt.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,13 +17,16 @@ from scipy.linalg import solve_triangular
 from knowmore.answers import Answer
 from knowmore.arguments import choice, number
 from knowmore.arrays import Array, bounded, derived
-from knowmore.insight.asking import GAUSSIAN, asked, inputs
+from knowmore.concurrency import cached_property
+from knowmore.errors import InvalidInput
+from knowmore.insight.asking import WITH_VARIANCE, asked, inputs, left_out, needs_rows
 from knowmore.kernels.distances import distances
-from knowmore.models import KernelModel
-from knowmore.models.novelty import check_several, improbability, loo_prediction, threshold, unseen
+from knowmore.models import KernelModel, LinearModel
+from knowmore.models.novelty import Unseen, check_several, improbability, threshold, unseen
 from knowmore.tables import index_of
 
 _METHODS = ("variance", "score", "probability", "null_space")
+_HOW = "Give rows that it has learnt: novelty(model, X, reference=(X_learnt, y_learnt))."
 
 
 @final
@@ -33,23 +38,40 @@ class Novelty(Answer):
     method : how it was measured
     ids : (m,), the index of the table that was asked about, or 0, 1, ...
     model : the frozen model that was asked; later edits of the estimator do not change it
+    reference : for a linear model, what the others predict for the reference rows, if given
     """
 
     values: Array
     method: str
     ids: Array
-    model: KernelModel
+    model: KernelModel | LinearModel
+    reference: Unseen | None = None
 
     @derived
     def left_out(self) -> Array:
-        """The value of each example held had the model never seen it, (n,), in its order."""
-        check_several(self.model)
-        return _values(self.model, self.method)
+        """The value of each example held, or reference row, had the model never seen it, (n,)."""
+        left = self._left
+        if self.method == "null_space" and isinstance(self.model, KernelModel):
+            return _null_space_left_out(self.model)
+        return _values(self.method, left.without_classes, lambda: left.variance)
+
+    @cached_property
+    def _left(self) -> Unseen:
+        """What the others predict for these."""
+        if isinstance(self.model, KernelModel):
+            check_several(len(self.model.examples))
+            return unseen(self.model)
+        if self.reference is None:
+            raise needs_rows(_HOW)
+        return self.reference
 
     def threshold(self, q: float = 0.95) -> float:
-        """The value that a fraction q of the examples held stay below when left out."""
+        """The value that a fraction q of the examples held stay below when left out.
+
+        A linear model holds none: there it is a fraction of the rows given as `reference`.
+        """
         hint = "It is the fraction of known examples to be called known."
-        return threshold(self.model, self.left_out, number("q", q, "[0, 1]", hint))
+        return threshold(self.left_out, self._left.silent, number("q", q, "[0, 1]", hint))
 
     def unknown(self, q: float = 0.95) -> Array:
         """Which rows are above `threshold(q)`, (m,)."""
@@ -58,10 +80,11 @@ class Novelty(Answer):
     def to_pandas(self, q: float = 0.95) -> Any:
         """A pandas DataFrame, one row each, with the columns `threshold(q)` and `unknown(q)`.
 
-        A single example sets no threshold.
+        A single example, or a linear model without a reference, sets no threshold.
         """
-        table = super().to_pandas()
-        if len(self.model.examples) < 2:
+        table, model = super().to_pandas(), self.model
+        judged = len(model.examples) > 1 if isinstance(model, KernelModel) else self.reference
+        if not judged:
             return table
         return table.assign(threshold=self.threshold(q), unknown=self.unknown(q))
 
@@ -72,10 +95,11 @@ class Novelty(Answer):
         return f"{len(self.values)} rows by {self.method}, larger is newer"
 
 
-def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
+def novelty(model: Any, X: Any, method: str = "probability", *, reference: Any = None) -> Novelty:
     """How new the rows of X (m, d) are to a fitted GPClassifier; by variance, to a GPRegressor.
 
-    A model of one class recognises what is not of that class.
+    And to a LinearGPClassifier or LinearGPRegressor, but not by null space. A model of one class
+    recognises what is not of that class.
 
     Parameters
     ----------
@@ -89,6 +113,8 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
         "null_space": the distance to the nearest class in the kernel null Foley-Sammon transform
         of Bodesheim et al., where each class held is one point. It is the transform of K + sigma^2
         I: theirs if there is no noise.
+    reference : only for a linear model, which holds no rows: (X, y) or (X, y, sample_weight), rows
+        that it has learnt, all or some. Left out in turn, they set the thresholds
 
     Examples
     --------
@@ -100,26 +126,33 @@ def novelty(model: Any, X: Any, method: str = "probability") -> Novelty:
     (array([False, False,  True]), array(['a', 'b', '?'], dtype='<U1'))
     """
     about = "" if choice("method", method, _METHODS) == "variance" else f"method={method!r}"
-    gp = asked(model, GAUSSIAN, about, "method='variance'")
+    gp = asked(model, WITH_VARIANCE, about, "method='variance'")
+    given = () if reference is None else reference
+    if not isinstance(given, (tuple, list)) or len(given) not in (0, 2, 3):
+        raise InvalidInput("reference must be a pair, (X, y), or (X, y, sample_weight).")
+    left = left_out(model, gp, _HOW, *given) if given else None
     (rows, _), index = inputs(model, X), index_of(X)
-    ids = np.arange(len(rows)) if index is None else np.asarray(index.to_flat_index())
-    return Novelty(_values(gp, method, rows), method, ids, gp)
-
-
-def _values(gp: KernelModel, method: str, X: Array | None = None) -> Array:
-    """Those of rows X (m, d); or of the examples held, each left out, (n,)."""
-    if method == "null_space":
-        if X is None:
-            return _null_space_left_out(gp)
+    ids = np.arange(rows.shape[0]) if index is None else np.asarray(index.to_flat_index())
+    if method != "null_space":
+        values = _values(method, lambda: gp.mean(rows), lambda: gp.variance(rows))
+    elif isinstance(gp, LinearModel):
+        raise InvalidInput(
+            "method='null_space' is about examples, and a linear model holds none. Ask for 'score'."
+        )
+    else:
         A = gp.solved
-        return _nearest_class(gp.targets.basis.T @ A, gp.covariance.expansion(X, A))
+        values = _nearest_class(gp.targets.basis.T @ A, gp.covariance.expansion(rows, A))
+    return Novelty(values, method, ids, gp, left)
+
+
+def _values(method: str, mean: Callable[[], Array], variance: Callable[[], Array]) -> Array:
+    """Those that follow from means (m, M) and variances, (m,) or (m, M); (m,)."""
     if method == "variance":
-        variance = unseen(gp)[1] if X is None else gp.variance(X)
-        return variance if variance.ndim == 1 else np.asarray(variance.mean(axis=1))
+        found = variance()
+        return found if found.ndim == 1 else np.asarray(found.mean(axis=1))
     if method == "score":
-        mean = loo_prediction(gp)[0] if X is None else gp.mean(X)
-        return np.asarray(-mean.max(axis=1))
-    return improbability(*(loo_prediction(gp) if X is None else (gp.mean(X), gp.variance(X))))
+        return np.asarray(-mean().max(axis=1))
+    return improbability(mean(), variance())
 
 
 # -- the null space ------------------------------------------------------------------------------

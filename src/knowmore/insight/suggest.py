@@ -7,6 +7,7 @@ pool. The means move with the label; until it is known, a plausible one takes it
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
@@ -22,10 +23,11 @@ from knowmore.arguments import choice, is_missing, one_each, whole_number
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import GAUSSIAN, asked, generator, inputs
+from knowmore.insight.asking import WITH_VARIANCE, asked, generator, inputs
 from knowmore.kernels import corner, cross
+from knowmore.linalg.grid import blocks
 from knowmore.linalg.products import product
-from knowmore.models import KernelModel, class_probabilities
+from knowmore.models import KernelModel, LinearModel, class_probabilities
 from knowmore.models.covariance import finite
 
 # How many rows of a matrix of the whole pool are processed at a time.
@@ -67,6 +69,8 @@ def suggest(
 ) -> Suggestion:
     """The n rows of X_pool (u, d) whose labels would teach a fitted Gaussian process most.
 
+    It is a GPClassifier or LinearGPClassifier; by variance or at random, also one of values.
+
     They are picked one after the other. From then on each pick counts as an example with its most
     plausible label: the variances around it fall, the means move towards that label, and similar
     rows become less useful. A row with exactly the same features waits until no others are left. No
@@ -82,10 +86,12 @@ def suggest(
         first.
         "weight": mean |t - mu| / sigma_*^2, the coefficient that the example would get under its
         most plausible label (Freytag et al.).
-        "impact": the same, times 1 + |K~^-1 k_*|_1: the change of all coefficients.
+        "impact": the same, times 1 + |K~^-1 k_*|_1: the change of all coefficients. Linear models
+        have no coefficients of examples.
         "emoc": the expected change of the scores in the pool (Freytag, Rodner and Denzler): mean
         |t - mu| expected under the present probabilities, over sigma_*^2, times the mean absolute
-        covariance with the pool. It takes the memory of a matrix (u, u), at first of two.
+        covariance with the pool. It takes the memory of a matrix (u, u), at first of two; a linear
+        model takes none of it, but the time to compute that matrix anew for each pick.
         "random": drawn at random.
     random_state : a seed for "random"
 
@@ -103,41 +109,49 @@ def suggest(
     """
     gp = _asked(model, criterion)
     X, _ = inputs(model, X_pool, "X_pool")
-    found = _picks(gp, X, whole_number("n", n, 1, len(X)), criterion, random_state)
+    found = _picks(gp, X, whole_number("n", n, 1, X.shape[0]), criterion, random_state)
     rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
 
-def _asked(model: Any, criterion: str) -> KernelModel:
+def _asked(model: Any, criterion: str) -> KernelModel | LinearModel:
     """The Gaussian process of a fitted estimator, if the criterion applies to it."""
     choice("criterion", criterion, _CRITERIA)
     about = "" if criterion in ("variance", "random") else f"criterion={criterion!r}"
-    gp = asked(model, GAUSSIAN, about, "criterion='variance' or 'random'")
-    if criterion == "margin" and len(gp.targets.names) < 2:
+    gp: KernelModel | LinearModel
+    gp = asked(model, WITH_VARIANCE, about, "criterion='variance' or 'random'")
+    names = gp.names if isinstance(gp, LinearModel) else gp.targets.names
+    if criterion == "margin" and len(names) < 2:
         raise InvalidInput("criterion='margin' needs two classes, not one. Ask for 'uncertainty'.")
+    if criterion == "impact" and isinstance(gp, LinearModel):
+        raise InvalidInput(
+            "criterion='impact' is about examples, and a linear model holds none. Ask for 'weight'."
+        )
     return gp
 
 
 def _picks(
-    gp: KernelModel, X: Array, n: int, criterion: str, random_state: int | None
+    gp: KernelModel | LinearModel, X: Any, n: int, criterion: str, random_state: int | None
 ) -> Iterator[tuple[int, Array, str]]:
     """Choose greedily, one row of X (u, d) after the other: yield the row, all values, the reason.
 
     The values (u,) are NaN for rows picked before, and for their twins while others are left.
     """
     if criterion == "random":
-        values = generator(random_state).random(len(X))
+        values = generator(random_state).random(X.shape[0])
         for row in np.argsort(-values)[:n].tolist():
             yield row, values.copy(), "drawn at random"
             values[row] = np.nan
         return
-    pool, (picked, twins) = _Pool(gp, X), np.zeros((2, len(X)), dtype=bool)
+    pool = _LinearPool(gp, X) if isinstance(gp, LinearModel) else _KernelPool(gp, X)
+    picked, twins = np.zeros((2, X.shape[0]), dtype=bool)
     for count in range(n):
         values = np.where(picked if twins.all() else twins, np.nan, _values(criterion, pool))
         row = int(np.nanargmax(values))
         yield row, values, _reason(criterion, pool, row)
         picked[row] = True
-        twins |= (X[row] == X).all(axis=1)
+        (x,) = next(blocks(X[row : row + 1]))
+        twins |= np.concatenate([(x == block).all(axis=1) for block in blocks(X)])
         if count < n - 1:
             pool.pick(row, None if criterion == "variance" else int(pool.mean[row].argmax()))
 
@@ -146,7 +160,7 @@ def _values(criterion: str, pool: _Pool) -> Array:
     """The values of all rows, (u,), larger is better."""
     if criterion == "variance":
         # In the units of the values; of several targets, the mean.
-        return pool.variance * pool.model.targets.square
+        return pool.variance * pool.square
     mean, deviation = pool.mean, np.sqrt(pool.variance)
     if criterion == "uncertainty":
         # Noise is counted once: sigma_*^2 includes it already.
@@ -163,10 +177,10 @@ def _values(criterion: str, pool: _Pool) -> Array:
         return np.asarray(expected * pool.precision * pool.reach())
     # |delta alpha| of the row itself: (t - mu) / sigma_*^2.
     weight = surprise[np.arange(len(mean)), mean.argmax(axis=1)] * pool.precision
-    if criterion == "weight":
-        return np.asarray(weight)
-    # |delta alpha|_1 = |t - mu| / sigma_*^2 |[-K~^-1 k_*; 1]|_1.
-    return np.asarray(weight * (1 + pool.influence()))
+    if criterion == "impact" and isinstance(pool, _KernelPool):
+        # |delta alpha|_1 = |t - mu| / sigma_*^2 |[-K~^-1 k_*; 1]|_1.
+        weight = weight * (1 + pool.influence())
+    return np.asarray(weight)
 
 
 def _reason(criterion: str, pool: _Pool, row: int) -> str:
@@ -175,7 +189,7 @@ def _reason(criterion: str, pool: _Pool, row: int) -> str:
     if criterion == "variance":
         return f"unlike what is known: {deviation}"
     mean = pool.mean[row]
-    names = [repr(name) for name in pool.model.targets.names.tolist()]
+    names = [repr(name) for name in pool.names.tolist()]
     match criterion:
         case "uncertainty":
             c = int(abs(mean).argmin())
@@ -196,31 +210,96 @@ def _reason(criterion: str, pool: _Pool, row: int) -> str:
 # -- the pool ------------------------------------------------------------------------------------
 
 
-@final
-class _Pool:
-    """Inputs X (u, d) of which some are picked: as if `model` held them, with expected labels.
+class _Pool(ABC):
+    """Rows X (u, d) of which some are picked: as if the model held them, with expected labels.
 
+    noise : sigma^2
+    names : (M,), the columns of scores
+    square : of the units of the targets, in the mean of the columns
     rounding : (u,), how much of a variance may be rounding alone
     variance : (u,), sigma_*^2 of all, noise included, and at least `rounding`; of targets as the
         model learns them, normalised if they are
-    at, pivots, R : the picks whose rows entered the factor, and what they added to it: it is
-        [[L, 0], [Y', L_2]] with Y' = L^-1 K at the picks, L_2 (k, k) from R and the pivots; and
-        the half-solved columns of the pool are [L^-1 K; R], R (k, u).
+    at, pivots, R : the picks that entered the model, and what they added to its factor, (k, u): the
+        covariance of the pool is that without picks less R'R
     """
 
-    def __init__(self, model: KernelModel, X: Array) -> None:
-        self.model, self.X = model, X
-        eps = float(np.finfo(model.covariance.factor.dtype).eps)
-        self.rounding = (len(model.examples) + len(X)) * eps * model.covariance.prior(X)
-        self.variance = np.maximum(model.covariance.variance(X), self.rounding)
+    noise: float
+    names: Array
+    square: float
+
+    def __init__(self, model: Any, X: Any, variance: Array, rounding: Array) -> None:
+        self.model, self.X, self.rounding = model, X, rounding
+        self.variance = np.maximum(variance, rounding)
         self.at: list[int] = []
         self.pivots: list[float] = []
-        self.R = np.empty((0, len(X)))
+        self.R = np.empty((0, len(variance)))
 
     @cached_property
     def mean(self) -> Array:
         """mu^(c), (u, M), with the expected labels of the picks."""
-        return self.model.mean(self.X)
+        return np.asarray(self.model.mean(self.X))
+
+    @abstractmethod
+    def _column(self, p: int) -> Array:
+        """The posterior covariance with row p, (u,), without noise or picks."""
+
+    @abstractmethod
+    def _rows(self, part: slice) -> Array:
+        """The same with several rows, (k, u)."""
+
+    @property
+    def precision(self) -> Array:
+        """1 / sigma_*^2, (u,); zero for a twin of an example held if there is no noise.
+
+        Nothing can be learnt from such a row: it could not even be added.
+        """
+        return np.where(self.variance > self.rounding, 1 / self.variance, 0.0)
+
+    def pick(self, p: int, label: int | None) -> None:
+        """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2.
+
+        c is the column of the pick p, and t (M,) the target of its expected label, the number of a
+        class; None: the means do not move.
+        """
+        s = self.variance[p]
+        if s <= self.rounding[p]:
+            return
+        c = self._column(p) - self.R[:, p] @ self.R
+        c[p] = s - self.noise
+        r = c / np.sqrt(s)
+        if label is not None:
+            t = np.full(self.mean.shape[1], -1.0)
+            t[label] = 1.0
+            self.mean = self.mean + np.outer(r, (t - self.mean[p]) / np.sqrt(s))
+        least = np.maximum(self.rounding, self.noise)
+        self.variance = np.maximum(self.variance - r**2, least)
+        self.at.append(p)
+        self.pivots.append(np.sqrt(s))
+        self.R = np.vstack([self.R, r])
+
+    def reach(self) -> Array:
+        """The mean of |C| over the pool, (u,): how far the label of each has an effect."""
+        parts = (slice(a, a + _ROWS) for a in range(0, len(self.variance), _ROWS))
+        means = [abs(self._rows(i) - self.R[:, i].T @ self.R).mean(axis=1) for i in parts]
+        return np.concatenate(means)
+
+
+@final
+class _KernelPool(_Pool):
+    """The pool of a kernel model.
+
+    With picks its factor is [[L, 0], [Y', L_2]] with Y' = L^-1 K at the picks, L_2 (k, k) from R
+    and the pivots; the half-solved columns of the pool are [L^-1 K; R]. A pick is O(n^2 + nu).
+    """
+
+    model: KernelModel
+
+    def __init__(self, model: KernelModel, X: Array) -> None:
+        covariance, targets = model.covariance, model.targets
+        self.noise, self.names, self.square = covariance.noise, targets.names, targets.square
+        eps = float(np.finfo(covariance.factor.dtype).eps)
+        rounding = (len(model.examples) + len(X)) * eps * covariance.prior(X)
+        super().__init__(model, X, covariance.variance(X), rounding)
 
     @cached_property
     def _K(self) -> Array:
@@ -241,37 +320,14 @@ class _Pool:
         C -= product(V.T, V)
         return C
 
-    @property
-    def precision(self) -> Array:
-        """1 / sigma_*^2, (u,); zero for a twin of an example held if there is no noise.
-
-        Nothing can be learnt from such a row: it could not even be added.
-        """
-        return np.where(self.variance > self.rounding, 1 / self.variance, 0.0)
-
-    def pick(self, p: int, label: int | None) -> None:
-        """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2; O(n^2 + nu).
-
-        c is the column of the pick p, and t (M,) the target of its expected label, the number of a
-        class; None: the means do not move.
-        """
-        covariance, s = self.model.covariance, self.variance[p]
-        if s <= self.rounding[p]:
-            return
+    def _column(self, p: int) -> Array:
+        covariance = self.model.covariance
         b = covariance.solve(self._K[:, [p]])[:, 0]
         k = finite(covariance.kernel, cross(covariance.kernel, self.X, self.X[[p]])[:, 0])
-        c = k - b @ self._K - self.R[:, p] @ self.R
-        c[p] = s - covariance.noise
-        r = c / np.sqrt(s)
-        if label is not None:
-            t = np.full(self.mean.shape[1], -1.0)
-            t[label] = 1.0
-            self.mean = self.mean + np.outer(r, (t - self.mean[p]) / np.sqrt(s))
-        least = np.maximum(self.rounding, covariance.noise)
-        self.variance = np.maximum(self.variance - r**2, least)
-        self.at.append(p)
-        self.pivots.append(np.sqrt(s))
-        self.R = np.vstack([self.R, r])
+        return np.asarray(k - b @ self._K)
+
+    def _rows(self, part: slice) -> Array:
+        return self._C[part]
 
     def influence(self) -> Array:
         """|K~^-1 k_*|_1 of each, (u,), over the examples held and the picks.
@@ -283,11 +339,22 @@ class _Pool:
         top = self._B - self._B[:, self.at] @ tail
         return np.asarray(abs(top).sum(axis=0) + abs(tail).sum(axis=0))
 
-    def reach(self) -> Array:
-        """The mean of |C| over the pool, (u,): how far the label of each has an effect."""
-        parts = (slice(begin, begin + _ROWS) for begin in range(0, len(self.X), _ROWS))
-        means = [abs(self._C[i] - self.R[:, i].T @ self.R).mean(axis=1) for i in parts]
-        return np.concatenate(means)
+
+@final
+class _LinearPool(_Pool):
+    """The pool of a linear model, which is read in blocks; a pick is O(D^2 + Du)."""
+
+    def __init__(self, model: LinearModel, X: Any) -> None:
+        self.noise, self.names, self.square = model.noise, model.names, (model.scale**2).mean()
+        variance = model.noise * (1 + model.leverage(X))
+        # A sum of positive terms: nothing of it is rounding alone.
+        super().__init__(model, X, variance, np.zeros(len(variance)))
+
+    def _column(self, p: int) -> Array:
+        return np.asarray(self._rows(slice(p, p + 1))[0])
+
+    def _rows(self, part: slice) -> Array:
+        return np.asarray(self.model.covariance(self.X, self.X[part]).T)
 
 
 # -- for scikit-activeml -------------------------------------------------------------------------
@@ -349,12 +416,13 @@ class SuggestQuery(BaseEstimator):
             model = clone(clf).fit(_safe_indexing(X, held), np.array(labels[held].tolist()))
         gp = _asked(model, self.criterion)
         if np.ndim(candidates) > 1:
-            X, n, rows = candidates, len(candidates), np.arange(len(candidates))
+            X, n = candidates, np.shape(candidates)[0]
+            rows = np.arange(n)
         else:
             rows = _rows(np.flatnonzero(missing) if candidates is None else candidates, n)
             X = _safe_indexing(X, rows)
         pool, _ = inputs(model, X, "The set of candidates")
-        count = whole_number("batch_size", batch_size, 1, len(pool))
+        count = whole_number("batch_size", batch_size, 1, pool.shape[0])
         found = _picks(gp, pool, count, self.criterion, self.random_state)
         picked, values, _ = zip(*found, strict=True)
         indices = rows[list(picked)]

@@ -17,9 +17,9 @@ from knowmore.arrays import Array, derived
 from knowmore.concurrency import cached_property
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import EXPLAINABLE, asked, removal_weights
-from knowmore.models import KernelModel, class_probabilities
-from knowmore.models.novelty import unseen
+from knowmore.insight.asking import EXPLAINABLE, asked, left_out, removal_weights
+from knowmore.models import KernelModel, LinearModel, class_probabilities
+from knowmore.tables import names_of
 
 # How many contradicting examples are named for a label.
 _NAMED = 3
@@ -36,7 +36,8 @@ class Suspects(Answer):
     labels : (k,), the labels held
     preferred : (k,), the class that the other examples give the largest score
     margin : (k,), by how much that score exceeds the label's; above zero
-    rows : (k,), their positions among the examples of the model
+    rows : (k,), their positions among the examples of the model, or the rows given
+    codes : (n,), the columns of the labels of all examples
     scores, variance : (n, M) and (n,), what the others predict for every example, suspect or not,
         as for a new row
     silent : (s,), the ids of examples that the others cannot judge, as when none is near: their
@@ -44,7 +45,8 @@ class Suspects(Answer):
     model : the frozen model that was asked; later edits of the estimator do not change it
 
     The only example of a class is listed, as no other supports that class; unless it is so far from
-    all others that it cannot be judged.
+    all others that it cannot be judged. `contradicting` and `duplicates` are for models that hold
+    their examples.
     """
 
     ids: Array
@@ -52,10 +54,11 @@ class Suspects(Answer):
     preferred: Array
     margin: Array
     rows: Array
+    codes: Array
     scores: Array
     variance: Array
     silent: Array
-    model: KernelModel
+    model: Any
 
     @cached_property
     def contradicting(self) -> tuple[tuple[Id, ...], ...]:
@@ -64,11 +67,12 @@ class Suspects(Answer):
         They are of the preferred class and contribute most to the margin. This takes a solve for
         each suspect, so it is done when first asked for.
         """
-        names, classes = self.model.examples.names, self.model.examples.labels
+        model = self._with_examples
+        names, classes = model.examples.names, model.examples.labels
         found: list[tuple[Id, ...]] = []
         for begin in range(0, len(self.rows), _BLOCK):
             part = slice(begin, begin + _BLOCK)
-            C = margin_contributions(self.model, self.rows[part], self.preferred[part])
+            C = margin_contributions(model, self.rows[part], self.preferred[part])
             C[classes[:, None] != self.preferred[part]] = 0
             for c in C.T:
                 strongest = np.argsort(-c, kind="stable")[:_NAMED]
@@ -78,13 +82,23 @@ class Suspects(Answer):
     @cached_property
     def duplicates(self) -> tuple[tuple[Id, ...], ...]:
         """The ids of examples that have exactly the same features, but not all the same label."""
-        examples = self.model.examples
+        examples = self._with_examples.examples
         same = defaultdict(list)
         # Adding zero turns -0.0 into 0.0.
         for i, x in enumerate(examples.X + 0.0):
             same[x.tobytes()].append(i)
         groups = [g for g in same.values() if len(np.unique(examples.labels[g])) > 1]
         return tuple(tuple(examples.names[i] for i in g) for g in groups)
+
+    @property
+    def _with_examples(self) -> KernelModel:
+        """The model, if it holds examples."""
+        if isinstance(self.model, LinearModel):
+            raise InvalidInput(
+                "A linear model holds no rows to name. Fit a GPClassifier to some, and ask that."
+            )
+        model: KernelModel = self.model
+        return model
 
     @derived
     def probabilities(self) -> Array:
@@ -95,14 +109,19 @@ class Suspects(Answer):
         """The keywords `labels` (n,) and `pred_probs` (n, M) of cleanlab's functions.
 
         `cleanlab.filter.find_label_issues(**suspects(model).for_cleanlab())` is cleanlab's verdict
-        without its folds: labels are column numbers, rows are in the order of `ids_`.
+        without its folds: labels are column numbers, rows are in the order of `ids_`, or as given.
         """
-        codes = np.searchsorted(self.model.targets.names, self.model.examples.labels)
-        return {"labels": codes, "pred_probs": self.probabilities}
+        return {"labels": self.codes, "pred_probs": self.probabilities}
 
     def to_pandas(self) -> Any:
-        """The suspects as a pandas DataFrame, with the ids of the examples that contradict them."""
-        return super().to_pandas().assign(contradicting=list(self.contradicting))
+        """The suspects as a pandas DataFrame, with the ids of the examples that contradict them.
+
+        A linear model holds no examples: there are none of these ids.
+        """
+        table = super().to_pandas()
+        if isinstance(self.model, LinearModel):
+            return table
+        return table.assign(contradicting=list(self.contradicting))
 
     def _columns(self) -> dict[str, Array]:
         columns = self.ids, self.labels, self.preferred, self.margin
@@ -110,14 +129,23 @@ class Suspects(Answer):
 
     def _summary(self) -> str:
         silent = f", {len(self.silent)} cannot be judged" if len(self.silent) else ""
-        return f"{len(self.ids)} of {len(self.model.examples)} labels are suspect{silent}"
+        return f"{len(self.ids)} of {len(self.codes)} labels are suspect{silent}"
 
 
-def suspects(model: Any) -> Suspects:
+def suspects(
+    model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = None, ids: Any = None
+) -> Suspects:
     """Examples of a classifier whose label leave-one-out contradicts, ranked.
 
-    model : a fitted GPClassifier, LSSVMClassifier or NPlusOneClassifier
+    Parameters
+    ----------
+    model : a fitted GPClassifier, LSSVMClassifier, NPlusOneClassifier or LinearGPClassifier
+    X, y, sample_weight : only for a LinearGPClassifier, which holds no rows: rows that it has
+        learnt, all or some, as they were learnt. They are read in blocks, once
+    ids : names for these rows; default: the index of a table, or their numbers
 
+    Notes
+    -----
     Nothing is fitted: it takes about as long as one factorisation of the covariance, and follows
     every edit. `relabel` or `remove` what turns out to be wrong, and ask again.
 
@@ -135,24 +163,27 @@ def suspects(model: Any) -> Suspects:
     >>> len(suspects(clf.relabel(found.ids, found.preferred)).ids)
     0
     """
-    frozen: KernelModel = asked(model, EXPLAINABLE, "suspects()", "leave_one_out()")
-    names, labels = frozen.targets.names, frozen.examples.labels
+    frozen = asked(model, EXPLAINABLE, "suspects()", "leave_one_out()")
+    how = "Give rows that it has learnt: suspects(model, X, y)."
+    given = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+    left = left_out(model, frozen, how, X, y, sample_weight, given)
+    names, labels, scores = left.names, left.labels, left.scores
     if len(names) < 2:
         raise InvalidInput(f"All labels are {names[0].item()!r}. Add examples of another class.")
-    (scores, variance), silent = unseen(frozen), frozen.loo().silent
-    own = scores[np.arange(len(labels)), np.searchsorted(names, labels)]
+    own = scores[np.arange(len(labels)), left.codes]
     # A bias prefers the more frequent class even where no other example is near.
-    margin = np.where(silent, 0, scores.max(axis=1) - own)
+    margin = np.where(left.silent, 0, scores.max(axis=1) - own)
     rows = np.argsort(-margin, kind="stable")[: int((margin > 0).sum())]
     return Suspects(
-        ids=frozen.examples.ids[rows],
+        ids=left.ids[rows],
         labels=labels[rows],
         preferred=names[scores[rows].argmax(axis=1)],
         margin=margin[rows],
         rows=rows,
+        codes=left.codes,
         scores=scores,
-        variance=variance,
-        silent=frozen.examples.ids[silent],
+        variance=left.variance,
+        silent=left.ids[left.silent],
         model=frozen,
     )
 

@@ -20,6 +20,10 @@ from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, nois
 from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
 from knowmore.insight.search import NOTHING, Found, Slope, is_indefinite, search
 from knowmore.insight.space import Bounds, Space, remedy
+from knowmore.models import KernelModel
+
+# Said of a linear model.
+_LINEAR = "It has no kernel to tune; noise='evidence' or noise='loo' chooses its noise."
 
 
 @final
@@ -125,7 +129,7 @@ def tune(
       kernel__k2__length_scale       1    2.504
                          noise     0.1  0.00849
     """
-    frozen = asked(model, TUNABLE)
+    frozen: KernelModel = asked(model, TUNABLE, hint=_LINEAR)
     examples, T, covariance = frozen.examples, frozen.targets.T, frozen.covariance
     groups, n, bias = model.model_groups(groups), len(examples), frozen.bias
     goal = objective_of(objective)
@@ -248,7 +252,7 @@ def due(
     if every is None and worse is None:
         raise InvalidInput("Give every=r, a number of edits, or worse=x, a loss per target.")
     model = tuned.estimator if model is None else model
-    frozen = asked(model, TUNABLE)
+    frozen: KernelModel = asked(model, TUNABLE, hint=_LINEAR)
     if every is not None:
         then, now = tuned.held, _by_id(frozen.examples)
         edits = sum(then.get(one) != now.get(one) for one in then.keys() | now.keys())

@@ -213,6 +213,20 @@ class LinearModel(Frozen):
 
         return self._asked(X, of)
 
+    def leverage(self, X: Any) -> Array:
+        """sigma_*^2 / sigma^2 - 1 of rows X, (m,), of targets as the model learns them."""
+        return self._asked(X, self._leverages)
+
+    def covariance(self, X: Any, Y: Any) -> Array:
+        """The posterior covariance of rows X (m, D) and Y (k, D), without noise, (m, k).
+
+        sigma^2 (1/N + (x - m)' A^-1 (y - m)), the first term only with an intercept; of targets as
+        the model learns them, normalised if they are.
+        """
+        means, N = self.moments.means, self.moments.weight
+        B = self._factor[0].solve((np.vstack([*blocks(Y)]) - means[0]).T)
+        return self._asked(X, lambda Z: self.noise * (product(Z, B) + self.intercept / N))
+
     def _asked(self, X: Any, answer: Any) -> Array:
         """The answers to all rows of X, from blocks of them about the mean."""
         mean, _ = self.moments.means

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from knowmore.arguments import number
-from knowmore.arrays import Array
+from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.probabilities import standardised
@@ -17,26 +19,52 @@ from knowmore.models.probabilities import standardised
 _ROUNDINGS = 64 * float(np.finfo(float).eps)
 
 
-def unseen(model: KernelModel) -> tuple[Array, Array]:
-    """Scores (n, M) and variances of the examples, each predicted as a new row by the others.
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Unseen(Frozen):
+    """Examples, each predicted as a new row by the others.
 
-    The variances are (n,), or (n, M) if the columns have units. Leave-one-out includes the noise
-    sigma^2 / w of an example of weight w; a new row weighs one.
+    ids, labels : (n,)
+    names : (M,), the columns of scores
+    scores : (n, M)
+    variance : (n,), or (n, M) if the columns have units
+    silent : (n,), whether the others say nothing of it
+    counts : (M,), the examples that the model has of each class; zero if columns are values
     """
-    scores, variance = model.leave_one_out()
-    rest = model.targets.rest()
+
+    ids: Array
+    labels: Array
+    names: Array
+    scores: Array
+    variance: Array
+    silent: Array
+    counts: Array
+
+    @property
+    def codes(self) -> Array:
+        """The columns of the labels, (n,)."""
+        return np.searchsorted(self.names, self.labels)
+
+    def without_classes(self) -> Array:
+        """The scores, but the only example of a class takes the class with it: -infinity."""
+        only = (self.labels[:, None] == self.names) & (self.counts == 1)
+        return np.where(only, -np.inf, self.scores)
+
+
+def unseen(model: KernelModel) -> Unseen:
+    """The examples of a model.
+
+    Leave-one-out includes the noise sigma^2 / w of an example of weight w; a new row weighs one.
+    """
+    scores, variance, silent = model.loo()
+    targets, examples, M = model.targets, model.examples, len(model.targets.names)
+    rest = targets.rest()
     noise, w = np.asarray(model.covariance.noise), model.covariance.weights
     if rest is not None:
         noise, w = noise * rest.scale**2, w[:, None]
-    return scores, np.maximum(variance + noise * (1 - 1 / w), noise)
-
-
-def loo_prediction(gp: KernelModel) -> tuple[Array, Array]:
-    """`unseen`, but the only example of a class takes the class with it: that mean is -infinity."""
-    mean, variance = unseen(gp)
-    E = gp.targets.basis
-    only = E * (E.sum(axis=0) == 1)
-    return np.where(only == 1, -np.inf, mean), variance
+    variance = np.maximum(variance + noise * (1 - 1 / w), noise)
+    counts = targets.basis[:, :M].sum(axis=0) if targets.classes else np.zeros(M)
+    return Unseen(examples.ids, examples.labels, targets.names, scores, variance, silent, counts)
 
 
 def improbability(mean: Array, variance: Array) -> Array:
@@ -48,13 +76,13 @@ def improbability(mean: Array, variance: Array) -> Array:
     return np.asarray(log_ndtr(-standardised(best, variance))[:, 0])
 
 
-def threshold(gp: KernelModel, values: Array, q: float) -> float:
+def threshold(values: Array, silent: Array, q: float) -> float:
     """The q-quantile of the examples' left-out values (n,); warns where it separates nothing."""
-    n, silent = len(values), int(gp.loo().silent.sum())
+    n, mute = len(values), int(silent.sum())
     found = float(np.quantile(values, q))
-    if silent > (1 - q) * n and found >= values.max() - _ROUNDINGS * abs(values).max():
+    if mute > (1 - q) * n and found >= values.max() - _ROUNDINGS * abs(values).max():
         warnings.warn(
-            f"For {silent} of {n} examples the others say nothing, so no threshold separates known "
+            f"For {mute} of {n} examples the others say nothing, so no threshold separates known "
             f"from new. The kernel is too narrow: widen it, tune it, or scale the features.",
             KnowmoreWarning,
             stacklevel=3,
@@ -62,9 +90,9 @@ def threshold(gp: KernelModel, values: Array, q: float) -> float:
     return found
 
 
-def check_several(gp: KernelModel) -> None:
+def check_several(n: int) -> None:
     """Raise InvalidInput if only one example is held: nothing is left when it is left out."""
-    if len(gp.examples) < 2:
+    if n < 2:
         raise InvalidInput("A threshold needs two examples, but the model holds one. Add more.")
 
 
@@ -75,6 +103,7 @@ def unknown_rows(gp: KernelModel, X: Array, rate: float) -> Array:
     """
     hint = "It is the fraction of known examples that may be called unknown."
     q = 1 - number("rate", rate, "[0, 1]", hint)
-    check_several(gp)
-    values = improbability(gp.mean(X), gp.variance(X))
-    return np.asarray(values > threshold(gp, improbability(*loo_prediction(gp)), q))
+    check_several(len(gp.examples))
+    values, left = improbability(gp.mean(X), gp.variance(X)), unseen(gp)
+    usual = improbability(left.without_classes(), left.variance)
+    return np.asarray(values > threshold(usual, left.silent, q))

@@ -235,8 +235,8 @@ MISTAKES = {
     "no model": (
         lambda: explain("model", [0.0]),
         InvalidType,
-        "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier or "
-        "NPlusOneClassifier, not str.",
+        "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier, "
+        "NPlusOneClassifier, LinearGPClassifier or LinearGPRegressor, not str.",
     ),
 }
 

@@ -273,9 +273,11 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
     with pytest.raises(NoExamples, match="all were removed"):
         suggest(clf.remove(clf.ids_), pool)
     for other in (LogisticRegression().fit(X, y), EigenspaceLDA().fit(X, y)):
-        with pytest.raises(InvalidType, match=r"^This question is for a fitted GPClassifier, not"):
+        words = r"^This question is for a fitted GPClassifier or LinearGPClassifier, not"
+        with pytest.raises(InvalidType, match=words):
             suggest(other, pool)
-        with pytest.raises(InvalidType, match=r"is for a fitted GPClassifier or GPRegressor, not"):
+        words = r"a fitted GPClassifier, GPRegressor, LinearGPClassifier or LinearGPRegressor, not"
+        with pytest.raises(InvalidType, match=words):
             suggest(other, pool, criterion="variance")
 
 
