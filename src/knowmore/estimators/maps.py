@@ -128,7 +128,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         before = self._held
         if (X is None) == (ids is None):
             raise InvalidInput("Give either rows X or ids of landmarks.")
-        withdrawn = self.find(X) if ids is None else as_ids(ids, ordered=False)
+        withdrawn = self._find(X) if ids is None else as_ids(ids, ordered=False)
         update_fitted(self, "map_", lambda held: held.without(withdrawn))
         if self.digest() != before.digest():
             warnings.warn(
@@ -139,7 +139,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         return self
 
-    def find(self, X: Any) -> tuple[Id, ...]:
+    def _find(self, X: Any) -> tuple[Id, ...]:
         """The ids of the landmarks that are equal to rows of X (k, D)."""
         held = self._held.examples
         X = checks.rows(self, X, reset=False, finite=True)
@@ -322,7 +322,8 @@ class IntersectionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """X in multiples of the step, (m, D)."""
         fitted(self, "levels_")
         X = _histograms(checks.rows(self, X, reset=False, finite=True))
-        return np.vstack([np.minimum(np.rint(r / self.step_), self.levels_) for r in blocks(X)])
+        most = self.levels_ * self.step_
+        return np.vstack([np.rint(np.minimum(rows, most) / self.step_) for rows in blocks(X)])
 
     @property
     def _n_features_out(self) -> int:

@@ -189,7 +189,7 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
         """
         check_aligned(X=X, y=y, sample_weight=sample_weight)
         for at, (name, step) in enumerate(self.pipeline.steps[:-1]):
-            if isinstance(step, Landmarks) and (ids := step.find(self._transformed(X, at))):
+            if isinstance(step, Landmarks) and (ids := step._find(self._transformed(X, at))):
                 raise InvalidInput(
                     f"Among these rows are landmarks of the step {name!r}: {some(ids)}. It would "
                     f"still hold them, so nothing was changed. Fit the pipeline again without "

@@ -48,7 +48,8 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         D2 = _squares(X, Y, scale, direct=min(len(X), len(Y)) < _FEW)
         if not np.isfinite(D2.sum()):
-            D2 = _squares(X, Y, scale, direct=True)
+            rows = ~np.isfinite(D2).all(axis=1)
+            D2[rows] = _squares(X[rows], Y, scale, direct=True)
             lost = ~np.isfinite(D2)
             D2[lost] = _lengths(X, Y, scale, lost) ** 2
     return D2
