@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -120,15 +118,6 @@ def as_time(seconds: float) -> str:
     """
     value, unit = (seconds * 1e3, "ms") if seconds < 1 else (seconds, "s")
     return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
-
-
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """Write a table for other programs."""
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows([header, *rows])
-    with written(path) as file:
-        file.write(text.getvalue().encode())
-    return path
 
 
 def new_figure(width: float, height: float) -> Figure:
