@@ -309,7 +309,7 @@ def _draw_accuracy(ax: Axes, growth: Growth) -> None:
     ax.plot(classes, best, "--", color=GREY, label="all images of known classes right")
     ax.set(ylim=(0, 105), xticks=classes)
     title = "It can only be right about digits it has met"
-    _explain(ax, title, "known classes", "accuracy over all ten digits (%)", "lower right")
+    _explain(ax, title, "known classes", "accuracy over all ten digits (%)")
 
 
 def _draw_times(ax: Axes, growth: Growth) -> None:
@@ -319,15 +319,14 @@ def _draw_times(ax: Axes, growth: Growth) -> None:
     milliseconds = 1e3 * np.array([(step.update, step.refit) for step in steps], dtype=float)
     updates, refits = milliseconds.T
     ax.plot(examples, updates[:-1], "o-", color=BLUE, label="update by a class")
-    style: Any = {"color": BLUE, "markerfacecolor": "white", "label": "update by one image"}
-    ax.plot(examples[-1], updates[-1], "D", **style)
+    ax.plot(examples[-1], updates[-1], "D", color=BLUE, mfc="white", label="update by one image")
     ax.plot(examples, refits[:-1], "s-", color=VERMILION, label="full refit")
     ax.set_yscale("log")
     decades = np.log10(ax.get_ylim())
     ax.set_ylim(10 ** np.floor(decades[0]), 10 ** np.ceil(decades[1]))
     ax.yaxis.set_major_formatter("{x:g}")
     title = "Time until the model answers again"
-    _explain(ax, title, "examples held after the update", "time (ms)", "best")
+    _explain(ax, title, "examples held after the update", "time (ms)")
 
 
 def _draw_suspects(figure: SubFigure, audit: Audit) -> None:
@@ -355,11 +354,11 @@ def _draw_variances(ax: Axes, result: Demo) -> None:
     ax.axvline(1, color="black", linewidth=1)
     ax.annotate("I don't know this", (1, 0.93), (6, 0), ("data", "axes fraction"), "offset points")
     x = f"variance / threshold ({_QUANTILE:.0%} quantile of leave-one-out)"
-    _explain(ax, "Digits it knows, and one it never met", x, "images (%)", "center right")
+    _explain(ax, "Digits it knows, and one it never met", x, "images (%)")
 
 
-def _explain(ax: Axes, title: str, x: str, y: str, legend: str) -> None:
-    """Give the axes a title, labels, and a legend at that place."""
+def _explain(ax: Axes, title: str, x: str, y: str) -> None:
+    """Give the axes a title, labels and a legend."""
     ax.set(title=title, xlabel=x, ylabel=y)
-    ax.legend(loc=legend, frameon=False)
+    ax.legend(frameon=False)
     quiet_axes(ax)

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from rich import box
 from rich.console import Console, RichCast
@@ -123,8 +123,7 @@ def as_time(seconds: float) -> str:
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches, without pyplot and its global state."""
     create = optional("matplotlib.figure", "plots").Figure
-    figure: Figure = create(figsize=(width, height), dpi=150, layout="constrained")
-    return figure
+    return cast("Figure", create(figsize=(width, height), dpi=150, layout="constrained"))
 
 
 def save_figure(figure: Figure, path: Path) -> Path:

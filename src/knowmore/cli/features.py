@@ -138,9 +138,8 @@ def _check_replaced(request: Request, codebook: Codebook) -> None:
     with suppress(InvalidInput):
         if storage.settings_of([_load(path)]) == storage.settings_of([codebook]):
             return
-    problem = (
-        f"{str(path)!r} holds other visual words, which models of {str(request.out)!r} may need."
-    )
+    models = f"models of {str(request.out)!r}"
+    problem = f"{str(path)!r} holds other visual words, which {models} may need."
     raise InvalidInput(f"{problem} Use --codebook {path}, or replace them: --save-codebook {path}.")
 
 
@@ -160,7 +159,5 @@ def _summarise(request: Request, listed: Listing, found: extraction.Extraction, 
     if new:
         elsewhere = f" --codebook {request.saved}" if request.saved != _beside(request.out) else ""
         print(f"New visual words: {request.saved}")
-        print(
-            f"Only features in the same words can be compared. For pictures to come: "
-            f"knowmore features ... --like {request.out}{elsewhere}"
-        )
+        later = f"knowmore features ... --like {request.out}{elsewhere}"
+        print(f"Only features in the same words can be compared. For pictures to come: {later}")
