@@ -138,9 +138,8 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = experiments.
 def load(seed: int, examples: int) -> Digits:
     """scikit-learn's digits: `examples` to learn from, sent in by the contributors in turn."""
     X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(
-        X, y, train_size=examples, random_state=seed, stratify=y
-    )
+    split = train_test_split(X, y, train_size=examples, random_state=seed, stratify=y)
+    X, X_test, y, y_test = split
     people = len(_CONTRIBUTORS)
     ids = [f"{_CONTRIBUTORS[i % people]}/{i // people:04d}" for i in range(examples)]
     return Digits(X, y, np.array(ids), X_test, y_test)

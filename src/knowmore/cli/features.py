@@ -13,8 +13,8 @@ from typing import Any
 from knowmore.cli.experiments import progress_bar
 from knowmore.errors import InvalidInput
 from knowmore.files import check_writable, user_folder
-from knowmore.images import ForestCodebook, KMeansCodebook, Listing, extraction, listing, storage
-from knowmore.images.codebooks import Codebook
+from knowmore.images import Cache, Listing, extraction, listing, storage
+from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
 
 # Kinds that count visual words.
 _WORDED = ("sift-pyramid", "bow")
@@ -49,9 +49,7 @@ def run(request: Request) -> bool:
     listed = listing(request.source)
     pictures = listed.pictures
     codebook: Codebook | None = None
-    opened: Any = (
-        nullcontext() if request.no_cache else storage.Cache(request.cache or user_folder())
-    )
+    opened: Any = nullcontext() if request.no_cache else Cache(request.cache or user_folder())
     with progress_bar() as bar, opened as cache:
         common: dict[str, Any] = {"longest": longest, "cache": cache, "n_jobs": request.jobs}
         if path is not None:

@@ -83,11 +83,9 @@ class SubspaceMonitor(BaseEstimator):
             remedy = "Give more reference rows or make the window shorter."
             raise InvalidInput(f"X has {n} samples, but fit needs two windows ({window}). {remedy}")
         if components >= min(window, D):
-            limits = (
-                f"n_components={components} must be less than n_features={D} and window={window}."
-            )
+            most = f"less than n_features={D} and window={window}"
             remedy = "Keep fewer components, make the window longer, or lag the series."
-            raise InvalidInput(f"{limits} {remedy}")
+            raise InvalidInput(f"n_components={components} must be {most}. {remedy}")
         reference = Reference.of(X, components, window, false_alarms)
         self.model_: _Model = reference, Window.of(X, window)
 

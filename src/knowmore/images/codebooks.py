@@ -268,9 +268,8 @@ class ForestCodebook(Codebook):
         shifted = [np.where(c < 0, -1, c + root) for c, root in zip(children, roots, strict=True)]
         feature = np.concatenate([tree.feature for tree in trees])
         threshold = np.concatenate([tree.threshold for tree in trees])
-        return Leaves(
-            np.concatenate(shifted), feature, threshold, roots, np.array(vectors.shape[1])
-        )
+        width = np.array(vectors.shape[1])
+        return Leaves(np.concatenate(shifted), feature, threshold, roots, width)
 
     def _check(self) -> None:
         super()._check()
