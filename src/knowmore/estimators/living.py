@@ -289,8 +289,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
     @property
     def _fitted(self) -> Living[M]:
         """The fitted value. A query takes it once: another thread may replace it at any time."""
-        living: Living[M] = fitted(self, "_living")
-        return living
+        return cast("Living[M]", fitted(self, "_living"))
 
     def _apply(self, edit: Edit, kernel: AnyKernel | None = None, answer: Any = None) -> Any:
         """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""

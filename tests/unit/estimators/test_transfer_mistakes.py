@@ -271,6 +271,9 @@ def test_models_whose_source_is_columns_and_not_say_so_in_both_directions():
     columns = NPlusOneClassifier(Scores([0, 1]), RBF()).fit(X[:20], y[:20], range(20))
     function = NPlusOneClassifier(Scores([0, 1], lambda Z: Z[:, -2:]), RBF())
     function.fit(X[20:], y[20:], range(20, 40))
-    for one, other in ((columns, function), (function, columns)):
-        with pytest.raises(KnowmoreError, match="The two models differ in source"):
+    for one, other, words in (
+        (columns, function, "'columns of X' here, 'a classifier' there"),
+        (function, columns, "'a classifier' here, 'columns of X' there"),
+    ):
+        with pytest.raises(KnowmoreError, match=f"The two models differ in source: {words}. Fit"):
             one.merge(other)
