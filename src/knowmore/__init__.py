@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from knowmore.estimators import (
         EigenspaceLDA,
         EigenspacePCA,
+        ForestGPClassifier,
+        ForestGPRegressor,
         GPClassifier,
         GPRegressor,
         LSSVMClassifier,
@@ -42,6 +44,8 @@ __all__ = [
     "Eigenspace",
     "EigenspaceLDA",
     "EigenspacePCA",
+    "ForestGPClassifier",
+    "ForestGPRegressor",
     "GPClassifier",
     "GPRegressor",
     "KnowmoreError",

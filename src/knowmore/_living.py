@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 
 from knowmore.arrays import Array
-from knowmore.edits import Add, Edit, Relabel, Remove, Replace
+from knowmore.edits import Add, Edit, Remove, Replace, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
@@ -93,6 +93,16 @@ class Living(Generic[M]):
             raise NoExamples(f"The model holds no examples: {reason}. Add some before asking.")
         return model
 
+    @property
+    def labels(self) -> Array:
+        """The labels of some examples that are held, of none if there are none."""
+        return self.examples.labels
+
+    @property
+    def next_id(self) -> int:
+        """The first of the ids that the next examples get unless they are given some."""
+        return self.examples.next_id
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickles: up to date, so that they contain nothing that was removed."""
         return {**vars(self), "model": self.current, "reserve": []}
@@ -104,7 +114,7 @@ class Living(Generic[M]):
 
         kernel : if given, an unsettled kernel is replaced by this one
         """
-        self._check_kind(edit)
+        check_kind(edit, self.examples.X, self.examples.labels)
         with _enough_memory("apply this edit"):
             if self.settled or not isinstance(edit, Remove):
                 return self._after(edit, kernel)
@@ -145,19 +155,6 @@ class Living(Generic[M]):
         kernel = median_rbf(X[:first])
         after = replace(self, settled=first is not None)
         return after if kernel == self.kernel else replace(after, kernel=kernel)
-
-    def _check_kind(self, edit: Edit) -> None:
-        """Raise InvalidInput if another thread has fitted other data since the edit was made."""
-        held = self.examples
-        given = [(edit.X, held.X)] if isinstance(edit, (Add, Replace)) else []
-        if isinstance(edit, (Add, Replace, Relabel)) and edit.labels is not None:
-            given += [(edit.labels, held.labels)]
-        for new, old in given:
-            if new.shape[1:] != old.shape[1:] or (new.dtype.kind != old.dtype.kind and len(old)):
-                raise InvalidInput(
-                    "Features or labels do not match those held: another thread has fitted the "
-                    "model to other data in the meantime. Nothing was changed."
-                )
 
 
 def _reserved(size: int, blocks: list[Array]) -> list[Array]:

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidType
-from knowmore.estimators.living import LivingEstimator
+from knowmore.estimators.living import EditableEstimator
 from knowmore.estimators.shell import fitted
 from knowmore.tables import by_name, names_of
 
@@ -60,7 +60,7 @@ class LivingPipeline:
 
     def __init__(self, pipeline: Pipeline) -> None:
         last = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
-        if not isinstance(last, LivingEstimator):
+        if not isinstance(last, EditableEstimator):
             raise InvalidType(
                 f"living() takes a Pipeline that ends in, say, a GPClassifier, not {pipeline!r}."
             )
@@ -68,9 +68,9 @@ class LivingPipeline:
         self.pipeline = pipeline
 
     @property
-    def estimator(self) -> LivingEstimator[Any]:
+    def estimator(self) -> EditableEstimator[Any]:
         """The last step."""
-        last: LivingEstimator[Any] = self.pipeline.steps[-1][1]
+        last: EditableEstimator[Any] = self.pipeline.steps[-1][1]
         return last
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
@@ -100,7 +100,7 @@ class LivingPipeline:
         return self
 
     def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
-        """X as `model_` takes it: see `LivingEstimator.model_inputs`."""
+        """X as `model_` takes it: see `EditableEstimator.model_inputs`."""
         return self.estimator.model_inputs(self._transformed(X))
 
     def __getattr__(self, name: str) -> Any:
