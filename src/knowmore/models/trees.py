@@ -164,8 +164,8 @@ class Changes(Frozen):
     @classmethod
     def of(cls, out: Members, new: Members) -> Changes:
         """Those `out` go, and the new ones come."""
-        both = Members.joined([out, new])
-        return cls(both, among(both.serials, new.serials))
+        order = np.concatenate([out.serials, new.serials]).argsort(kind="stable")
+        return cls(Members.joined([out, new]), order >= len(out))
 
     @derived
     def counted(self) -> Array:
