@@ -18,7 +18,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, derived
+from knowmore.arrays import Array, Frozen, derived
 from knowmore.edits import Add, Edit, Id, Remove, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
@@ -44,7 +44,7 @@ class Extremes(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Forest:
+class Forest(Frozen):
     """Examples, and trees of leaf GPs on them; frozen.
 
     store : all examples, found by their ids
