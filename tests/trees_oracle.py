@@ -32,27 +32,56 @@ def key(one):
 
 
 def grown(held, capacity, seed, tree):
-    """The tree of `held`, {id: x}: a list of ids, or (feature, threshold, left, right)."""
+    """The tree of `held`, {id: x}: a list of ids, or (feature, threshold, left, right).
+
+    feature: a number; weights of all of them; or None where the hashes of ids are cut
+    """
     return _grown(held, list(held), capacity, word(f"str {seed} {tree}"))
 
 
 def _grown(held, ids, capacity, node):
-    sample = sorted(ids, key=lambda one: mix(key(one) ^ node))[:16]
-    features = range(len(held[ids[0]])) if ids else []
-    unequal = [f for f in features if len({held[one][f] for one in sample}) > 1]
     if len(ids) <= capacity:
         return ids
-    feature = min(unequal, key=lambda f: mix(f ^ node)) if unequal else None
+    sample = sorted(ids, key=lambda one: mix(key(one) ^ node))[:16]
+    d = len(held[ids[0]])
+    balanced = []
+    for feature in range(d):
+        threshold, left = _cut([held[one][feature] for one in sample])
+        if threshold is not None and 4 * min(left, len(sample) - left) >= len(sample):
+            balanced.append(feature)
+    if balanced:
+        feature = min(balanced, key=lambda f: mix(f ^ node))
+    elif any(held[one] != held[sample[0]] for one in sample):
+        feature = [((mix(f ^ mix(node)) >> 11) * 2.0**-52 - 1) / d for f in range(d)]
+    else:
+        feature = None
 
-    def value(one):
-        return key(one) if feature is None else held[one][feature]
+    def position(one):
+        return key(one) if feature is None else value(feature, held[one])
 
-    values = sorted(map(value, sample))
-    middle = values[(len(values) - 1) // 2]
-    threshold = middle if middle < values[-1] else max(v for v in values if v < values[-1])
-    sides = [[one for one in ids if (value(one) > threshold) == side] for side in (False, True)]
+    threshold, _ = _cut([position(one) for one in sample])
+    sides = [[one for one in ids if (position(one) > threshold) == side] for side in (False, True)]
     below = [_grown(held, part, capacity, mix(mix(node) ^ i)) for i, part in enumerate(sides)]
     return feature, threshold, *below
+
+
+def _cut(values):
+    """The median, or the largest below the maximum if that is it; and how many are at most that."""
+    values = sorted(values)
+    middle = values[(len(values) - 1) // 2]
+    if middle == values[-1]:
+        middle = max((v for v in values if v < values[-1]), default=None)
+    return middle, 0 if middle is None else sum(v <= middle for v in values)
+
+
+def value(feature, x):
+    """One of the features of x, or the sum of all with these weights, from first to last."""
+    if isinstance(feature, int):
+        return x[feature]
+    total = 0.0
+    for weight, number in zip(feature, x, strict=True):
+        total += weight * number
+    return total
 
 
 def leaves(node):
@@ -64,7 +93,7 @@ def leaf_of(node, x):
     """The ids of the leaf that x falls into."""
     while isinstance(node, tuple):
         feature, threshold, left, right = node
-        node = right if feature is not None and x[feature] > threshold else left
+        node = right if feature is not None and value(feature, x) > threshold else left
     return node
 
 

@@ -8,16 +8,15 @@ memory for it, or lets it follow at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
-from knowmore.arrays import Array
+from knowmore.arrays import Array, enough_memory
 from knowmore.edits import Add, Edit, Remove, Replace, check_kind
-from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotPositiveDefinite
+from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
@@ -27,6 +26,7 @@ M = TypeVar("M", bound=Model)
 
 # Memory is reserved in units of this. A model of a few hundred examples needs less than one.
 _UNIT = 4 * 2**20
+_REMEDY = "Free memory, remove examples, or use dtype='float32'."
 
 
 @final
@@ -79,7 +79,9 @@ class Living(Generic[M]):
             return model
         # In place, since the traceback of an earlier error may still refer to the list.
         self.reserve.clear()
-        with _enough_memory("bring the model up to date"):
+        with enough_memory(
+            "bring the model up to date: a matrix of all pairs of examples", _REMEDY
+        ):
             followed = model.follow(examples) if same_kernel else model.refit(self.kernel, examples)
         object.__setattr__(self, "model", followed)
         return followed
@@ -115,7 +117,7 @@ class Living(Generic[M]):
         kernel : if given, an unsettled kernel is replaced by this one
         """
         check_kind(edit, self.examples.X, self.examples.labels)
-        with _enough_memory("apply this edit"):
+        with enough_memory("apply this edit: a matrix of all pairs of examples", _REMEDY):
             if self.settled or not isinstance(edit, Remove):
                 return self._after(edit, kernel)
             # The rest may have no usable width. Forgetting must succeed all the same.
@@ -161,14 +163,3 @@ def _reserved(size: int, blocks: list[Array]) -> list[Array]:
     """These blocks, and one more if they have less than `size` bytes. Raises MemoryError."""
     missing = -(-size // _UNIT) * _UNIT - sum(block.nbytes for block in blocks)
     return [*blocks, np.empty(missing, np.uint8)] if size > _UNIT and missing > 0 else blocks
-
-
-@contextmanager
-def _enough_memory(purpose: str) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError as error:
-        raise NotEnoughMemory(
-            f"There is not enough memory to {purpose}: a matrix of all pairs of examples. Nothing "
-            f"was changed. Free memory, remove examples, or use dtype='float32'."
-        ) from error

@@ -40,6 +40,8 @@ class History:
         """New rows: fresh, equal to others, or all alike."""
         if self.rows == "equal":
             return np.ones((k, 2))
+        if self.rows == "indicators":
+            return np.eye(40)[self.rng.integers(0, 40, k)]
         X = self.rng.normal(size=(k, 2))
         X[:, 1] = X[:, 1].round() if self.rows == "ties" else X[:, 1]
         if self.rows == "ties" and self.held:
@@ -139,6 +141,7 @@ SETTINGS = {
     "mixed ids": (7, 2, 0.5, "mixed", "ties"),
     "little noise": (6, 1, 1e-8, "integers", "ties"),
     "equal rows": (4, 2, 0.1, "mixed", "equal"),
+    "indicators": (5, 2, 0.1, "integers", "indicators"),
     "larger than a sample": (25, 3, 0.01, "strings", "fresh"),
 }
 
@@ -154,7 +157,7 @@ def test_any_history_has_the_leaves_and_scores_of_the_definition(setting, seed):
         history.step()
         trees = list(history.check_leaves())
         if number % 5 == 4:
-            queries = np.vstack([history.rng.normal(size=(5, 2)), np.ones((1, 2))])
+            queries = np.vstack([history.inputs(5), np.ones((1, history.inputs(1).shape[1]))])
             got = clf.decision_function(queries)
             want, error = by_definition(history, trees, queries)
             want, error = (want[:, 1], error[:, 1]) if want.shape[1] == 2 else (want, error)

@@ -128,10 +128,12 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
     Notes
     -----
     A node is cut along one feature at the median of a sample: the 16 examples with the smallest
-    hash of id and node. So each feature counts alike, whatever its scale. An edit that changes the
-    sample of a node, with a chance of 32 in the number of its examples, grows the part below it
-    anew. Examples that are equal in all features are split by the hashes of their ids; a row that
-    is asked about there is answered by one half of them.
+    hash of id and node. So each feature counts alike, whatever its scale. (Where no feature parts
+    the sample well, as among indicators of many categories, it is a random sum of all.) An edit
+    that changes the sample of a node of m examples, with a chance of about 16 / m, grows the part
+    below it anew. Examples that are equal in all features are split by the hashes of their ids; a
+    row that is asked about there is answered by one half of them. An example counts once in the
+    shape of a tree whatever its weight, and not at all if that is zero.
 
     A leaf is factorised when it is first asked. Then it takes n_leaf^2 / 2 numbers of 8 bytes: all
     leaves together about n_trees * n * (mean n_leaf) * 4 bytes, and n_leaf is about two thirds of

@@ -18,7 +18,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, derived
+from knowmore.arrays import Array, Frozen, derived, enough_memory
 from knowmore.edits import Add, Edit, Id, Remove, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
@@ -26,7 +26,7 @@ from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.models.kernel_model import KernelModel, loo_scores
 from knowmore.models.loo import LooScores
-from knowmore.models.trees import Changes, Leaf, Members, Tree, digest, keys_of
+from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Tree, digest, keys_of
 
 # The examples of a leaf of the tree that finds them by their ids.
 _SHELF = 512
@@ -137,16 +137,17 @@ class Forest(Frozen):
         """
         some = next(self.store.leaves()).members
         check_kind(edit, some.X, some.labels)
-        if self.settled:
+        with enough_memory("apply this edit", REMEDY):
+            if self.settled:
+                return self._after(edit)
+            if kernel is not None:
+                return self._anew(self.examples.apply(edit), kernel, settled=True)
+            if not isinstance(edit, Remove):
+                return self._with_width(self.examples.apply(edit))
+            # The rest may have no usable width. Forgetting must succeed all the same.
+            with suppress(InvalidInput, NotPositiveDefinite):
+                return self._with_width(self.examples.apply(edit))
             return self._after(edit)
-        if kernel is not None:
-            return self._anew(self.examples.apply(edit), kernel, settled=True)
-        if not isinstance(edit, Remove):
-            return self._with_width(self.examples.apply(edit))
-        # The rest may have no usable width. Forgetting must succeed all the same.
-        with suppress(InvalidInput, NotPositiveDefinite):
-            return self._with_width(self.examples.apply(edit))
-        return self._after(edit)
 
     def _after(self, edit: Edit) -> Forest:
         """The forest after an edit, with the same kernel: all but a few leaves are shared."""

@@ -9,13 +9,16 @@ the sample of a node of m examples with a chance of about 16 / m. If it does not
 one child; if it does, the part below the node is grown anew. So an edit copies one path, and
 shares all else with the tree before it.
 
-A node cuts along a single feature, the first, in an order by the node's hash, in which its sample
-differs. So features of unequal scale take part alike, and comparing them involves no rounding. The
-examples whose value is at most the median of the sample go left (or at most the next lower value,
-if the median is the largest: both sides have some of the sample). Where the sample is the same in
-all features, the hash of the id takes the place of a feature. So examples at one place are split
-too, and a leaf holds more than `capacity` only if hashes of ids are equal. A row that is
-asked about has no id: there it goes left, to one half of examples that are likely all the same.
+A cut sends those whose value is at most the median of the sample to the left (or at most the next
+lower value, if the median is the largest: both sides have some of the sample). The value is
+
+- a single feature: the first, in an order by the node's hash, that leaves a quarter of the sample
+  on either side. So features of unequal scale take part alike.
+- If there is none, as among indicators of many categories, the sum of all features with random
+  weights by the node's hash.
+- If the sample is the same in all features, the hash of the id. So examples at one place are split
+  too, and a leaf holds more than `capacity` only if hashes of ids are equal. A row that is asked
+  about has no id: there it goes left, to one half of examples that are likely all the same.
 
 Examples of weight zero go with the others, but neither are counted nor in a sample.
 """
@@ -29,16 +32,20 @@ from typing import Any, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, derived
+from knowmore.arrays import Array, Frozen, derived, enough_memory
 from knowmore.concurrency import cached_property
 from knowmore.edits import Id
-from knowmore.errors import NotEnoughMemory
 from knowmore.examples import Examples, among, array_of_ids
 from knowmore.models.kernel_model import KernelModel
 
+REMEDY = "Free memory, remove examples, or use a smaller capacity or n_trees."
 # The size of a sample.
 _SAMPLE = 16
 _BITS = 2**64 - 1
+# What a node is cut by, if not a feature.
+_SUM, _ID = -1, -2
+# The products of features and weights that are in memory at a time.
+_NUMBERS = 2**20
 # Rows that are fewer than one in so many of a pool get one of their own, which fits in the cache.
 _SPREAD = 64
 
@@ -220,14 +227,8 @@ class Leaf(Frozen):
         assert model is not None
         if model.examples is examples:
             return model
-        try:
+        with enough_memory("factorise a leaf", REMEDY):
             followed = model.follow(examples)
-        except MemoryError as error:
-            raise NotEnoughMemory(
-                f"There is not enough memory for the matrix of {len(examples)} examples of a leaf. "
-                f"Nothing was changed. Free memory, or lower capacity or n_trees: the leaves that "
-                f"were asked take up to 4 n_trees n capacity bytes."
-            ) from error
         object.__setattr__(self, "model", followed)
         return followed
 
@@ -245,7 +246,7 @@ class Cut(Frozen):
 
     priorities (s,), keys (s,), X (s, d) : the sample; the priorities, hashes of key and node,
         ascend
-    feature, threshold : what is above the threshold goes right; -1: the keys take its place
+    feature, threshold : what is above the threshold goes right; see `_values`
     """
 
     key: int
@@ -267,22 +268,20 @@ class Cut(Frozen):
             priorities, rows = priorities[least], rows[least]
         order = priorities.argsort()
         priorities, keys, X = priorities[order], keys[rows[order]], X[rows[order]]
-        differing = np.flatnonzero(np.not_equal(X, X[:1]).any(axis=0))
-        ranks = mixed(differing.astype(np.uint64) ^ key)
-        feature = int(differing[ranks.argmin()]) if len(differing) else -1
-        values = np.sort(keys if feature < 0 else X[:, feature])
+        feature = _feature(key, X)
+        values = np.sort(_values(key, feature, keys, X, np.arange(len(keys))))
         lower = values[values < values[-1]]
         if not len(lower):
             return None
-        return cls(
-            key, priorities, keys, X, feature, min(values[(len(values) - 1) // 2], lower[-1])
-        )
+        threshold = min(values[(len(values) - 1) // 2], lower[-1])
+        return cls(key, priorities, keys, X, feature, threshold)
 
     def is_right(self, X: Array, keys: Array | None, rows: Array) -> Array:
         """Which of these rows (k,) of X (n, d) go right, (k,); keys (n,) if they have ids."""
-        if self.feature >= 0:
-            return np.asarray(X[rows, self.feature] > self.threshold)
-        return np.asarray(keys[rows] > self.threshold) if keys is not None else rows < 0
+        if keys is None and self.feature == _ID:
+            return np.zeros(len(rows), dtype=bool)
+        values = _values(self.key, self.feature, keys, X, rows)
+        return np.asarray(values > self.threshold)
 
     def after(self, edit: Changes) -> Cut | None:
         """The cut after an edit if it is where it was; None if it has moved, or may have."""
@@ -302,6 +301,35 @@ class Cut(Frozen):
         cut = Cut.of(self.key, keys, X, np.arange(len(keys)))
         same = cut is not None and (cut.feature, cut.threshold) == (self.feature, self.threshold)
         return cut if same else None
+
+
+def _feature(key: int, X: Array) -> int:
+    """What the node with the hash `key` and this sample, X (s, d), is cut by: see `_values`."""
+    V = np.sort(X, axis=0)
+    last, middle = V[-1], V[(len(V) - 1) // 2]
+    left = np.where(middle < last, middle >= V, last > V).sum(axis=0)
+    balanced = np.flatnonzero(4 * np.minimum(left, len(V) - left) >= len(V))
+    if len(balanced):
+        return int(balanced[mixed(balanced.astype(np.uint64) ^ key).argmin()])
+    return _SUM if left.any() else _ID
+
+
+def _values(key: int, feature: int, keys: Any, X: Array, rows: Array) -> Array:
+    """What a node cuts, for these rows (k,) of X (n, d) with the keys (n,): (k,).
+
+    A feature, or _SUM: all of them with weights in [-1, 1) / d; or _ID: the keys.
+    """
+    if feature == _ID:
+        return np.asarray(keys[rows])
+    if feature != _SUM:
+        return np.asarray(X[rows, feature])
+    d = X.shape[1]
+    hashes = mixed(np.arange(d, dtype=np.uint64) ^ mixed(key))
+    weights = ((hashes >> 11) * 2.0**-52 - 1) / d
+    # The same bits for a row whatever other rows are asked with it: not a matrix product.
+    steps = range(0, len(rows), max(_NUMBERS // d, 1))
+    parts = (X[rows[i : i + steps.step]] * weights for i in steps)
+    return np.concatenate([np.zeros(0), *(np.cumsum(part, axis=1)[:, -1] for part in parts)])
 
 
 @final

@@ -237,3 +237,16 @@ def test_edits_of_several_threads_all_arrive():
     fresh = clone(clf).fit(examples.X, examples.labels, ids=examples.ids)
     for got, want in zip(answers(clf), answers(fresh), strict=True):
         assert_rounded(got, want, 4 * 10 / 0.1)
+
+
+def test_many_categories_do_not_make_a_deep_tree():
+    categories = np.eye(1200)[np.arange(3600) % 1200]
+    clf = ForestGPClassifier(RBF(1.0), capacity=5).fit(categories, np.arange(3600) % 2)
+
+    def depth(node):
+        return 1 + max(depth(node.left), depth(node.right)) if hasattr(node, "cut") else 0
+
+    assert depth(clf.model_.trees[0].root) < 40
+    # The rows of a category stay together.
+    shared = [leaf.members.X.max(axis=0).sum() for leaf in clf.model_.trees[0].leaves()]
+    assert sum(shared) == 1200

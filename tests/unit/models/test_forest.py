@@ -167,8 +167,11 @@ def test_lack_of_memory_is_told(monkeypatch):
 
     some = forest()
     monkeypatch.setattr(KernelModel, "follow", fail)
-    with pytest.raises(NotEnoughMemory, match="lower capacity or n_trees"):
+    with pytest.raises(NotEnoughMemory, match="factorise a leaf. .*smaller capacity or n_trees"):
         some.mean(X[:1])
+    monkeypatch.setattr(Examples, "apply", fail)
+    with pytest.raises(NotEnoughMemory, match="apply this edit. Nothing was changed"):
+        some.apply(Remove((0,)))
 
 
 def test_the_trees_of_values_are_mixed():
