@@ -26,7 +26,10 @@ M = TypeVar("M", bound=Model)
 
 # Memory is reserved in units of this. A model of a few hundred examples needs less than one.
 _UNIT = 4 * 2**20
-_REMEDY = "Free memory, remove examples, or use dtype='float32'."
+_REMEDY = (
+    "A model holds a matrix of all pairs of examples: free memory, remove examples, or use "
+    "dtype='float32'."
+)
 
 
 @final
@@ -117,7 +120,7 @@ class Living(Generic[M]):
         kernel : if given, an unsettled kernel is replaced by this one
         """
         check_kind(edit, self.examples.X, self.examples.labels)
-        with enough_memory("apply this edit: a matrix of all pairs of examples", _REMEDY):
+        with enough_memory("apply this edit", _REMEDY):
             if self.settled or not isinstance(edit, Remove):
                 return self._after(edit, kernel)
             # The rest may have no usable width. Forgetting must succeed all the same.

@@ -42,6 +42,8 @@ REMEDY = "Free memory, remove examples, or use a smaller capacity or n_trees."
 # The size of a sample.
 _SAMPLE = 16
 _BITS = 2**64 - 1
+# NumPy's calls take longer than hashing so few numbers one by one.
+_FEW = 8
 # What a node is cut by, if not a feature.
 _SUM, _ID = -1, -2
 # The products of features and weights that are in memory at a time.
@@ -59,6 +61,13 @@ def mixed(z: Any) -> Any:
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _BITS
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _BITS
     return z ^ (z >> 31)
+
+
+def _mixed_with(keys: Array, key: int) -> Array:
+    """A hash of each of the keys (n,) and the hash of a node, (n,)."""
+    if len(keys) > _FEW:
+        return np.asarray(mixed(keys ^ key))
+    return np.array([mixed(one ^ key) for one in keys.tolist()], np.uint64)
 
 
 def keys_of(ids: Sequence[Id]) -> Array:
@@ -262,7 +271,7 @@ class Cut(Frozen):
 
         None if the sample cannot be told apart.
         """
-        priorities = mixed(keys[rows] ^ key)
+        priorities = _mixed_with(keys[rows], key)
         if len(rows) > _SAMPLE:
             least = priorities.argpartition(_SAMPLE - 1)[:_SAMPLE]
             priorities, rows = priorities[least], rows[least]
@@ -288,7 +297,7 @@ class Cut(Frozen):
         changed, full = edit.members, len(self.keys) == _SAMPLE
         sampled = edit.counted
         if full:
-            sampled = np.logical_and(sampled, mixed(changed.keys ^ self.key) <= self.priorities[-1])
+            sampled = sampled & (_mixed_with(changed.keys, self.key) <= self.priorities[-1])
         if not sampled.any():
             return self
         stays = ~np.isin(self.keys, changed.keys[sampled & ~edit.comes])

@@ -167,10 +167,10 @@ def test_lack_of_memory_is_told(monkeypatch):
 
     some = forest()
     monkeypatch.setattr(KernelModel, "follow", fail)
-    with pytest.raises(NotEnoughMemory, match="factorise a leaf. .*smaller capacity or n_trees"):
+    with pytest.raises(NotEnoughMemory, match=r"factorise a leaf\. .*smaller capacity or n_trees"):
         some.mean(X[:1])
     monkeypatch.setattr(Examples, "apply", fail)
-    with pytest.raises(NotEnoughMemory, match="apply this edit. Nothing was changed"):
+    with pytest.raises(NotEnoughMemory, match=r"apply this edit\. Nothing was changed"):
         some.apply(Remove((0,)))
 
 
