@@ -255,7 +255,7 @@ class Examples:
             ids = tuple(range(self._next_id, self._next_id + k))
         if len(ids) != k:
             raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
-        if (held := self._find(ids)[1]).any():
+        if len(self) and (held := self._find(ids)[1]).any():
             raise RepeatedId(
                 f"The model already holds {some([ids[i] for i in np.flatnonzero(held)])}. Use "
                 f"replace() to change them, or give new examples other ids, by ids=... or by the "
@@ -267,8 +267,8 @@ class Examples:
         rows = _names(ids), new.X, new.labels, weights, side, serials
         columns = (old.append(more) for old, more in zip(self._columns, rows, strict=True))
         index = _extended(self._index, dict(zip(ids, serials.tolist(), strict=True)))
-        integers = [one + 1 for one in ids if isinstance(one, int)]
-        return Examples(_Columns(*columns), index, max([self._next_id, *integers]))
+        largest = max((one for one in ids if isinstance(one, int)), default=-1)
+        return Examples(_Columns(*columns), index, max(self._next_id, largest + 1))
 
     def _without(self, rows: Array) -> Examples:
         kept = np.ones(len(self), dtype=bool)

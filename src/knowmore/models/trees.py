@@ -44,6 +44,8 @@ _SAMPLE = 16
 _BITS = 2**64 - 1
 # NumPy's calls take longer than hashing so few numbers one by one.
 _FEW = 8
+# Numbers that are hashed at once.
+_CACHED = 2**14
 # What a node is cut by, if not a feature.
 _SUM, _ID = -1, -2
 # The products of features and weights that are in memory at a time.
@@ -65,9 +67,12 @@ def mixed(z: Any) -> Any:
 
 def _mixed_with(keys: Array, key: int) -> Array:
     """A hash of each of the keys (n,) and the hash of a node, (n,)."""
-    if len(keys) > _FEW:
-        return np.asarray(mixed(keys ^ key))
-    return np.array([mixed(one ^ key) for one in keys.tolist()], np.uint64)
+    if len(keys) <= _FEW:
+        return np.array([mixed(one ^ key) for one in keys.tolist()], np.uint64)
+    # In parts that stay in the cache.
+    return np.concatenate(
+        [mixed(keys[i : i + _CACHED] ^ key) for i in range(0, len(keys), _CACHED)]
+    )
 
 
 def keys_of(ids: Sequence[Id]) -> Array:
@@ -405,8 +410,8 @@ class Tree:
             if cut is not None:
                 right = cut.is_right(pool.X, pool.keys, rows)
                 below = [
-                    self._grown(pool, rows[right == side], _branch(key, side), known)
-                    for side in (0, 1)
+                    self._grown(pool, rows[there], _branch(key, side), known)
+                    for side, there in enumerate((~right, right))
                 ]
                 return Node(len(counted), cut, *below)
         members = pool.take(rows)
