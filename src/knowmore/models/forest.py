@@ -84,7 +84,7 @@ class Forest(Frozen):
     ) -> Forest:
         """The batch fit. `model` is of no examples and has the kernel, the noise and the coding."""
         members = Members.of(examples, np.arange(len(examples)))
-        store = Tree.of(digest("ids"), _SHELF, None, members)
+        store = Tree.of(digest("ids"), _SHELF, model, members, by_ids=True)
         keys = [digest(f"{seed} {tree}") for tree in range(n_trees)]
         trees = tuple(Tree.of(key, capacity, model, members) for key in keys)
         bare = cls(store, trees, model, seed, settled, examples.next_id, Extremes())
@@ -107,7 +107,7 @@ class Forest(Frozen):
     @property
     def labels(self) -> Array:
         """The labels of some examples that are held, of none if there are none."""
-        return next(self.store.leaves()).members.labels
+        return self.store.first.members.labels
 
     @property
     def columns(self) -> Array:
@@ -135,7 +135,7 @@ class Forest(Frozen):
 
         kernel : if given, an unsettled kernel is replaced by this one
         """
-        some = next(self.store.leaves()).members
+        some = self.store.first.members
         check_kind(edit, some.X, some.labels)
         with enough_memory("apply this edit", REMEDY):
             if self.settled:
@@ -167,7 +167,7 @@ class Forest(Frozen):
         """Those of the examples that are kept where these ids would be."""
         keys = keys_of(ids)
         shelves = [leaf.members for leaf, _ in self.store.reached(np.empty((len(ids), 0)), keys)]
-        some = shelves or [next(self.store.leaves()).members]
+        some = shelves or [self.store.first.members]
         return Members.joined(some).examples(self.next_id)
 
     def _sure(self, new: Members) -> Forest:

@@ -213,11 +213,11 @@ class Changes(Frozen):
 class Leaf(Frozen):
     """A node that is not cut.
 
-    model : of these members or of earlier ones, or of none; None in a tree that is only looked up
+    model : of these members, of earlier ones, or of none
     """
 
     members: Members
-    model: KernelModel | None = field(repr=False)
+    model: KernelModel = field(repr=False)
 
     @property
     def count(self) -> int:
@@ -238,7 +238,6 @@ class Leaf(Frozen):
     def current(self) -> KernelModel:
         """The model of the members. It is computed on first use and replaces the earlier one."""
         model, examples = self.model, self.examples.counted
-        assert model is not None
         if model.examples is examples:
             return model
         with enough_memory("factorise a leaf", REMEDY):
@@ -248,7 +247,7 @@ class Leaf(Frozen):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles: up to date, so that they contain nothing that was removed."""
-        if self.model is not None and len(self.model.examples):
+        if len(self.model.examples):
             _ = self.current
         return vars(self).copy()
 
@@ -348,7 +347,7 @@ def _values(key: int, feature: int, keys: Any, X: Array, rows: Array) -> Array:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Node:
+class Node(Frozen):
     """A node that is cut; `count` members below it have a weight above zero."""
 
     count: int
@@ -362,10 +361,6 @@ class Node:
         one, other = self.left.classes, self.right.classes
         return one if np.array_equal(one, other) else np.union1d(one, other)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Another thread may derive a value while a pickle goes through them.
-        return vars(self).copy()
-
 
 # -- the tree --------------------------------------------------------------------------------------
 
@@ -375,19 +370,22 @@ class Node:
 class Tree:
     """A tree with the hash `key`; frozen.
 
-    model : of no examples, where the models of the leaves start. None: members are only looked up
-        by their ids, and all cuts are by hashes.
+    model : of no examples, where the models of the leaves start
+    by_ids : whether all cuts are by the hashes of ids, to find members by these
     """
 
     key: int
     capacity: int
-    model: KernelModel | None = field(repr=False)
+    model: KernelModel = field(repr=False)
+    by_ids: bool
     root: Node | Leaf = field(repr=False)
 
     @classmethod
-    def of(cls, key: int, capacity: int, model: KernelModel | None, members: Members) -> Tree:
+    def of(
+        cls, key: int, capacity: int, model: KernelModel, members: Members, *, by_ids: bool = False
+    ) -> Tree:
         """The tree of these members."""
-        bare = cls(key, capacity, model, Leaf(members, model))
+        bare = cls(key, capacity, model, by_ids, Leaf(members, model))
         return replace(bare, root=bare._grown(members, np.arange(len(members)), key, {}))
 
     def edited(self, edit: Changes) -> Tree:
@@ -395,7 +393,7 @@ class Tree:
         return replace(self, root=self._edited(self.root, self.key, edit))
 
     def _grown(
-        self, pool: Members, rows: Array, key: int, known: dict[bytes, KernelModel | None]
+        self, pool: Members, rows: Array, key: int, known: dict[bytes, KernelModel]
     ) -> Node | Leaf:
         """The node with the hash `key` of these rows of a pool.
 
@@ -405,7 +403,7 @@ class Tree:
             pool, rows = pool.take(rows), np.arange(len(rows))
         counted = rows if pool.count == len(pool) else rows[pool.weights[rows] > 0]
         if len(counted) > self.capacity:
-            X = pool.X if self.model is not None else pool.X[:, :0]
+            X = pool.X[:, :0] if self.by_ids else pool.X
             cut = Cut.of(key, pool.keys, X, counted)
             if cut is not None:
                 right = cut.is_right(pool.X, pool.keys, rows)
@@ -437,6 +435,14 @@ class Tree:
         return Node(count, cut, *below)
 
     # -- looking up --------------------------------------------------------------------------
+
+    @property
+    def first(self) -> Leaf:
+        """The leaf on the far left."""
+        node = self.root
+        while isinstance(node, Node):
+            node = node.left
+        return node
 
     def leaves(self) -> Iterator[Leaf]:
         """All leaves, from left to right."""

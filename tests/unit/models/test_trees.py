@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import trees_oracle
+from sklearn.gaussian_process.kernels import RBF
 
 from knowmore.edits import Add, Relabel, Remove
 from knowmore.examples import Examples
+from knowmore.linalg import Cholesky
+from knowmore.models import KernelModel, real_values
 from knowmore.models.trees import Changes, Members, Tree, digest, keys_of, mixed
 
 # Some key of a root; the trees are those of forests, without models.
@@ -26,7 +29,13 @@ def leaves(tree):
 
 def by_ids(X, capacity, **more):
     """A tree that is cut by hashes only."""
-    return Tree.of(ROOT, capacity, None, members(X, **more))
+    return tree_of(members(X, **more), capacity)
+
+
+def tree_of(members, capacity):
+    nothing = Examples.of(np.zeros((0, 1)), np.zeros(0, int))
+    model = KernelModel.of(RBF(), 0.1, nothing, real_values, Cholesky())
+    return Tree.of(ROOT, capacity, model, members, by_ids=True)
 
 
 def test_hashes_are_those_of_every_machine():
@@ -90,7 +99,7 @@ def change(examples, edit, ids):
 @pytest.mark.parametrize("verb", ["add", "remove", "relabel"])
 def test_an_edit_shares_all_leaves_but_one_with_the_tree_before(verb):
     some = Examples.of(np.zeros((2000, 1)), np.zeros(2000, int))
-    tree = Tree.of(ROOT, 50, None, Members.of(some, np.arange(2000)))
+    tree = tree_of(Members.of(some, np.arange(2000)), 50)
     shared = []
     for number in range(40):
         one = (number if verb != "add" else 5000 + number,)
@@ -109,10 +118,10 @@ def test_an_edit_shares_all_leaves_but_one_with_the_tree_before(verb):
 
 def test_an_edit_of_many_is_the_tree_of_what_is_left():
     some = Examples.of(np.zeros((300, 1)), np.zeros(300, int))
-    tree = Tree.of(ROOT, 20, None, Members.of(some, np.arange(300)))
+    tree = tree_of(Members.of(some, np.arange(300)), 20)
     gone = tuple(range(0, 290, 2))
     edit, after = change(some, Remove(gone), gone)
-    fresh = Tree.of(ROOT, 20, None, Members.of(after, np.arange(len(after))))
+    fresh = tree_of(Members.of(after, np.arange(len(after))), 20)
     assert leaves(tree.edited(edit)) == leaves(fresh)
     assert leaves(tree) == trees_oracle.leaves(
         trees_oracle.grown(dict.fromkeys(range(300), ()), 20, 0, 0)
