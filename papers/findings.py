@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.padding import Padding
 from rich.text import Text
@@ -15,9 +19,9 @@ from knowmore.cli.experiments import (
     new_figure,
     save_figure,
     silent,
-    write_csv,
 )
 from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, quiet_axes
+from knowmore.files import written
 
 __all__ = [
     "BLUE",
@@ -54,3 +58,12 @@ class Verdict:
             (self.claim, "bold"), "\n", (word, f"bold {style}"), f" Measured: {self.measured}."
         )
         return Padding(text, (0, 0, 0, 2))
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+    """Write a table for other programs."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([header, *rows])
+    with written(path) as file:
+        file.write(text.getvalue().encode())
+    return path

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from knowmore.arguments import a_type
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, RepeatedId
 
@@ -97,9 +98,7 @@ def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
             f"The ids are a table of shape {tuple(ids.shape)}. Give its index or one column."
         )
     if ordered and isinstance(ids, Set) and not isinstance(ids, KeysView):
-        raise InvalidInput(
-            f"The ids are a {type(ids).__name__}, whose order means nothing. Give a list."
-        )
+        raise InvalidInput(f"The ids are {a_type(ids)}, whose order means nothing. Give a list.")
     found = tuple(_as_id(one) for one in ids)
     if len(set(found)) < len(found):
         one = next(one for one, count in Counter(found).items() if count > 1)
@@ -127,6 +126,4 @@ def _as_id(one: Any) -> Id:
         with suppress(TypeError):
             return index(one)
     hint = " Floats are not exact enough." if isinstance(one, (float, np.floating)) else ""
-    raise InvalidInput(
-        f"An id is a string or an integer, but {one!r} is a {type(one).__name__}.{hint}"
-    )
+    raise InvalidInput(f"An id is a string or an integer, but {one!r} is {a_type(one)}.{hint}")

@@ -138,9 +138,8 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = experiments.
 def load(seed: int, examples: int) -> Digits:
     """scikit-learn's digits: `examples` to learn from, sent in by the contributors in turn."""
     X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(
-        X, y, train_size=examples, random_state=seed, stratify=y
-    )
+    split = train_test_split(X, y, train_size=examples, random_state=seed, stratify=y)
+    X, X_test, y, y_test = split
     people = len(_CONTRIBUTORS)
     ids = [f"{_CONTRIBUTORS[i % people]}/{i // people:04d}" for i in range(examples)]
     return Digits(X, y, np.array(ids), X_test, y_test)
@@ -153,12 +152,13 @@ def grow(digits: Digits, progress: Progress) -> tuple[GPClassifier, Growth]:
     for digit in range(_FIRST, 10):
         progress((digit - _FIRST) / (10 - _FIRST), f"meeting digit {digit}")
         new = digits.chosen(digits.y == digit)
-        clf, update = _timed_edit(clf, digits, GPClassifier.add, *new)
+        clf, update = _timed(clf, digits, GPClassifier.add, *new)
         steps.append(_step(clf, digits, update))
     last = digits.chosen(np.array([-1]))
-    _, one = _timed_edit(copy(clf).remove(last[2]), digits, GPClassifier.add, *last)
-    difference = _difference(clf, _refit(clf), digits)
-    return clf, Growth(tuple(steps), _step(clf, digits, one), difference)
+    others, _ = _timed(clf, digits, GPClassifier.remove, last[2])
+    _, one = _timed(others, digits, GPClassifier.add, *last)
+    difference = _difference(clf, _refit(clf, digits)[0], digits)
+    return clf, Growth(tuple(steps), steps[-1]._replace(update=one), difference)
 
 
 def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Generator) -> Audit:
@@ -182,12 +182,12 @@ def forget(clf: GPClassifier, digits: Digits) -> tuple[GPClassifier, Forgetting]
     """Remove all images of Ann, and compare with a model that never saw them."""
     is_hers = np.char.startswith(digits.ids, "ann/")
     withdrawn = digits.ids[is_hers]
-    rest, seconds = _timed_edit(clf, digits, GPClassifier.remove, withdrawn)
-    _, one = _timed_edit(clf, digits, GPClassifier.remove, withdrawn[:1])
+    rest, seconds = _timed(clf, digits, GPClassifier.remove, withdrawn)
+    _, one = _timed(clf, digits, GPClassifier.remove, withdrawn[:1])
     # Fitted to the images that were loaded, not to those that the model says it holds.
-    never = GPClassifier(clf.kernel_).fit(digits.X[~is_hers], digits.y[~is_hers])
-    refit, difference = _refit_time(rest, digits), _difference(rest, never, digits)
-    return rest, Forgetting(len(withdrawn), seconds, one, refit, difference)
+    kept = digits.chosen(~is_hers)
+    never, refit = _timed(GPClassifier(clf.kernel_), digits, GPClassifier.fit, *kept)
+    return rest, Forgetting(len(withdrawn), seconds, one, refit, _difference(rest, never, digits))
 
 
 def unlearn(clf: GPClassifier, digits: Digits, digit: int) -> Array:
@@ -199,14 +199,14 @@ def unlearn(clf: GPClassifier, digits: Digits, digit: int) -> Array:
 
 
 def _step(clf: GPClassifier, digits: Digits, update: float | None) -> Step:
-    accuracy, refit = clf.score(digits.X_test, digits.y_test), _refit_time(clf, digits)
+    accuracy, (_, refit) = clf.score(digits.X_test, digits.y_test), _refit(clf, digits)
     return Step(len(clf.classes_), len(clf.ids_), accuracy, update, refit)
 
 
-def _refit(clf: GPClassifier) -> GPClassifier:
-    """A model of the same kernel and examples, from scratch."""
-    examples = clf.model_.examples
-    return GPClassifier(clf.kernel_).fit(examples.X, examples.labels)
+def _refit(clf: GPClassifier, digits: Digits) -> tuple[GPClassifier, float]:
+    """A model of the same kernel and examples, from scratch, and its time."""
+    held = clf.model_.examples
+    return _timed(GPClassifier(clf.kernel_), digits, GPClassifier.fit, held.X, held.labels)
 
 
 def _difference(one: GPClassifier, other: GPClassifier, digits: Digits) -> float:
@@ -215,37 +215,31 @@ def _difference(one: GPClassifier, other: GPClassifier, digits: Digits) -> float
     return float(abs(one.decision_function(X) - other.decision_function(X)).max())
 
 
-def _timed_edit(
-    clf: GPClassifier, digits: Digits, edit: Callable[..., object], *arguments: Array
+def _timed(
+    clf: GPClassifier, digits: Digits, change: Callable[..., object], *arguments: Array
 ) -> tuple[GPClassifier, float]:
-    """The edited model, and the seconds until it has answered its first question."""
+    """The changed model, and the seconds until it has answered its first question.
+
+    `clf` must have answered one, or else be new: earlier edits are folded in by the next answer.
+    """
 
     def act() -> GPClassifier:
         # A copy shares the frozen model, so that each repeat starts from the same state.
-        edited = copy(clf)
-        edit(edited, *arguments)
-        edited.predict(digits.X_test[:1])
-        return edited
+        changed = copy(clf)
+        change(changed, *arguments)
+        changed.predict(digits.X_test[:1])
+        return changed
 
-    # Earlier edits are folded in by the next answer, which must not be timed.
-    clf.predict(digits.X_test[:1])
     return timed(act)
-
-
-def _refit_time(clf: GPClassifier, digits: Digits) -> float:
-    return timed(lambda: _refit(clf).predict(digits.X_test[:1]))[1]
 
 
 # -- the report ----------------------------------------------------------------------------------
 
 
 def report(result: Demo, out: Path) -> Report:
-    """One figure, the growth as a table, and a few sentences on each part."""
+    """The growth as a table, a few sentences on each part, and one figure."""
     figure = experiments.save_figure(_figure(result), out / "demo.png")
-    header = ("classes", "examples", "accuracy", "update_seconds", "refit_seconds")
-    steps = [*result.growth.steps, result.growth.one]
-    numbers = experiments.write_csv(out / "demo.csv", header, steps)
-    return Report((_growth_table(result), *_sentences(result)), (figure, numbers))
+    return Report((_growth_table(result), *_sentences(result)), (figure,))
 
 
 def _growth_table(result: Demo) -> Table:
@@ -312,15 +306,9 @@ def _draw_accuracy(ax: Axes, growth: Growth) -> None:
     best = [10 * c for c in classes]
     ax.plot(classes, accuracy, "o-", color=BLUE, label="measured")
     ax.plot(classes, best, "--", color=GREY, label="all images of known classes right")
-    ax.set(
-        title="It can only be right about digits it has met",
-        xlabel="known classes",
-        ylabel="accuracy over all ten digits (%)",
-        ylim=(0, 105),
-        xticks=classes,
-    )
-    ax.legend(loc="lower right", frameon=False)
-    quiet_axes(ax)
+    ax.set(ylim=(0, 105), xticks=classes)
+    title = "It can only be right about digits it has met"
+    _explain(ax, title, "known classes", "accuracy over all ten digits (%)")
 
 
 def _draw_times(ax: Axes, growth: Growth) -> None:
@@ -330,20 +318,14 @@ def _draw_times(ax: Axes, growth: Growth) -> None:
     milliseconds = 1e3 * np.array([(step.update, step.refit) for step in steps], dtype=float)
     updates, refits = milliseconds.T
     ax.plot(examples, updates[:-1], "o-", color=BLUE, label="update by a class")
-    style: Any = {"color": BLUE, "markerfacecolor": "white", "label": "update by one image"}
-    ax.plot(examples[-1], updates[-1], "D", **style)
+    ax.plot(examples[-1], updates[-1], "D", color=BLUE, mfc="white", label="update by one image")
     ax.plot(examples, refits[:-1], "s-", color=VERMILION, label="full refit")
-    ax.set(
-        title="Time until the model answers again",
-        xlabel="examples held after the update",
-        ylabel="time (ms)",
-        yscale="log",
-    )
+    ax.set_yscale("log")
     decades = np.log10(ax.get_ylim())
     ax.set_ylim(10 ** np.floor(decades[0]), 10 ** np.ceil(decades[1]))
     ax.yaxis.set_major_formatter("{x:g}")
-    ax.legend(loc="best", frameon=False)
-    quiet_axes(ax)
+    title = "Time until the model answers again"
+    _explain(ax, title, "examples held after the update", "time (ms)")
 
 
 def _draw_suspects(figure: SubFigure, audit: Audit) -> None:
@@ -370,10 +352,12 @@ def _draw_variances(ax: Axes, result: Demo) -> None:
         ax.hist(values, bins, weights=weights, color=colour, alpha=0.6, label=label)
     ax.axvline(1, color="black", linewidth=1)
     ax.annotate("I don't know this", (1, 0.93), (6, 0), ("data", "axes fraction"), "offset points")
-    ax.set(
-        title="Digits it knows, and one it never met",
-        xlabel=f"variance / threshold ({_QUANTILE:.0%} quantile of leave-one-out)",
-        ylabel="images (%)",
-    )
-    ax.legend(loc="center right", frameon=False)
+    x = f"variance / threshold ({_QUANTILE:.0%} quantile of leave-one-out)"
+    _explain(ax, "Digits it knows, and one it never met", x, "images (%)")
+
+
+def _explain(ax: Axes, title: str, x: str, y: str) -> None:
+    """Give the axes a title, labels and a legend."""
+    ax.set(title=title, xlabel=x, ylabel=y)
+    ax.legend(frameon=False)
     quiet_axes(ax)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from rich import box
 from rich.console import Console, RichCast
@@ -122,20 +120,10 @@ def as_time(seconds: float) -> str:
     return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """Write a table for other programs."""
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows([header, *rows])
-    with written(path) as file:
-        file.write(text.getvalue().encode())
-    return path
-
-
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches, without pyplot and its global state."""
     create = optional("matplotlib.figure", "plots").Figure
-    figure: Figure = create(figsize=(width, height), dpi=150, layout="constrained")
-    return figure
+    return cast("Figure", create(figsize=(width, height), dpi=150, layout="constrained"))
 
 
 def save_figure(figure: Figure, path: Path) -> Path:

@@ -13,8 +13,8 @@ from typing import Any
 from knowmore.cli.experiments import progress_bar
 from knowmore.errors import InvalidInput
 from knowmore.files import check_writable, user_folder
-from knowmore.images import ForestCodebook, KMeansCodebook, Listing, extraction, listing, storage
-from knowmore.images.codebooks import Codebook
+from knowmore.images import Cache, Listing, extraction, listing, storage
+from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
 
 # Kinds that count visual words.
 _WORDED = ("sift-pyramid", "bow")
@@ -49,9 +49,7 @@ def run(request: Request) -> bool:
     listed = listing(request.source)
     pictures = listed.pictures
     codebook: Codebook | None = None
-    opened: Any = (
-        nullcontext() if request.no_cache else storage.Cache(request.cache or user_folder())
-    )
+    opened: Any = nullcontext() if request.no_cache else Cache(request.cache or user_folder())
     with progress_bar() as bar, opened as cache:
         common: dict[str, Any] = {"longest": longest, "cache": cache, "n_jobs": request.jobs}
         if path is not None:
@@ -138,9 +136,8 @@ def _check_replaced(request: Request, codebook: Codebook) -> None:
     with suppress(InvalidInput):
         if storage.settings_of([_load(path)]) == storage.settings_of([codebook]):
             return
-    problem = (
-        f"{str(path)!r} holds other visual words, which models of {str(request.out)!r} may need."
-    )
+    models = f"models of {str(request.out)!r}"
+    problem = f"{str(path)!r} holds other visual words, which {models} may need."
     raise InvalidInput(f"{problem} Use --codebook {path}, or replace them: --save-codebook {path}.")
 
 
@@ -160,7 +157,5 @@ def _summarise(request: Request, listed: Listing, found: extraction.Extraction, 
     if new:
         elsewhere = f" --codebook {request.saved}" if request.saved != _beside(request.out) else ""
         print(f"New visual words: {request.saved}")
-        print(
-            f"Only features in the same words can be compared. For pictures to come: "
-            f"knowmore features ... --like {request.out}{elsewhere}"
-        )
+        later = f"knowmore features ... --like {request.out}{elsewhere}"
+        print(f"Only features in the same words can be compared. For pictures to come: {later}")

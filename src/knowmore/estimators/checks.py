@@ -71,9 +71,8 @@ def _check_names(known: Names, given: Names) -> None:
     if known is None or given is None or all(isinstance(one, str) for one in known + given):
         return
     if (at := first_difference(known, given)) is not None:
-        raise InvalidInput(
-            f"Column {at} of X is {given[at]!r}, but it was {known[at]!r} in fit. Keep the order."
-        )
+        change = f"is {given[at]!r}, but it was {known[at]!r} in fit"
+        raise InvalidInput(f"Column {at} of X {change}. Keep the order.")
 
 
 # -- labels, targets, weights ---------------------------------------------------------------------
@@ -90,14 +89,12 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
     with suppress(OverflowError):
         converted = labels.astype(_LABELS[kind])
     if converted.dtype == object or converted.tolist() != labels.tolist():
-        raise InvalidInput(
-            "Integers beyond 64 bits and strings that end in NUL cannot be labels. Rename them."
-        )
+        strange = "Integers beyond 64 bits and strings that end in NUL"
+        raise InvalidInput(f"{strange} cannot be labels. Rename them.")
     if held is not None and len(held) and _KINDS[held.dtype.kind] != kind:
-        raise InvalidInput(
-            f"The new labels are of type {kind}, but those held are of type "
-            f"{_KINDS[held.dtype.kind]}, such as {held[0].item()!r}. Convert them first."
-        )
+        theirs = f"{_KINDS[held.dtype.kind]}, such as {held[0].item()!r}"
+        problem = f"The new labels are of type {kind}, but those held are of type {theirs}."
+        raise InvalidInput(f"{problem} Convert them first.")
     return converted
 
 
@@ -119,10 +116,8 @@ def check_declared(y: Any, classes: Any) -> None:
     labels, known = _column("y", y), _declared(classes).tolist()
     strange = sorted(set(class_labels(labels, len(labels), None).tolist()) - set(known))
     if strange:
-        raise InvalidInput(
-            f"y has the label {strange[0]!r}, which is not in classes. Leave classes out: new "
-            f"classes are learnt as they come."
-        )
+        problem = f"y has the label {strange[0]!r}, which is not in classes."
+        raise InvalidInput(f"{problem} Leave classes out: new classes are learnt as they come.")
 
 
 def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array, Array]:
@@ -157,10 +152,8 @@ def real_values(y: Any, k: int, held: Array | None) -> Array:
     values = numbers("y", y, remedy="Give numbers; a classifier takes names.")
     one_each("y", values.shape[:1], k)
     if held is not None and values.shape[1:] != held.shape[1:]:
-        raise InvalidInput(
-            f"y has shape {values.shape}, but the targets held have {held.shape}. Give each "
-            f"example the same number of values."
-        )
+        problem = f"y has shape {values.shape}, but the targets held have {held.shape}."
+        raise InvalidInput(f"{problem} Give each example the same number of values.")
     return values
 
 
@@ -172,9 +165,8 @@ def sample_weights(weights: Any, k: int) -> Array | None:
     one_each("sample_weight", values.shape, k)
     bad = np.flatnonzero((values < 0) | (values > _HEAVIEST))
     if len(bad):
-        raise InvalidInput(
-            f"sample_weight[{bad[0]}]={values[bad[0]]} is not in [0, {_HEAVIEST:g}]."
-        )
+        weight = f"sample_weight[{bad[0]}]={values[bad[0]]}"
+        raise InvalidInput(f"{weight} is not in [0, {_HEAVIEST:g}].")
     return values
 
 
@@ -235,9 +227,8 @@ def _is_text(column: Any) -> bool:
 def _check_given(name: str, values: Any) -> None:
     if values is None:
         # scikit-learn's checks look for these words.
-        raise InvalidInput(
-            f"Expected array-like (array or non-string sequence), got None as {name}."
-        )
+        wanted = "array-like (array or non-string sequence)"
+        raise InvalidInput(f"Expected {wanted}, got None as {name}.")
     unmasked(name, values)
 
 
@@ -264,10 +255,9 @@ def _finite(name: str, values: Any) -> Any:
     bad = np.flatnonzero(~np.isfinite(entries.data))
     axes = zip(("row", "column"), entries.coords, strict=False)
     where = ", ".join(f"{axis} {position[bad[0]]}" for axis, position in axes)
-    raise InvalidInput(
-        f"Input {name} contains NaN or infinity: {len(bad)} value(s), the first at {where} "
-        f"({entries.data[bad[0]]}). Remove these examples or fill in the values."
-    )
+    found = f"{len(bad)} value(s), the first at {where} ({entries.data[bad[0]]})"
+    problem = f"Input {name} contains NaN or infinity: {found}."
+    raise InvalidInput(f"{problem} Remove these examples or fill in the values.")
 
 
 def _column(name: str, values: Any) -> Array:
@@ -307,16 +297,14 @@ def _type_of(what: str, values: Array, known: Collection[str]) -> str:
         types = {_KINDS[values.dtype.kind]}
     else:
         if missing := [i for i, one in enumerate(values) if is_missing(one)]:
-            raise InvalidInput(
-                f"{len(missing)} of {len(values)} {what}s are missing, the first at position "
-                f"{missing[0]} ({values[missing[0]]!r}). Leave these examples out."
-            )
+            share = f"{len(missing)} of {len(values)} {what}s are missing"
+            first = f"the first at position {missing[0]} ({values[missing[0]]!r})"
+            raise InvalidInput(f"{share}, {first}. Leave these examples out.")
         types = {
             _KINDS.get(np.asarray(one).dtype.kind if np.isscalar(one) else "O", type(one).__name__)
             for one in values
         }
     if len(types) > 1 or not types <= {*known}:
-        raise InvalidInput(
-            f"Unknown {what} type: {', '.join(sorted(types))}. Use only str, only int or only bool."
-        )
+        problem = f"Unknown {what} type: {', '.join(sorted(types))}."
+        raise InvalidInput(f"{problem} Use only str, only int or only bool.")
     return types.pop() if types else "int"

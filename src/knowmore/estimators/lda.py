@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 import numpy as np
 from scipy.special import log_softmax
@@ -222,8 +222,7 @@ class EigenspaceLDA(
 
     @property
     def _held(self) -> Discriminant:
-        model: Discriminant = fitted(self, "model_")
-        return model
+        return cast("Discriminant", fitted(self, "model_"))
 
     def _exchange(self, change: Callable[[Discriminant], Discriminant]) -> None:
         shrinkage = self._shrinkage()

@@ -178,19 +178,16 @@ class NPlusOneClassifier(LeastSquares):
         The two must not share an id.
         """
         check_mergeable(self, other, "_living")
-        remedy = "Fit both with the same source to merge them."
-        if _is_columns(self.source_) != _is_columns(other.source_):
-            raise InvalidInput(
-                f"The two models differ in source: columns or a classifier. {remedy}"
-            )
-        if np.array_equal(self._known, other._known) and not _is_columns(self.source_):
+        columns = _is_columns(self.source_) or _is_columns(other.source_)
+        if np.array_equal(self._known, other._known) and not columns:
             held, names = other._living.examples, names_in(self)
             X: Any = held.X
             if names is not None:
                 X = optional("pandas", "tables").DataFrame(X, columns=list(names))
             rounding = 1e-9 * abs(held.side).max(initial=0)
             if abs(self._scores(X, len(held)) - held.side).max(initial=0) > rounding:
-                raise InvalidInput(f"The two models differ in source: other scores. {remedy}")
+                problem = "The two models differ in source: other scores."
+                raise InvalidInput(f"{problem} Fit both with the same source to merge them.")
         return super().merge(other)
 
     @property
@@ -246,16 +243,17 @@ class NPlusOneClassifier(LeastSquares):
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         coding: Any = model.coding
+        source = "columns of X" if _is_columns(self.source_) else "a classifier"
+        known = {"source": source, "known classes": self._known.tolist()}
         parameters = {"positive": coding.positive, "optimiser": coding.optimiser.__name__}
-        return {"known classes": self._known.tolist()} | super()._settings(model) | parameters
+        return known | super()._settings(model) | parameters
 
 
 def _snapshot(source: Any) -> Any:
     """A copy of the source that later changes of the source do not affect."""
     if not hasattr(source, "decision_function") or isinstance(source, type):
-        raise InvalidType(
-            f"source={source!r} has no decision_function. Wrap its scores in knowmore.Scores."
-        )
+        problem = f"source={source!r} has no decision_function."
+        raise InvalidType(f"{problem} Wrap its scores in knowmore.Scores.")
     try:
         if not isinstance(source, Scores):
             check_is_fitted(source)

@@ -265,8 +265,7 @@ class EditableEstimator(BaseEstimator, ABC, Generic[V]):
     @property
     def _fitted(self) -> V:
         """The fitted value. A query takes it once: another thread may replace it at any time."""
-        value: V = fitted(self, "_living")
-        return value
+        return cast("V", fitted(self, "_living"))
 
     def _apply(self, edit: Edit, kernel: AnyKernel | None = None, answer: Any = None) -> Any:
         """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 from sklearn.base import BaseEstimator
 
@@ -83,10 +83,9 @@ class SubspaceMonitor(BaseEstimator):
             remedy = "Give more reference rows or make the window shorter."
             raise InvalidInput(f"X has {n} samples, but fit needs two windows ({window}). {remedy}")
         if components >= min(window, D):
-            raise InvalidInput(
-                f"n_components={components} must be less than n_features={D} and window={window}. "
-                f"Keep fewer components, make the window longer, or lag the series."
-            )
+            most = f"less than n_features={D} and window={window}"
+            remedy = "Keep fewer components, make the window longer, or lag the series."
+            raise InvalidInput(f"n_components={components} must be {most}. {remedy}")
         reference = Reference.of(X, components, window, false_alarms)
         self.model_: _Model = reference, Window.of(X, window)
 
@@ -111,11 +110,9 @@ class SubspaceMonitor(BaseEstimator):
     @property
     def reference_(self) -> Reference:
         """The normal state: its eigenspace and the two thresholds."""
-        reference: Reference = fitted(self, "model_")[0]
-        return reference
+        return cast("Reference", fitted(self, "model_")[0])
 
     @property
     def window_(self) -> Window:
         """The latest rows and their eigenspace."""
-        window: Window = fitted(self, "model_")[1]
-        return window
+        return cast("Window", fitted(self, "model_")[1])

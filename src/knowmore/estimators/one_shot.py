@@ -197,12 +197,10 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         return number("noise", self.noise, "[0, inf)", "It is a variance; or give 'adaptive'.")
 
     def _settings(self, model: OneShot) -> dict[str, Any]:
-        rule = asdict(model.rule)
-        noise = "adaptive" if model.rule.noise is None else model.rule.noise
         return {
             "kernel": model.covariance.kernel,
-            **rule,
-            "noise": noise,
+            **asdict(model.rule),
+            "noise": "adaptive" if model.rule.noise is None else model.rule.noise,
             "supports": {name: _fingerprint(X) for name, X in _inputs(model).items()},
             "preselected supports": [one.name for one in model.candidates],
         }
@@ -224,11 +222,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
 
 
 def _most_similar(
-    preselect: int | None,
-    semantics: Any,
-    name: str | None,
-    unknown: str,
-    names: tuple[str, ...],
+    preselect: int | None, semantics: Any, name: str | None, unknown: str, names: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The names of the supports to choose from, of all `names`: see `OneShotClassifier`."""
     if preselect is None:
@@ -241,9 +235,8 @@ def _most_similar(
         )
     similar = tuple(semantics.most_similar(name, names, preselect, unknown=unknown))
     if not similar or not set(similar) <= set(names):
-        raise InvalidInput(
-            f"semantics.most_similar returned {similar!r}, not some supports. Set preselect=None."
-        )
+        problem = f"semantics.most_similar returned {similar!r}, not some supports."
+        raise InvalidInput(f"{problem} Set preselect=None.")
     return similar
 
 

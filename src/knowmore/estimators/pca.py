@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -181,8 +181,7 @@ class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def _held(self) -> Eigenspace:
-        space: Eigenspace = fitted(self, "eigenspace_")
-        return space
+        return cast("Eigenspace", fitted(self, "eigenspace_"))
 
     def _unit(self, space: Eigenspace) -> Any:
         """The standard deviations along the components, (d,), if whitening; else 1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 from sklearn.pipeline import Pipeline
 
@@ -61,17 +61,15 @@ class LivingPipeline:
     def __init__(self, pipeline: Pipeline) -> None:
         last = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
         if not isinstance(last, EditableEstimator):
-            raise InvalidType(
-                f"living() takes a Pipeline that ends in, say, a GPClassifier, not {pipeline!r}."
-            )
+            wanted = "a Pipeline that ends in, say, a GPClassifier"
+            raise InvalidType(f"living() takes {wanted}, not {pipeline!r}.")
         fitted(last, "_living")
         self.pipeline = pipeline
 
     @property
     def estimator(self) -> EditableEstimator[Any]:
         """The last step."""
-        last: EditableEstimator[Any] = self.pipeline.steps[-1][1]
-        return last
+        return cast("EditableEstimator[Any]", self.pipeline.steps[-1][1])
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,); the index of X is theirs by default."""

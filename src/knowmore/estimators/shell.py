@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
 
@@ -77,10 +77,8 @@ def check_mergeable(one: BaseEstimator, other: Any, name: str) -> None:
     fitted(other, name)
     here, there = _features(one), _features(other)
     if here != there:
-        raise InvalidInput(
-            f"The two models differ in their features: {here} here, {there} there. "
-            f"Models merge only if these are the same, in the same order."
-        )
+        problem = f"The two models differ in their features: {here} here, {there} there."
+        raise InvalidInput(f"{problem} Models merge only if these are the same, in the same order.")
 
 
 def names_in(estimator: BaseEstimator) -> Names:
@@ -88,8 +86,7 @@ def names_in(estimator: BaseEstimator) -> Names:
 
     scikit-learn's `feature_names_in_` has strings only.
     """
-    names: Names = vars(estimator).get("_names_in")
-    return names
+    return cast("Names", vars(estimator).get("_names_in"))
 
 
 def _features(estimator: BaseEstimator) -> list[Hashable] | int:

@@ -266,13 +266,10 @@ class ForestCodebook(Codebook):
         roots = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
         children = [np.column_stack([t.children_left, t.children_right]) for t in trees]
         shifted = [np.where(c < 0, -1, c + root) for c, root in zip(children, roots, strict=True)]
-        return Leaves(
-            np.concatenate(shifted),
-            np.concatenate([tree.feature for tree in trees]),
-            np.concatenate([tree.threshold for tree in trees]),
-            roots,
-            np.array(vectors.shape[1]),
-        )
+        feature = np.concatenate([tree.feature for tree in trees])
+        threshold = np.concatenate([tree.threshold for tree in trees])
+        width = np.array(vectors.shape[1])
+        return Leaves(np.concatenate(shifted), feature, threshold, roots, width)
 
     def _check(self) -> None:
         super()._check()

@@ -176,10 +176,9 @@ class DenseSIFT(Transformer):
         channels = _resized(channels, scale)
         height, width = channels.shape[:2]
         if min(height, width) < self.patch:
-            size = (
-                f"{width} x {height} pixels at scale {scale:g}, less than a patch of {self.patch}"
-            )
-            raise InvalidInput(f"{name} has {size}. Enlarge it, or choose a smaller patch.")
+            size = f"{width} x {height} pixels at scale {scale:g}"
+            problem = f"{name} has {size}, less than a patch of {self.patch}."
+            raise InvalidInput(f"{problem} Enlarge it, or choose a smaller patch.")
         # Where patches begin along each side, centred.
         tops, lefts = (
             np.arange((side - self.patch) % self.step // 2, side - self.patch + 1, self.step)

@@ -120,10 +120,9 @@ def feature_table(path: File, *, like: File | None = None) -> Examples:
     """
     about = made_with(path)
     if like is not None and (difference := unlike(about, made_with(like))):
-        raise InvalidInput(
-            f"{os.fspath(path)!r} cannot be compared with {os.fspath(like)!r}: it has "
-            f"{difference}. Make it again: knowmore features ... --like {os.fspath(like)}"
-        )
+        here, there = os.fspath(path), os.fspath(like)
+        problem = f"{here!r} cannot be compared with {there!r}: it has {difference}."
+        raise InvalidInput(f"{problem} Make it again: knowmore features ... --like {there}")
     with undamaged(path, "a table of features", _REMEDY):
         if check_form(path):
             with Arrays(path) as arrays:
@@ -172,7 +171,7 @@ def made_with(path: File) -> dict[str, Any]:
                 text = str(arrays["about"])
         else:
             text = optional("pyarrow.parquet", "tables").read_schema(path).metadata[b"about"]
-        about: dict[str, Any] = json.loads(text)
+        about = json.loads(text)
         # A file of another program fails here, and not when it is compared.
         dict(about["steps"])
         return {name: about[name] for name in ("kind", "version", "longest", "steps")}

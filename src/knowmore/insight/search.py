@@ -16,8 +16,7 @@ from knowmore.insight.space import Space, has_offset
 from knowmore.kernels import AnyKernel, cross, is_positive
 from knowmore.kernels.rules import Gram, prepared
 from knowmore.linalg import Border
-from knowmore.linalg.products import inverse
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.products import evaluated, inverse
 
 # A gain or loss per target below this counts as none: parameters that hardly matter are left alone.
 NOTHING = 1e-6
@@ -158,8 +157,7 @@ def is_indefinite(kernel: AnyKernel, X: Array) -> bool:
     n, K = len(X), np.array(cross(kernel, X, X))
     K.flat[:: n + 1] += _ROUNDINGS * n * np.finfo(float).eps * abs(np.diagonal(K)).max()
     try:
-        with threads_for(K.size, n):
-            np.linalg.cholesky(K)
+        evaluated(lambda: np.linalg.cholesky(K), K.size, n)
     except np.linalg.LinAlgError:
         return True
     return False

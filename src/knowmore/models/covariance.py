@@ -26,6 +26,8 @@ from knowmore.models.weights import Weighting
 _NUMBERS = 2**23
 # Rows by which the panels of a triangle exceed it, at most.
 _PADDING = 256
+# Two examples whose correlation is this close to one are taken for duplicates.
+_ALIKE = 1e-6
 
 
 @final
@@ -179,20 +181,29 @@ class Covariance(Frozen):
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             scale = np.sqrt(diagonal(self.kernel, X[:row])) * np.sqrt(diagonal(self.kernel, x))
             similar = cross(self.kernel, X[:row], x)[:, 0] / scale if row else np.zeros(0)
-        nearest, cause = "", "its own variance is not positive: look at the kernel's value there"
+        stable = self.factor.traits.stable
+        other = "" if stable else ", or use solver='cholesky', which tolerates more"
+        noise = f"noise={self.noise:g} is too small for so smooth a kernel: raise it{other}"
+        kernel = f"the kernel {self.kernel!r} is not positive definite: use another one"
+        nearest, own = "", "its own variance is not positive: look at the kernel's value there"
+        causes = [own, kernel, noise]
         if row and np.isfinite(similar).any():
             twin = int(np.nanargmax(similar))
             same = bool((X[twin] == x).all())
-            relation = "has the very same features" if same else "is nearest to it"
+            relation = "has exactly the same features" if same else "is nearest to it"
             nearest = f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
-            cause = "the two are duplicates: remove one of them, or set noise above zero"
-        stable = self.factor.traits.stable
-        other = "" if stable else ", or use solver='cholesky', which tolerates more"
+            duplicates = "the two are duplicates: remove one of them, or set noise above zero"
+            # The likeliest first. A correlation below this leaves more than rounding of a pivot.
+            if same or similar[twin] > 1 - _ALIKE:
+                causes = [duplicates, noise, kernel]
+            elif is_positive(self.kernel):
+                causes = [noise, duplicates, kernel]
+            else:
+                causes = [kernel, noise, duplicates]
+        first, second, third = causes
         return NotPositiveDefinite(
             f"The covariance matrix is not positive definite at example {ids[row]!r}.{nearest} "
-            f"Either (a) {cause}; or (b) noise={self.noise:g} is too small for so smooth a kernel: "
-            f"raise it{other}; or (c) the kernel {self.kernel!r} is not positive definite. "
-            f"Nothing was changed.",
+            f"Either (a) {first}; or (b) {second}; or (c) {third}. Nothing was changed.",
             row,
         )
 

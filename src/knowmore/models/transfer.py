@@ -283,8 +283,8 @@ class Transfer:
             remedy = "Add examples of the known ones, or use a source that does not know them."
         else:
             remedy = "Learn one after the other: this classifier can be the source of the next."
+        without = f", and the known {some(missing)} would have no examples" * bool(missing)
         raise InvalidInput(
-            f"It takes all {len(known)} classes of the source and exactly one more. New would be "
-            f"{some(new) or 'none'}; known but without examples {some(missing) or 'none'}. "
-            f"{remedy} Nothing was changed."
+            f"The examples must cover all {len(known)} classes of the source and exactly one more, "
+            f"but {some(new) or 'none'} would be new{without}. {remedy} Nothing was changed."
         )

@@ -87,9 +87,8 @@ def _locate() -> Path:
         return archive
     if DEBIAN.is_dir():
         return DEBIAN
-    tried = f"{VARIABLE} is not set"
-    if named:
-        tried = f"{ARCHIVE} is not in {named!r}, the folder {VARIABLE}"
+    absent = f"{ARCHIVE} is not in {named!r}, the folder {VARIABLE}"
+    tried = absent if named else f"{VARIABLE} is not set"
     raise MissingData(
         f"WordNet was not found: {tried}, and Debian's wordnet-base is not in {str(DEBIAN)!r}. Set "
         f"{VARIABLE} to a folder that holds {ARCHIVE}, install wordnet-base, or call "

@@ -452,11 +452,11 @@ def test_duplicates_without_noise_are_named(solver):
     assert isinstance(caught.value, np.linalg.LinAlgError)
     remedy = ", or use solver='cholesky', which tolerates more" if solver == "inverse" else ""
     assert str(caught.value) == (
-        "The covariance matrix is not positive definite at example 'twin'. Example 'q' has the "
-        "very same features (correlation 1). Either (a) the two are duplicates: remove one of "
-        "them, or set noise above zero; or (b) noise=0 is too small for so smooth a kernel: raise "
-        f"it{remedy}; or (c) the kernel RBF(length_scale=1) is not positive definite. Nothing was "
-        "changed."
+        "The covariance matrix is not positive definite at example 'twin'. Example 'q' has "
+        "exactly the same features (correlation 1). Either (a) the two are duplicates: remove one "
+        "of them, or set noise above zero; or (b) noise=0 is too small for so smooth a kernel: "
+        f"raise it{remedy}; or (c) the kernel RBF(length_scale=1) is not positive definite: use "
+        "another one. Nothing was changed."
     )
     np.testing.assert_array_equal(clf.decision_function(X), before)
     assert clf.ids_.tolist() == ["p", "q", "r"]
@@ -469,6 +469,12 @@ def test_near_duplicates_without_noise_are_named(solver):
         clf.add(X[2:] + 1e-9, ["a"])
 
 
+def test_a_smooth_kernel_is_blamed_on_the_noise_first():
+    line = np.linspace(0, 1, 40)[:, None]
+    with pytest.raises(KnowmoreError, match=r"Either \(a\) noise=0 is too small for so smooth"):
+        GPClassifier(RBF(1.0), noise=0.0).fit(line, ["a", "b"] * 20)
+
+
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
 def test_duplicates_with_noise_are_fine(solver):
     clf = GPClassifier(RBF(1.0), noise=1e-6, solver=solver).fit(X, Y)
@@ -479,7 +485,7 @@ def test_duplicates_with_noise_are_fine(solver):
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
 def test_an_indefinite_kernel_is_found_at_the_call(solver):
     clf = GPClassifier(gibbs, noise=5.0, solver=solver).fit(X[:1], ["a"])
-    with pytest.raises(KnowmoreError, match=r"is not positive definite\. Nothing was changed"):
+    with pytest.raises(KnowmoreError, match=r"its own variance .*; or \(b\) the kernel .* is not"):
         clf.add([[40.0, 0.0]], ["b"])
     assert clf.ids_.tolist() == [0]
 

@@ -247,6 +247,12 @@ def test_the_ranking_is_shown_and_is_a_table():
     table = ranking.to_pandas()
     assert isinstance(table, pd.DataFrame)
     assert table.to_numpy().tolist() == [list(one) for one in ranking]
+    assert table.columns.tolist() == ["support", "rho", "ap", "lpp"]
+    assert fitted(criterion="lpp").ranking_.to_pandas().columns.tolist() == [
+        "support",
+        "rho",
+        "lpp",
+    ]
     with pytest.raises(AttributeError):
         ranking.rows = ()
     many = OneShotClassifier(KERNEL, {f"task {i}": X[:2] + i for i in range(12)}, noise=0.1)
@@ -340,15 +346,15 @@ def test_without_noise_twins_are_refused():
         "The covariance matrix is not positive definite at example \"3 of the support 'wrench'\". "
         "Example 31 is nearest to it (correlation 1). Either (a) the two are duplicates: remove "
         "one of them, or set noise above zero; or (b) noise=0 is too small for so smooth a kernel: "
-        "raise it; or (c) the kernel RBF(length_scale=1.5) * Task(rho=1) is not positive definite."
+        "raise it; or (c) the kernel RBF(length_scale=1.5) * Task(rho=1) is not positive definite: "
     )
     with pytest.raises(NotPositiveDefinite) as caught:
         clf.add(SUPPORTS["wrench"][3:4], ["background"])
     assert said in str(caught.value)
-    own = r"example \"2 of .* Example \"0 of the support 'twins'\" has the very same features"
+    own = r"example \"2 of .* Example \"0 of the support 'twins'\" has exactly the same features"
     with pytest.raises(NotPositiveDefinite, match=own):
         clf.add_support("twins", SUPPORTS["wrench"][[0, 1, 0]] + 0.5)
-    with pytest.raises(NotPositiveDefinite, match="Example 5 has the very same features"):
+    with pytest.raises(NotPositiveDefinite, match="Example 5 has exactly the same features"):
         clf.add(X[5:6], ["background"])
     assert len(clf.ids_) == 31
     assert list(clf.supports_) == list(SUPPORTS)

@@ -110,23 +110,23 @@ FIRST = {
     ),
     "no new class": (
         lambda: transfer(LSSVMClassifier().fit(X, Y)),
-        "It takes all 4 classes of the source and exactly one more. New would be none; known but "
-        "without examples none. Without a new class, use source_. Nothing was changed.",
+        "The examples must cover all 4 classes of the source and exactly one more, but none would "
+        "be new. Without a new class, use source_. Nothing was changed.",
     ),
     "two new classes": (
         lambda: transfer(LSSVMClassifier().fit(X[:2], Y[:2])),
-        "It takes all 2 classes of the source and exactly one more. New would be 'cat', 'dog'; "
-        "known but without examples none. Learn one after the other: this classifier can be the "
-        "source of the next.",
+        "The examples must cover all 2 classes of the source and exactly one more, but 'cat', "
+        "'dog' would be new. Learn one after the other: this classifier can be the source of the "
+        "next.",
     ),
     "a known class without examples": (
         lambda: transfer(Scores(["ape", "bee", "cat", "eel"], lambda X: np.zeros((len(X), 4)))),
-        "known but without examples 'eel'. Add examples of the known ones, or use a source that",
+        "the known 'eel' would have no examples. Add examples of the known ones, or use a source",
     ),
     "classes that overlap in part": (
         lambda: transfer(Scores(["ape", "bee", "eel"], lambda X: np.zeros((len(X), 3)))),
-        "It takes all 3 classes of the source and exactly one more. New would be 'cat', 'dog'; "
-        "known but without examples 'eel'.",
+        "The examples must cover all 3 classes of the source and exactly one more, but 'cat', "
+        "'dog' would be new, and the known 'eel' would have no examples.",
     ),
 }
 
@@ -145,23 +145,23 @@ def test_a_mistake_at_first_leaves_it_unfitted(mistake):
 LATER = {
     "all examples of the new class removed": (
         lambda clf: clf.remove([3, 7, 11]),
-        "New would be none; known but without examples none.",
+        "but none would be new. Without",
     ),
     "all examples of a known class removed": (
         lambda clf: clf.remove([0, 4, 8]),
-        "known but without examples 'ape'.",
+        "the known 'ape' would have no examples.",
     ),
     "a second new class": (
         lambda clf: clf.add([[0.0, 0.0]], ["eel"]),
-        "New would be 'dog', 'eel';",
+        "but 'dog', 'eel' would be new.",
     ),
     "the new class relabelled away": (
         lambda clf: clf.relabel([3, 7, 11], ["ape"] * 3),
-        "New would be none; known but without examples none.",
+        "but none would be new. Without",
     ),
     "no weight left for a class": (
         lambda clf: clf.fit(X, Y, sample_weight=(np.array(Y) != "ape") * 1.0),
-        "known but without examples 'ape'.",
+        "the known 'ape' would have no examples.",
     ),
     "no weight at all": (
         lambda clf: clf.fit(X, Y, sample_weight=np.zeros(len(X))),
@@ -271,6 +271,9 @@ def test_models_whose_source_is_columns_and_not_say_so_in_both_directions():
     columns = NPlusOneClassifier(Scores([0, 1]), RBF()).fit(X[:20], y[:20], range(20))
     function = NPlusOneClassifier(Scores([0, 1], lambda Z: Z[:, -2:]), RBF())
     function.fit(X[20:], y[20:], range(20, 40))
-    for one, other in ((columns, function), (function, columns)):
-        with pytest.raises(KnowmoreError, match="The two models differ in source"):
+    for one, other, words in (
+        (columns, function, "'columns of X' here, 'a classifier' there"),
+        (function, columns, "'a classifier' here, 'columns of X' there"),
+    ):
+        with pytest.raises(KnowmoreError, match=f"The two models differ in source: {words}. Fit"):
             one.merge(other)

@@ -347,5 +347,11 @@ class Ranking:
         return "\n".join(lines + more)
 
     def to_pandas(self) -> Any:
-        """A table with the columns support, rho, value and lpp."""
-        return optional("pandas", "tables").DataFrame(list(self.rows), columns=Ranked._fields)
+        """A table with the columns that the repr shows: support, rho, the criterion and lpp.
+
+        If lpp is the criterion, there is one column of it.
+        """
+        table = optional("pandas", "tables").DataFrame(list(self.rows), columns=Ranked._fields)
+        if self.criterion == "lpp":
+            return table.drop(columns="value")
+        return table.rename(columns={"value": self.criterion})
