@@ -41,6 +41,8 @@ class Scale:
     edits: int
     drift: int
     starts: int
+    forest: tuple[int, ...]
+    forest_rounds: int
 
 
 FULL = Scale(
@@ -61,6 +63,8 @@ FULL = Scale(
     edits=60,
     drift=5000,
     starts=7,
+    forest=(10_000, 100_000, 1_000_000),
+    forest_rounds=200,
 )
 
 QUICK = Scale(
@@ -81,6 +85,8 @@ QUICK = Scale(
     edits=15,
     drift=200,
     starts=1,
+    forest=(800, 1600, 3200),
+    forest_rounds=3,
 )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import knowmore
-from knowmore.estimators.living import LivingEstimator
+from knowmore.estimators.living import EditableEstimator, LivingEstimator
 from papers import MODULES
 
 ROOT = Path(__file__).parent.parent
@@ -49,7 +49,7 @@ EXPORTING = sorted(
 
 def public_verbs():
     public = [getattr(knowmore, name) for name in knowmore.__all__ if name != "KnowmoreError"]
-    own = {name for each in (LivingEstimator, *public) for name in vars(each)}
+    own = {name for each in (EditableEstimator, LivingEstimator, *public) for name in vars(each)}
     # set_fit_request and the like are scikit-learn's, made for its metadata routing.
     return sorted(name for name in own if not re.match(r"_|set_\w+_request", name))
 

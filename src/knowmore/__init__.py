@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from knowmore.estimators import (
         EigenspaceLDA,
         EigenspacePCA,
+        ForestGPClassifier,
+        ForestGPRegressor,
         GPClassifier,
         GPRegressor,
         IntersectionMap,
@@ -47,6 +49,8 @@ __all__ = [
     "Eigenspace",
     "EigenspaceLDA",
     "EigenspacePCA",
+    "ForestGPClassifier",
+    "ForestGPRegressor",
     "GPClassifier",
     "GPRegressor",
     "Grid",

@@ -8,16 +8,15 @@ memory for it, or lets it follow at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
-from knowmore.arrays import Array
-from knowmore.edits import Add, Edit, Relabel, Remove, Replace
-from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, NotPositiveDefinite
+from knowmore.arrays import Array, enough_memory
+from knowmore.edits import Add, Edit, Remove, Replace, check_kind
+from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
@@ -28,6 +27,10 @@ M = TypeVar("M", bound=Model)
 
 # Memory is reserved in units of this. A model of a few hundred examples needs less than one.
 _UNIT = 4 * 2**20
+_REMEDY = (
+    "A model holds a matrix of all pairs of examples: free memory, remove examples, or use "
+    "dtype='float32'."
+)
 
 
 @final
@@ -80,7 +83,9 @@ class Living(Generic[M]):
             return model
         # In place, since the traceback of an earlier error may still refer to the list.
         self.reserve.clear()
-        with _enough_memory("bring the model up to date"):
+        with enough_memory(
+            "bring the model up to date: a matrix of all pairs of examples", _REMEDY
+        ):
             followed = model.follow(examples) if same_kernel else model.refit(self.kernel, examples)
         object.__setattr__(self, "model", followed)
         return followed
@@ -94,6 +99,16 @@ class Living(Generic[M]):
             raise NoExamples(f"The model holds no examples: {reason}. Add some before asking.")
         return model
 
+    @property
+    def labels(self) -> Array:
+        """The labels of some examples that are held, of none if there are none."""
+        return self.examples.labels
+
+    @property
+    def next_id(self) -> int:
+        """The first of the ids that the next examples get unless they are given some."""
+        return self.examples.next_id
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickles: up to date, so that they contain nothing that was removed."""
         return {**vars(self), "model": self.current, "reserve": []}
@@ -105,8 +120,8 @@ class Living(Generic[M]):
 
         kernel : if given, an unsettled kernel is replaced by this one
         """
-        self._check_kind(edit)
-        with _enough_memory("apply this edit"):
+        check_kind(edit, self.examples.X, self.examples.labels)
+        with enough_memory("apply this edit", _REMEDY):
             if self.settled or not isinstance(edit, Remove):
                 return self._after(edit, kernel)
             # The rest may have no usable width. Forgetting must succeed all the same.
@@ -148,32 +163,8 @@ class Living(Generic[M]):
         after = replace(self, settled=first is not None)
         return after if kernel == self.kernel else replace(after, kernel=kernel)
 
-    def _check_kind(self, edit: Edit) -> None:
-        """Raise InvalidInput if another thread has fitted other data since the edit was made."""
-        held = self.examples
-        given = [(edit.X, held.X)] if isinstance(edit, (Add, Replace)) else []
-        if isinstance(edit, (Add, Replace, Relabel)) and edit.labels is not None:
-            given += [(edit.labels, held.labels)]
-        for new, old in given:
-            if new.shape[1:] != old.shape[1:] or (new.dtype.kind != old.dtype.kind and len(old)):
-                raise InvalidInput(
-                    "Features or labels do not match those held: another thread has fitted the "
-                    "model to other data in the meantime. Nothing was changed."
-                )
-
 
 def _reserved(size: int, blocks: list[Array]) -> list[Array]:
     """These blocks, and one more if they have less than `size` bytes. Raises MemoryError."""
     missing = -(-size // _UNIT) * _UNIT - sum(block.nbytes for block in blocks)
     return [*blocks, np.empty(missing, np.uint8)] if size > _UNIT and missing > 0 else blocks
-
-
-@contextmanager
-def _enough_memory(purpose: str) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError as error:
-        raise NotEnoughMemory(
-            f"There is not enough memory to {purpose}: a matrix of all pairs of examples. Nothing "
-            f"was changed. Free memory, remove examples, or use dtype='float32'."
-        ) from error

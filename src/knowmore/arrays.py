@@ -7,7 +7,8 @@ And answers are numbers: what overflows, or finds no memory, raises and is never
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -61,6 +62,17 @@ class derived(cached_property[T]):  # noqa: N801 - a decorator, as cached_proper
     def __init__(self, function: Callable[[Any], T]) -> None:
         super().__init__(lambda value: read_only(function(value)))
         self.__doc__ = function.__doc__
+
+
+@contextmanager
+def enough_memory(purpose: str, remedy: str) -> Iterator[None]:
+    """Raise NotEnoughMemory, with what it was for and what to do, instead of MemoryError."""
+    try:
+        yield
+    except MemoryError as error:
+        raise NotEnoughMemory(
+            f"There is not enough memory to {purpose}. Nothing was changed. {remedy}"
+        ) from error
 
 
 def bounded(answer: Callable[[], Array]) -> Array:

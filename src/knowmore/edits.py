@@ -66,6 +66,22 @@ class Relabel:
 Edit = Add | Remove | Replace | Relabel
 
 
+def check_kind(edit: Edit, X: Array, labels: Array) -> None:
+    """Raise InvalidInput if an edit does not go with these X and labels that are held.
+
+    Estimators check what they are given, so another thread has fitted other data since then.
+    """
+    given = [(edit.X, X)] if isinstance(edit, (Add, Replace)) else []
+    if isinstance(edit, (Add, Replace, Relabel)) and edit.labels is not None:
+        given += [(edit.labels, labels)]
+    for new, old in given:
+        if new.shape[1:] != old.shape[1:] or (new.dtype.kind != old.dtype.kind and len(old)):
+            raise InvalidInput(
+                "Features or labels do not match those held: another thread has fitted the "
+                "model to other data in the meantime. Nothing was changed."
+            )
+
+
 def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     """One id or several, as a tuple of unique strings and integers.
 

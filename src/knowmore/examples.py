@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, assert_never, final
 
@@ -146,20 +147,29 @@ class Examples:
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._columns, self._next_id)
 
+    @classmethod
+    def restored(
+        cls,
+        ids: Sequence[Id],
+        X: Array,
+        labels: Array,
+        weights: Array,
+        serials: Array,
+        next_id: int = 0,
+    ) -> Examples:
+        """Rows that were in a set before, with their serial numbers, which must ascend."""
+        rows = _names(ids), X, labels, weights, np.empty((len(X), 0)), serials
+        return _restore(_Columns(*map(Rows, rows)), next_id)
+
     @property
     def ids(self) -> Array:
         """The ids, (n,), in the order of the rows; of dtype object if types are mixed."""
-        return self.last_ids(len(self))
+        return array_of_ids(self.names)
 
-    def last_ids(self, k: int) -> Array:
-        """The ids of the last k rows, (k,)."""
-        ids = self._columns.ids.view[len(self) - k :]
-        if len(set(map(type, ids))) == 1:
-            natural = np.array(ids.tolist())
-            # NumPy cannot store integers beyond 64 bits and strings that end in NUL exactly.
-            if natural.dtype.kind in "iuU" and natural.tolist() == ids.tolist():
-                return natural
-        return ids.copy()
+    @property
+    def next_id(self) -> int:
+        """The first of the ids that the next examples get unless they are given some."""
+        return self._next_id
 
     @property
     def names(self) -> tuple[Id, ...]:
@@ -201,7 +211,7 @@ class Examples:
     def _find(self, ids: tuple[Id, ...]) -> tuple[Array, Array]:
         """The serial numbers of these ids, (k,), and which of the ids are held, (k,)."""
         serials = np.array([self._index.get(one, -1) for one in ids], dtype=np.int64)
-        return serials, _among(serials, self.serials)
+        return serials, among(serials, self.serials)
 
     @cached_property
     def counted(self) -> Examples:
@@ -235,9 +245,9 @@ class Examples:
         mine, theirs = self.serials, earlier.serials
         if len(mine) >= len(theirs) and (mine[: len(theirs)] == theirs).all():
             return np.empty(0, dtype=np.int64), len(mine) - len(theirs)
-        shared = _among(mine, theirs)
+        shared = among(mine, theirs)
         kept = len(mine) if shared.all() else int(shared.argmin())
-        return np.flatnonzero(~_among(theirs, mine[:kept])), len(mine) - kept
+        return np.flatnonzero(~among(theirs, mine[:kept])), len(mine) - kept
 
     def _with(self, new: Add) -> Examples:
         k, ids = len(new.X), new.ids
@@ -245,22 +255,20 @@ class Examples:
             ids = tuple(range(self._next_id, self._next_id + k))
         if len(ids) != k:
             raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
-        if (held := self._find(ids)[1]).any():
+        if len(self) and (held := self._find(ids)[1]).any():
             raise RepeatedId(
                 f"The model already holds {some([ids[i] for i in np.flatnonzero(held)])}. Use "
                 f"replace() to change them, or give new examples other ids, by ids=... or by the "
                 f"index of their table (reset_index(drop=True) numbers rows instead)."
             )
-        names = np.empty(k, dtype=object)
-        names[:] = ids
         weights = np.ones(k) if new.weights is None else new.weights
         side = np.empty((k, 0)) if new.side is None else new.side
         serials = _serial_numbers.take(k)
-        rows = names, new.X, new.labels, weights, side, serials
+        rows = _names(ids), new.X, new.labels, weights, side, serials
         columns = (old.append(more) for old, more in zip(self._columns, rows, strict=True))
         index = _extended(self._index, dict(zip(ids, serials.tolist(), strict=True)))
-        integers = [one + 1 for one in ids if isinstance(one, int)]
-        return Examples(_Columns(*columns), index, max([self._next_id, *integers]))
+        largest = max((one for one in ids if isinstance(one, int)), default=-1)
+        return Examples(_Columns(*columns), index, max(self._next_id, largest + 1))
 
     def _without(self, rows: Array) -> Examples:
         kept = np.ones(len(self), dtype=bool)
@@ -279,6 +287,23 @@ class Examples:
             (kind,) = kinds
             hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
         return f"The model holds no example {some(ids)}. {hint}"
+
+
+def array_of_ids(ids: Sequence[Id]) -> Array:
+    """The ids as an array, (n,); of dtype object if types are mixed."""
+    if len(set(map(type, ids))) == 1:
+        natural = np.array(ids)
+        # NumPy cannot store integers beyond 64 bits and strings that end in NUL exactly.
+        if natural.dtype.kind in "iuU" and natural.tolist() == list(ids):
+            return natural
+    return _names(ids)
+
+
+def _names(ids: Sequence[Id]) -> Array:
+    """The ids as an array of objects, (n,)."""
+    names = np.empty(len(ids), dtype=object)
+    names[:] = ids
+    return names
 
 
 def _restore(columns: _Columns, next_id: int) -> Examples:
@@ -301,7 +326,7 @@ def _extended(index: dict[Id, int], new: dict[Id, int]) -> dict[Id, int]:
     return index | new
 
 
-def _among(some: Array, others: Array) -> Array:
+def among(some: Array, others: Array) -> Array:
     """Which of `some` are in `others`, which ascend."""
     at = np.searchsorted(others, some)
     found = at < len(others)

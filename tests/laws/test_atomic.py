@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 from knowmore import (
     EigenspaceLDA,
     EigenspacePCA,
+    ForestGPClassifier,
     GPClassifier,
     LinearGPClassifier,
     LinearGPRegressor,
@@ -91,6 +92,18 @@ OPERATIONS = {
 def test_a_fault_at_any_step_of_an_edit_changes_nothing(operation, solver):
     # With so little noise nothing is sure to succeed, so that edits are done at once.
     clf, X = make(solver, noise=1e-13)
+    assert_atomic(
+        clf,
+        lambda: OPERATIONS[operation](clf, X),
+        lambda: (clf.decision_function(X), clf.predict_variance(X), clf.ids_),
+    )
+
+
+@pytest.mark.parametrize("noise", [0.1, 1e-13])
+@pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "merge"])
+def test_a_fault_at_any_step_of_an_edit_of_a_forest_changes_nothing(operation, noise):
+    _, X = make("cholesky", 0.1)
+    clf = ForestGPClassifier(RBF(0.5), noise, capacity=12).fit(X, np.arange(40) % 3)
     assert_atomic(
         clf,
         lambda: OPERATIONS[operation](clf, X),

@@ -12,6 +12,8 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from knowmore import (
+    ForestGPClassifier,
+    ForestGPRegressor,
     GPClassifier,
     GPRegressor,
     LinearGPClassifier,
@@ -30,6 +32,8 @@ LIVING = {
     "GPClassifier": (GPClassifier(RBF(1.0)), Y),
     "GPClassifier-inverse": (GPClassifier(RBF(1.0), solver="inverse"), Y),
     "GPRegressor": (GPRegressor(RBF(1.0)), X[:, :2]),
+    "ForestGPClassifier": (ForestGPClassifier(RBF(1.0), capacity=8, n_trees=2), Y),
+    "ForestGPRegressor": (ForestGPRegressor(RBF(1.0), capacity=8), X[:, :2]),
     "LSSVMClassifier": (LSSVMClassifier(RBF(1.0), class_weight="balanced"), Y),
     "NPlusOneClassifier": (NPlusOneClassifier(SOURCE, RBF(1.0)), Y),
     "OneShotClassifier": (OneShotClassifier(RBF(1.0), SUPPORTS), Y > 1),

@@ -1,5 +1,6 @@
 """The scikit-learn faces: thin mutable shells around frozen models."""
 
+from knowmore.estimators.forest import ForestGPClassifier, ForestGPRegressor
 from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
 from knowmore.estimators.lda import EigenspaceLDA
 from knowmore.estimators.least_squares import LSSVMClassifier, NPlusOneClassifier, Scores
@@ -13,6 +14,8 @@ from knowmore.estimators.pipeline import living
 __all__ = [
     "EigenspaceLDA",
     "EigenspacePCA",
+    "ForestGPClassifier",
+    "ForestGPRegressor",
     "GPClassifier",
     "GPRegressor",
     "IntersectionMap",

@@ -165,11 +165,7 @@ class GPRegressor(RegressorMixin, GaussianProcess):
         return super()._settings(model) | {"normalize_y": model.targets.units is not None}
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        values = checks.real_values(y, k, held)
-        most = _LARGEST_TARGET.get(self.dtype, np.inf)
-        if (largest := abs(values).max(initial=0)) > most:
-            raise InvalidInput(f"y reaches {largest:.3g}; {self.dtype} takes {most:g}. Scale it.")
-        return values
+        return target_values(y, k, held, self.dtype)
 
     def _prediction(self, model: KernelModel, scores: Array) -> Array:
         return scores[:, 0] if model.examples.labels.ndim == 1 else scores
@@ -209,3 +205,12 @@ class GPRegressor(RegressorMixin, GaussianProcess):
         if labels.ndim == 1:
             return np.asarray(columns[..., 0])
         return np.array(np.broadcast_to(columns, (*columns.shape[:-1], labels.shape[1])))
+
+
+def target_values(y: Any, k: int, held: Array | None, dtype: str = "float64") -> Array:
+    """y as targets of k examples, (k,) or (k, q) as those held; the factor is of this dtype."""
+    values = checks.real_values(y, k, held)
+    most = _LARGEST_TARGET.get(dtype, np.inf)
+    if (largest := abs(values).max(initial=0)) > most:
+        raise InvalidInput(f"y reaches {largest:.3g}; {dtype} takes {most:g}. Scale it.")
+    return values

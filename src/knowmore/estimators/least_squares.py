@@ -15,7 +15,7 @@ from knowmore.arguments import a_type, choice, flag, number, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import class_labels, class_weights
-from knowmore.estimators.living import LivingClassifier, LivingEstimator, SolverParameters
+from knowmore.estimators.living import EditableEstimator, LivingClassifier, SolverParameters
 from knowmore.estimators.shell import check_mergeable, fitted, names_in
 from knowmore.examples import Examples
 from knowmore.extras import optional
@@ -268,7 +268,7 @@ def _snapshot(source: Any) -> Any:
     if len(classes) == 0 or len(np.unique(classes)) != len(classes):
         raise InvalidInput(f"The source has the classes {classes.tolist()}. Name each class once.")
     # A living estimator is fitted by replacing a frozen value, which two can share.
-    return copy(source) if isinstance(source, (LivingEstimator, Scores)) else deepcopy(source)
+    return copy(source) if isinstance(source, (EditableEstimator, Scores)) else deepcopy(source)
 
 
 def _classes_of(source: Any) -> Array:

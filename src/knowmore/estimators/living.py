@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Generic, Self, cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -18,7 +18,7 @@ from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_m
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
-from knowmore.examples import Examples
+from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.kernels.rules import describe_difference
@@ -60,17 +60,53 @@ class SolverParameters:
         )
 
 
-class LivingEstimator(BaseEstimator, ABC, Generic[M]):
+class Editable(Protocol):
+    """A frozen value that holds examples: what the verbs of an estimator ask of it."""
+
+    @property
+    def examples(self) -> Examples:
+        """All that are held."""
+        ...
+
+    @property
+    def labels(self) -> Array:
+        """The labels of some of them, of none if there are none."""
+        ...
+
+    @property
+    def next_id(self) -> int:
+        """The first of the ids that the next examples get unless they are given some."""
+        ...
+
+    @property
+    def kernel(self) -> AnyKernel:
+        """That of these examples."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether the kernel is fixed."""
+        ...
+
+    def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Self:
+        """The value after an edit; an unsettled kernel is replaced by `kernel` if that is given."""
+        ...
+
+
+V = TypeVar("V", bound=Editable)
+
+
+class EditableEstimator(BaseEstimator, ABC, Generic[V]):
     """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit.
 
-    Everything fitted is one frozen `Living` value with a model M; an edit replaces it.
+    Everything fitted is one frozen value V; an edit replaces it.
     """
 
     kernel: AnyKernel | None
-    _living: Living[M]
+    _living: V
 
     @abstractmethod
-    def _batch(self, kernel: AnyKernel, examples: Examples) -> M:
+    def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> V:
         """The batch fit."""
 
     @abstractmethod
@@ -78,18 +114,8 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """y as labels of k examples, of the same type as the labels `held`."""
 
     @abstractmethod
-    def _prediction(self, model: M, scores: Array) -> Array:
-        """The predictions that follow from these scores (m, M)."""
-
-    def _settings(self, model: M) -> dict[str, Any]:
-        """The settings in which two models must agree to merge, by the names of parameters."""
-        kernel, by_class = model.covariance.kernel, model.covariance.weighting.classes
-        class_weight = dict(by_class) if isinstance(by_class, tuple) else by_class
-        return {"kernel": kernel, "class_weight": class_weight}
-
-    def _variances(self, model: M, variance: Array) -> Array:
-        """The variances of a model, (m,), in the shape of the predictions."""
-        return variance
+    def _terms(self, value: V) -> dict[str, Any]:
+        """The settings in which two values must agree to merge, by the names of parameters."""
 
     def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
         """X as the model takes it, (k, d), and its side information, (k, q) or None."""
@@ -117,13 +143,12 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self._fresh(examples)
 
-    def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> Living[M]:
+    def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
         """The batch fit of examples, with this kernel or that of the parameters."""
         X, kernel = examples.counted.X, self.kernel if kernel is None else kernel
         settled = kernel is not None or rows_to_settle_width(X) is not None
         kernel = median_rbf(X) if kernel is None else own_kernel(kernel)
-        model = self._batch(kernel, examples.counted)
-        return Living.of(model, examples, settled=settled)
+        return self._value(kernel, examples, settled)
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.
@@ -136,12 +161,16 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
             return first
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         rows, side = self._inputs(X, reset=False)
-        held = self._living.examples
-        labels = self._labels(_for_all(y, len(rows)), len(rows), held.labels)
-        edit = Add(rows, labels, names, checks.sample_weights(sample_weight, len(rows)), side)
+        held, k = self._living.labels, len(rows)
+        labels = self._labels(_for_all(y, k), k, held)
+        edit = Add(rows, labels, names, checks.sample_weights(sample_weight, k), side)
         if names is None and len(held):
             warn_if_renumbered(X)
-        new: Array = self._apply(edit, answer=lambda living: living.examples.last_ids(len(rows)))
+
+        def new_ids(value: V) -> Array:
+            return array_of_ids(names or range(value.next_id - k, value.next_id))
+
+        new: Array = self._apply(edit, answer=new_ids)
         return new
 
     def remove(self, ids: Any) -> Self:
@@ -191,7 +220,7 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """
         check_mergeable(self, other, "_living")
         here, there = self._living, other._living
-        mine, theirs = self._settings(here.model), other._settings(there.model)
+        mine, theirs = self._terms(here), other._terms(there)
         for name in mine:
             found = _disagreement(mine[name], theirs[name])
             if found and (name != "kernel" or (here.settled and there.settled)):
@@ -199,10 +228,88 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
                 raise InvalidInput(f"The two models differ in {name}: {found}. {remedy}")
         new = there.examples
         if len(new):
-            labels = self._labels(new.labels, len(new), here.examples.labels)
+            labels = self._labels(new.labels, len(new), here.labels)
             edit = Add(new.X, labels, new.names, new.weights, new.side)
             self._apply(edit, there.kernel if there.settled else None)
         return self
+
+    # -- queries -----------------------------------------------------------------------------
+
+    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
+        """X as `model_` takes it, (m, d), and its side information, (m, q) or None.
+
+        `model_.mean(*model_inputs(X))` are the scores of X.
+        """
+        return self._inputs(X, reset=False)
+
+    @property
+    def ids_(self) -> Array:
+        """The ids of the examples held, (n,)."""
+        return self._fitted.examples.ids
+
+    @property
+    def kernel_(self) -> AnyKernel:
+        """A copy of the kernel in use."""
+        return own_kernel(self._fitted.kernel)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_living")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- inside ------------------------------------------------------------------------------
+
+    @property
+    def _fitted(self) -> V:
+        """The fitted value. A query takes it once: another thread may replace it at any time."""
+        return cast("V", fitted(self, "_living"))
+
+    def _apply(self, edit: Edit, kernel: AnyKernel | None = None, answer: Any = None) -> Any:
+        """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
+        return update_fitted(self, "_living", lambda value: value.apply(edit, kernel), answer)
+
+    def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
+        """The ids of the examples that these ids or this mask select."""
+        held = self._fitted
+        return masked(ids, held.examples.names) if is_mask(ids) else as_ids(ids, ordered=ordered)
+
+    def _new_labels(self, ids: tuple[Id, ...], y: Any, given: Any) -> Array:
+        """y as new labels of these examples, one for each; `given` are the ids as the user did."""
+        y, held = _for_all(y, len(ids)), self._living.labels
+        if not ids and len(y) == 0:
+            return held[:0]
+        return self._labels(by_name("y", y, ids, given), len(ids), held)
+
+
+class LivingEstimator(EditableEstimator[Living[M]]):
+    """An editable estimator whose fitted value is a `Living` one, with a model M."""
+
+    @abstractmethod
+    def _batch(self, kernel: AnyKernel, examples: Examples) -> M:
+        """The batch fit."""
+
+    @abstractmethod
+    def _prediction(self, model: M, scores: Array) -> Array:
+        """The predictions that follow from these scores (m, M)."""
+
+    def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Living[M]:
+        return Living.of(self._batch(kernel, examples.counted), examples, settled=settled)
+
+    def _terms(self, value: Living[M]) -> dict[str, Any]:
+        return self._settings(value.model)
+
+    def _settings(self, model: M) -> dict[str, Any]:
+        """The settings in which two models must agree to merge, by the names of parameters."""
+        kernel, by_class = model.covariance.kernel, model.covariance.weighting.classes
+        class_weight = dict(by_class) if isinstance(by_class, tuple) else by_class
+        return {"kernel": kernel, "class_weight": class_weight}
+
+    def _variances(self, model: M, variance: Array) -> Array:
+        """The variances of a model, (m,), in the shape of the predictions."""
+        return variance
 
     # -- queries -----------------------------------------------------------------------------
 
@@ -236,13 +343,6 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         """The frozen model, up to date with all edits, without the examples of weight zero."""
         return self._fitted.current
 
-    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
-        """X as `model_` takes it, (m, d), and its side information, (m, q) or None.
-
-        `model_.mean(*model_inputs(X))` are the scores of X.
-        """
-        return self._inputs(X, reset=False)
-
     def model_groups(self, groups: Any) -> Array | None:
         """`groups`, as in `leave_one_out`, for the examples of `model_`, (n,)."""
         examples = self._fitted.examples
@@ -265,47 +365,6 @@ class LivingEstimator(BaseEstimator, ABC, Generic[M]):
         keeps = other.kernel is None and living.settled
         other._living = other._fresh(held, living.kernel if keeps else None)
         return cast("Self", other)
-
-    @property
-    def ids_(self) -> Array:
-        """The ids of the examples held, (n,)."""
-        return self._fitted.examples.ids
-
-    @property
-    def kernel_(self) -> AnyKernel:
-        """A copy of the kernel in use."""
-        return own_kernel(self._fitted.kernel)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_living")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    # -- inside ------------------------------------------------------------------------------
-
-    @property
-    def _fitted(self) -> Living[M]:
-        """The fitted value. A query takes it once: another thread may replace it at any time."""
-        return cast("Living[M]", fitted(self, "_living"))
-
-    def _apply(self, edit: Edit, kernel: AnyKernel | None = None, answer: Any = None) -> Any:
-        """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
-        return update_fitted(self, "_living", lambda living: living.apply(edit, kernel), answer)
-
-    def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
-        """The ids of the examples that these ids or this mask select."""
-        held = self._fitted.examples
-        return masked(ids, held.names) if is_mask(ids) else as_ids(ids, ordered=ordered)
-
-    def _new_labels(self, ids: tuple[Id, ...], y: Any, given: Any) -> Array:
-        """y as new labels of these examples, one for each; `given` are the ids as the user did."""
-        y, held = _for_all(y, len(ids)), self._living.examples.labels
-        if not ids and len(y) == 0:
-            return held[:0]
-        return self._labels(by_name("y", y, ids, given), len(ids), held)
 
 
 class LivingClassifier(ClassifierMixin, LivingEstimator[M]):

@@ -13,7 +13,7 @@ from knowmore.arguments import some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
-from knowmore.estimators.living import LivingEstimator
+from knowmore.estimators.living import EditableEstimator
 from knowmore.estimators.maps import Landmarks
 from knowmore.estimators.shell import fitted
 from knowmore.tables import by_name, check_aligned, names_of
@@ -60,7 +60,7 @@ def living(pipeline: Pipeline) -> LivingPipeline | LinearPipeline:
     if isinstance(last, (LinearGPClassifier, LinearGPRegressor)):
         fitted(last, "model_")
         return LinearPipeline(pipeline)
-    if not isinstance(last, LivingEstimator):
+    if not isinstance(last, EditableEstimator):
         raise InvalidType(
             f"living() takes a Pipeline that ends in, say, a GPClassifier, not {pipeline!r}."
         )
@@ -88,7 +88,7 @@ class FittedPipeline(Generic[E]):
         return last
 
     def model_inputs(self, X: Any) -> tuple[Any, Array | None]:
-        """X as `model_` takes it: see `LivingEstimator.model_inputs`."""
+        """X as `model_` takes it: see `EditableEstimator.model_inputs`."""
         inputs: tuple[Any, Array | None] = self.estimator.model_inputs(self._transformed(X))
         return inputs
 
@@ -123,7 +123,7 @@ class FittedPipeline(Generic[E]):
 
 
 @final
-class LivingPipeline(FittedPipeline[LivingEstimator[Any]]):
+class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
     """What `living` returns for an estimator that holds examples.
 
     pipeline : the fitted Pipeline
@@ -159,7 +159,7 @@ class LivingPipeline(FittedPipeline[LivingEstimator[Any]]):
         return self
 
     def refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
-        """The same earlier steps with another last one: see `LivingEstimator.refitted`."""
+        """The same earlier steps with another last one: see `EditableEstimator.refitted`."""
         pipeline = copy(self.pipeline)
         name, last = pipeline.steps[-1]
         pipeline.steps = [*pipeline.steps[:-1], (name, last.refitted(examples, **parameters))]

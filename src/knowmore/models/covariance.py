@@ -232,14 +232,17 @@ class Covariance(Frozen):
         theorem 10.7); noise above that keeps a positive kernel's matrix positive definite. In other
         words, eps times n times the condition, at most n (max_variance + noise) / noise, is small.
         """
+        return self.tolerates(len(examples), self.weighting(examples), max_variance)
+
+    def tolerates(self, n: int, weights: Array, max_variance: float) -> bool:
+        """The same for any n examples of weights between the extremes of `weights` (k,)."""
         if not is_positive(self.kernel):
             return False
-        weights = self.weighting(examples)
         least, most = self.noise / weights.max(initial=1), self.noise / weights.min(initial=1)
         smallest, largest = _range(self.factor.dtype)
         if least < smallest or max_variance + most > largest:
             return False
-        worst = len(examples) ** 2 * (max_variance + most) / least
+        worst = n**2 * (max_variance + most) / least
         eps = float(np.finfo(self.factor.dtype).eps)
         return bool(4 * eps * worst < self.factor.traits.rounding)
 

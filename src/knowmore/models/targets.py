@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -147,6 +147,19 @@ def one_vs_all(examples: Examples) -> Targets:
     classes, index = np.unique(examples.labels, return_inverse=True)
     identity = np.eye(len(classes))
     return Targets(classes, identity[index], 2 * identity - 1, classes=True)
+
+
+def one_vs_all_and_absent(examples: Examples) -> Targets:
+    """The same, and behind the classes one column of -1: that of any class without an example here.
+
+    `names` are the classes alone.
+
+    >>> one_vs_all_and_absent(Examples.of(np.zeros((2, 1)), np.array(["b", "a"]))).T
+    array([[-1.,  1., -1.],
+           [ 1., -1., -1.]])
+    """
+    here = one_vs_all(examples)
+    return replace(here, mix=np.hstack([here.mix, -np.ones((len(here.names), 1))]))
 
 
 def real_values(examples: Examples) -> Targets:

@@ -19,6 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerance import assert_rounded, assert_solves
 
 from knowmore import (
+    ForestGPClassifier,
+    ForestGPRegressor,
     GPClassifier,
     GPRegressor,
     LinearGPClassifier,
@@ -83,21 +85,23 @@ def expected_failures(estimator):
         reason = "in the likelihood an example of weight two is one with half the noise, not two"
         names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
         return dict.fromkeys(names, reason) if estimator.noise == "evidence" else failures
-    if estimator.kernel is None or chooses:
+    cuts = getattr(estimator, "capacity", np.inf) < 15
+    if estimator.kernel is None or chooses or cuts:
         what = "the choice of what to transfer" if chooses else "the width of the default kernel"
+        what = "the shape of a tree" if cuts else what
         for kind in ("dense", "sparse"):
             check = f"check_sample_weight_equivalence_on_{kind}_data"
             failures[check] = _ONCE_EACH.format(what)
-    if isinstance(estimator, GPClassifier):
+    if isinstance(estimator, (GPClassifier, ForestGPClassifier)):
         failures["check_decision_proba_consistency"] = (
             "the probability of a class depends on the score and on the variance at that input, "
             "so that it need not rank inputs as the score alone does"
         )
-        if estimator.kernel is not None:
-            failures["check_class_weight_classifiers"] = (
-                "there is no bias: under a narrow kernel a class weighs more near its own examples "
-                "alone"
-            )
+    if isinstance(estimator, GPClassifier) and estimator.kernel is not None:
+        failures["check_class_weight_classifiers"] = (
+            "there is no bias: under a narrow kernel a class weighs more near its own examples "
+            "alone"
+        )
     return failures
 
 
@@ -125,6 +129,11 @@ def expected_failures(estimator):
         LinearGPRegressor(),
         LinearGPRegressor("evidence", resolution=8, normalize_y=False),
         LinearGPRegressor("loo", resolution="exact", intercept=False),
+        ForestGPClassifier(),
+        ForestGPRegressor(),
+        ForestGPClassifier(capacity=5, n_trees=3),
+        ForestGPRegressor(RBF(1.0), capacity=5, n_trees=2),
+        ForestGPRegressor(RBF(1.0)),
     ],
     expected_failed_checks=expected_failures,
 )

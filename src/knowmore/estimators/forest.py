@@ -1,0 +1,264 @@
+"""Forests of leaf GPs as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from knowmore.arguments import number, whole_number
+from knowmore.arrays import Array
+from knowmore.estimators import checks
+from knowmore.estimators.gaussian_process import target_values
+from knowmore.estimators.living import EditableEstimator
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel
+from knowmore.linalg import Cholesky
+from knowmore.models import KernelModel, LeftOut, class_probabilities
+from knowmore.models.forest import Forest
+from knowmore.models.targets import Coding, normalised_values, one_vs_all_and_absent
+
+
+@dataclass(eq=False, repr=False)
+class ForestEstimator(EditableEstimator[Forest]):
+    """What classification and regression have in common."""
+
+    kernel: AnyKernel | None = None
+    noise: float = 0.1
+    _: KW_ONLY
+    capacity: int = 512
+    n_trees: int = 1
+    seed: int = 0
+
+    @property
+    @abstractmethod
+    def _coding(self) -> Coding:
+        """What makes targets of the examples of a leaf."""
+
+    @abstractmethod
+    def _prediction(self, forest: Forest, scores: Array) -> Array:
+        """The predictions that follow from these scores (m, M)."""
+
+    def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
+        noise = number("noise", self.noise, "[0, inf)", "It is a variance, usually 1e-6 to 1.")
+        size = {
+            "capacity": whole_number("capacity", self.capacity, 2),
+            "n_trees": whole_number("n_trees", self.n_trees, 1),
+            "seed": whole_number("seed", self.seed, 0),
+        }
+        nothing = Examples.of(examples.X[:0], examples.labels[:0])
+        model = KernelModel.of(kernel, noise, nothing, self._coding, Cholesky())
+        return Forest.of(model, examples, **size, settled=settled)
+
+    def _terms(self, value: Forest) -> dict[str, Any]:
+        return {
+            "kernel": value.kernel,
+            "noise": value.model.covariance.noise,
+            "capacity": value.trees[0].capacity,
+            "n_trees": len(value.trees),
+            "seed": value.seed,
+        }
+
+    @property
+    def model_(self) -> Forest:
+        """The frozen forest."""
+        return self._fitted
+
+    def leave_one_out(self, groups: Any = None) -> LeftOut:
+        """The prediction for each example by the leaves without it, in closed form.
+
+        Each tree keeps the shape that it has with the example; only the Gaussian process of the
+        leaf leaves it out. Scores and variances are then combined as in a prediction. `silent`
+        marks examples about which the others say nothing in any tree.
+        `groups`: a name for each example in the order of `ids_`, or a pandas Series whose index is
+        the ids; whole groups are left out then. An example of weight zero is predicted like a new
+        row. All leaves are factorised, if they were not.
+        """
+        forest = self._fitted.nonempty
+        examples = forest.examples
+        scores, variance, silent = forest.loo(checks.group_names(groups, examples.names))
+        predicted, variance = self._prediction(forest, scores), self._variances(forest, variance)
+        return LeftOut(
+            examples.ids, examples.labels, scores, variance, predicted, silent, forest.columns
+        )
+
+    def residual(self) -> float:
+        """How far the model is from the batch fit of its examples: a few roundings.
+
+        The largest of all leaves: see `Covariance.residual`. All leaves are factorised, if they
+        were not.
+        """
+        return self._fitted.nonempty.residual()
+
+    def _variances(self, forest: Forest, variance: Array) -> Array:
+        """The variances of a forest in the shape of the predictions."""
+        return variance
+
+
+@final
+@dataclass(eq=False, repr=False)
+class ForestGPClassifier(ClassifierMixin, ForestEstimator):
+    """Gaussian-process classification of millions of examples, which forgets exactly.
+
+    Trees part the examples until no leaf holds more than `capacity`; a leaf is a `GPClassifier` of
+    its own examples with the kernel and the noise of all (Fröhlich, Rodner, Kemmler and Denzler,
+    2012). A tree's score of class c is that of the leaf which the row falls into; a class that has
+    no example there has the target -1 for all. The forest's is the mean over the trees.
+
+    The shape of a tree depends on the ids and features of the examples held and on `seed`, not on
+    their order or history: after any edits the forest equals a fresh fit of the examples it holds,
+    leaf by leaf. With no more than `capacity` examples it is the `GPClassifier`. An edit changes
+    one leaf in each tree, and now and then more (see Notes); a relabelling changes no shape.
+
+    Parameters
+    ----------
+    kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
+        None is an RBF kernel as wide as the median distance of the examples, as for `GPClassifier`.
+    noise : sigma^2, the variance of the noise on the labels; may be zero. With little or none, or
+        a callable kernel, each edit factorises the leaves that it touches at once, to raise if that
+        fails. Then a removal can fail, too: it may join leaves whose examples are too alike.
+    capacity : the number of examples above which a node is cut, at least 2. Predictions gain from
+        large leaves and cost time: O(capacity^2) for an edit and the next question.
+    n_trees : how many trees are averaged; each takes the memory and time of one
+    seed : chooses the cuts: a whole number of at least 0
+
+    Notes
+    -----
+    A node is cut along one feature at the median of a sample: the 16 examples with the smallest
+    hash of id and node. So each feature counts alike, whatever its scale. (Where no feature parts
+    the sample well, as among indicators of many categories, it is a random sum of all.) An edit
+    that changes the sample of a node of m examples, with a chance of about 16 / m, grows the part
+    below it anew. Examples that are equal in all features are split by the hashes of their ids; a
+    row that is asked about there is answered by one half of them. An example counts once in the
+    shape of a tree whatever its weight, and not at all if that is zero.
+
+    A leaf is factorised when it is first asked. Then it takes n_leaf^2 / 2 numbers of 8 bytes: all
+    leaves together about n_trees * n * (mean n_leaf) * 4 bytes, and n_leaf is about two thirds of
+    the capacity.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [8.0], [9.0]]
+    >>> clf = ForestGPClassifier(capacity=3).fit(X, ["cold", "cold", "mild", "hot", "hot"])
+    >>> clf.add([[4.0]], ["mild"], ids=["noon"])
+    array(['noon'], dtype='<U4')
+    >>> clf.predict([[4.1], [8.5]])
+    array(['mild', 'hot'], dtype='<U4')
+    >>> clf.remove("noon").classes_
+    array(['cold', 'hot', 'mild'], dtype='<U4')
+    """
+
+    @property
+    def _coding(self) -> Coding:
+        return one_vs_all_and_absent
+
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        return checks.class_labels(y, k, held)
+
+    def _prediction(self, forest: Forest, scores: Array) -> Array:
+        return np.asarray(forest.columns[scores.argmax(axis=1)])
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
+        checks.check_declared(y, classes)
+        self.add(X, y, sample_weight=sample_weight)
+        return self
+
+    @property
+    def classes_(self) -> Array:
+        """The classes that have examples now, (M,), sorted; weight zero does not count."""
+        return self._fitted.columns.copy()
+
+    def predict(self, X: Any) -> Array:
+        """The class of the largest score, (m,)."""
+        forest = self._fitted.nonempty
+        return self._prediction(forest, forest.mean(self.model_inputs(X)[0]))
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two."""
+        scores = self._fitted.nonempty.mean(self.model_inputs(X)[0])
+        return scores[:, 1] if scores.shape[1] == 2 else scores
+
+    def predict_variance(self, X: Any) -> Array:
+        """The mean over the trees of sigma_*^2 in the leaf of each row, noise included, (m,).
+
+        It is shared by all classes and ignores labels. How far the trees' scores disagree, which
+        differs from class to class, is not in it.
+        """
+        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Phi(score / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`.
+
+        Phi is the chance that the noisy target is above zero; the scaling is a convention.
+        """
+        forest, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        return class_probabilities(forest.mean(X), forest.variance(X))
+
+
+@final
+@dataclass(eq=False, repr=False)
+class ForestGPRegressor(RegressorMixin, ForestEstimator):
+    """Gaussian-process regression on millions of examples, which forgets exactly.
+
+    A leaf is a `GPRegressor` of its own examples: it subtracts their mean and divides by their
+    standard deviation, so kernel and noise are relative to the spread of the targets in the leaf.
+    The prediction is the mean over the trees. All else is as for `ForestGPClassifier`; `relabel`
+    gives examples other target values.
+
+    Parameters
+    ----------
+    kernel, capacity, n_trees, seed : as for `ForestGPClassifier`
+    noise : sigma^2, the variance of the noise on the normalised targets; may be zero
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0]]
+    >>> reg = ForestGPRegressor(noise=0.01, capacity=3, n_trees=2).fit(X, [10.0, 11, 12, 13, 14])
+    >>> reg.remove([2]).predict([[1.0]]).round(1)
+    array([11.])
+    """
+
+    @property
+    def _coding(self) -> Coding:
+        return normalised_values
+
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        return target_values(y, k, held)
+
+    def _prediction(self, forest: Forest, scores: Array) -> Array:
+        return scores[:, 0] if forest.labels.ndim == 1 else scores
+
+    def _variances(self, forest: Forest, variance: Array) -> Array:
+        return self._prediction(forest, variance)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """scikit-learn's word for `add`."""
+        self.add(X, y, sample_weight=sample_weight)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The mean of the trees' predictions, (m,) or (m, q) as the targets are.
+
+        return_std : and the root of `predict_variance`, of the same shape
+        """
+        forest, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        mean = self._prediction(forest, forest.mean(X))
+        return (mean, np.sqrt(self._variances(forest, forest.variance(X)))) if return_std else mean
+
+    def predict_variance(self, X: Any) -> Array:
+        """The variance of a target at each row, noise included, (m,) or (m, q) as the targets are.
+
+        The trees' predictions are mixed: it is the mean of their variances plus the variance of
+        their means, so it is larger where they disagree.
+        """
+        forest = self._fitted.nonempty
+        return self._variances(forest, forest.variance(self.model_inputs(X)[0]))

@@ -1,0 +1,287 @@
+"""A forest of leaf GPs: Gaussian processes on millions of examples, each on a few hundred.
+
+Each tree parts the examples (see `trees`). A leaf is a Gaussian process on its own examples, with
+the kernel and the noise of all. A tree answers by the leaf that a row falls into, the forest by the
+mean of its trees (Fröhlich, Rodner, Kemmler and Denzler, "Large-scale Gaussian process
+classification using random decision forests", 2012).
+
+The shape of a tree is a function of the set of examples, so the forest equals the batch fit of the
+examples that it holds, leaf by leaf. A leaf is factorised when it is first asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, final
+
+import numpy as np
+
+from knowmore.arrays import Array, Frozen, derived, enough_memory
+from knowmore.edits import Add, Edit, Id, Remove, check_kind
+from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
+from knowmore.examples import Examples
+from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels.distances import rows_to_settle_width
+from knowmore.models.kernel_model import KernelModel, loo_scores
+from knowmore.models.loo import LooScores
+from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Tree, digest, keys_of
+
+# The examples of a leaf of the tree that finds them by their ids.
+_SHELF = 512
+
+Answers = Callable[[Array], Array]
+
+
+class Extremes(NamedTuple):
+    """Of all examples, now or before: the largest kappa(x, x), the least and the largest weight."""
+
+    peak: float = 0.0
+    lightest: float = 1.0
+    heaviest: float = 1.0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Forest(Frozen):
+    """Examples, and trees of leaf GPs on them; frozen.
+
+    store : all examples, found by their ids
+    trees : at least one, all of the same capacity
+    settled : whether the kernel is fixed; otherwise its width follows the examples
+    next_id : the first of the ids that the next examples get unless they are given some
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from knowmore.linalg import Cholesky
+    >>> from knowmore.models.targets import one_vs_all_and_absent
+    >>> some = Examples.of(np.array([[0.0], [1.0], [5.0]]), np.array(["no", "yes", "yes"]))
+    >>> nothing = Examples.of(some.X[:0], some.labels[:0])
+    >>> gp = KernelModel.of(RBF(), 0.1, nothing, one_vs_all_and_absent, Cholesky())
+    >>> forest = Forest.of(gp, some, capacity=2, n_trees=1, seed=0)
+    >>> len(list(forest.trees[0].leaves())), len(list(forest.apply(Remove((0,))).trees[0].leaves()))
+    (2, 1)
+    """
+
+    store: Tree = field(repr=False)
+    trees: tuple[Tree, ...] = field(repr=False)
+    model: KernelModel
+    seed: int
+    settled: bool
+    next_id: int
+    extremes: Extremes
+
+    @classmethod
+    def of(
+        cls,
+        model: KernelModel,
+        examples: Examples,
+        *,
+        capacity: int,
+        n_trees: int,
+        seed: int,
+        settled: bool = True,
+    ) -> Forest:
+        """The batch fit. `model` is of no examples and has the kernel, the noise and the coding."""
+        members = Members.of(examples, np.arange(len(examples)))
+        store = Tree.of(digest("ids"), _SHELF, model, members, by_ids=True)
+        keys = [digest(f"{seed} {tree}") for tree in range(n_trees)]
+        trees = tuple(Tree.of(key, capacity, model, members) for key in keys)
+        bare = cls(store, trees, model, seed, settled, examples.next_id, Extremes())
+        return bare._sure(members)
+
+    @property
+    def kernel(self) -> AnyKernel:
+        """That of all leaves."""
+        return self.model.covariance.kernel
+
+    @property
+    def examples(self) -> Examples:
+        """All examples that are held, in the order in which they came. It takes a pass over all."""
+        return self._examples
+
+    @derived
+    def _examples(self) -> Examples:
+        return self.store.members.examples(self.next_id)
+
+    @property
+    def labels(self) -> Array:
+        """The labels of some examples that are held, of none if there are none."""
+        return self.store.first.members.labels
+
+    @property
+    def columns(self) -> Array:
+        """What the columns of scores stand for, (M,): the classes, or the numbers of targets."""
+        if self._of_classes:
+            return self.trees[0].root.classes
+        return np.arange(len(self.model.targets.names))
+
+    @property
+    def _of_classes(self) -> bool:
+        return self.model.targets.classes
+
+    @property
+    def nonempty(self) -> Forest:
+        """Itself; raises NoExamples if it has none to predict from."""
+        if self.trees[0].root.count == 0:
+            reason = "all have weight zero" if len(self.labels) else "all were removed"
+            raise NoExamples(f"The model holds no examples: {reason}. Add some before asking.")
+        return self
+
+    # -- edits -------------------------------------------------------------------------------
+
+    def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Forest:
+        """The forest after an edit. Whatever could fail later raises now.
+
+        kernel : if given, an unsettled kernel is replaced by this one
+        """
+        some = self.store.first.members
+        check_kind(edit, some.X, some.labels)
+        with enough_memory("apply this edit", REMEDY):
+            if self.settled:
+                return self._after(edit)
+            if kernel is not None:
+                return self._anew(self.examples.apply(edit), kernel, settled=True)
+            if not isinstance(edit, Remove):
+                return self._with_width(self.examples.apply(edit))
+            # The rest may have no usable width. Forgetting must succeed all the same.
+            with suppress(InvalidInput, NotPositiveDefinite):
+                return self._with_width(self.examples.apply(edit))
+            return self._after(edit)
+
+    def _after(self, edit: Edit) -> Forest:
+        """The forest after an edit, with the same kernel: all but a few leaves are shared."""
+        if isinstance(edit, Add) and edit.ids is None:
+            edit = replace(edit, ids=tuple(range(self.next_id, self.next_id + len(edit.X))))
+        ids: tuple[Id, ...] = edit.ids or ()
+        before = self._around(ids)
+        after = before.apply(edit)
+        out = Members.of(before, before.rows(() if isinstance(edit, Add) else ids))
+        new = Members.of(after, after.rows(() if isinstance(edit, Remove) else ids))
+        changes = Changes.of(out, new)
+        store, *trees = (tree.edited(changes) for tree in (self.store, *self.trees))
+        changed = replace(self, store=store, trees=tuple(trees), next_id=after.next_id)
+        return changed._sure(new)
+
+    def _around(self, ids: tuple[Id, ...]) -> Examples:
+        """Those of the examples that are kept where these ids would be."""
+        keys = keys_of(ids)
+        shelves = [leaf.members for leaf, _ in self.store.reached(np.empty((len(ids), 0)), keys)]
+        some = shelves or [self.store.first.members]
+        return Members.joined(some).examples(self.next_id)
+
+    def _sure(self, new: Members) -> Forest:
+        """Itself, once it is sure that no leaf can fail; `new` are the members that came last."""
+        peak, lightest, heaviest = self.extremes
+        weights = new.weights[new.weights > 0]
+        extremes = Extremes(
+            max(peak, self.model.covariance.max_variance(new.X)),
+            float(weights.min(initial=lightest)),
+            float(weights.max(initial=heaviest)),
+        )
+        sure = self.model.covariance.tolerates(
+            self.trees[0].capacity, np.array(extremes[1:]), extremes.peak
+        )
+        if not sure:
+            for tree in self.trees:
+                for leaf in tree.leaves():
+                    _ = leaf.current
+        return replace(self, extremes=extremes)
+
+    def _with_width(self, examples: Examples) -> Forest:
+        """Of other examples, with the kernel width of these, settled if there are enough."""
+        X = examples.counted.X
+        first = rows_to_settle_width(X)
+        return self._anew(examples, median_rbf(X[:first]), settled=first is not None)
+
+    def _anew(self, examples: Examples, kernel: AnyKernel, *, settled: bool) -> Forest:
+        model = self.model.refit(kernel, self.model.examples)
+        size = {"capacity": self.trees[0].capacity, "n_trees": len(self.trees), "seed": self.seed}
+        return Forest.of(model, examples, **size, settled=settled)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def mean(self, X: Array) -> Array:
+        """The mean of the trees' scores, (m, M).
+
+        A class that has no example in a leaf has the target -1 for all that are there.
+        """
+        total = sum(self._means(X))
+        return np.asarray(total / len(self.trees))
+
+    def variance(self, X: Array) -> Array:
+        """The variance of a target at each row of X, noise included.
+
+        Of classes, (m,): the mean of the trees' variances. Of values, (m, M): that of the mixture
+        of the trees' predictions, which has the variance of their means besides.
+        """
+        total = sum(self._asked(tree, X, lambda leaf: leaf.current.variance) for tree in self.trees)
+        variance = np.asarray(total / len(self.trees))
+        return variance if self._of_classes else variance + np.var([*self._means(X)], axis=0)
+
+    def _means(self, X: Array) -> Iterator[Array]:
+        """The scores of each tree, (m, M)."""
+        columns = self.columns
+        for tree in self.trees:
+            yield self._asked(
+                tree,
+                X,
+                lambda leaf: lambda rows: self._spread(leaf, leaf.current.mean(rows), columns),
+            )
+
+    def _spread(self, leaf: Leaf, scores: Array, columns: Array) -> Array:
+        """The scores of a leaf in all columns, (m, M); its last one is for absent classes."""
+        if not self._of_classes:
+            return scores
+        wide = np.repeat(scores[:, -1:], len(columns), axis=1)
+        wide[:, np.searchsorted(columns, leaf.classes)] = scores[:, :-1]
+        return wide
+
+    def _asked(self, tree: Tree, X: Array, question: Callable[[Leaf], Answers]) -> Array:
+        """What the leaves of a tree answer for the rows X (m, d) that they are reached by."""
+        parts = [(rows, _answers(question(leaf), X, rows)) for leaf, rows in tree.reached(X)]
+        order = np.concatenate([rows for rows, _ in parts]).argsort()
+        return np.concatenate([answers for _, answers in parts])[order]
+
+    def loo(self, groups: Array | None = None) -> LooScores:
+        """Predictions for the examples, in their order, from those of other groups; groups (n,).
+
+        Each tree keeps the shape that it has with all examples: only the GP of a leaf leaves them
+        out. An example is silent if it is so in every tree.
+        """
+        serials, columns = self.examples.serials, self.columns
+        trees = []
+        for tree in self.trees:
+            found, rows = [], []
+            for leaf in tree.leaves():
+                at = np.searchsorted(serials, leaf.members.serials)
+                left = loo_scores(
+                    leaf.current, leaf.examples, None if groups is None else groups[at]
+                )
+                found.append(left._replace(scores=self._spread(leaf, left.scores, columns)))
+                rows.append(at)
+            order = np.concatenate(rows).argsort()
+            trees.append([np.concatenate(each)[order] for each in zip(*found, strict=True)])
+        scores, variances, silent = zip(*trees, strict=True)
+        variance = np.mean(variances, axis=0)
+        if not self._of_classes:
+            variance = variance + np.var(scores, axis=0)
+        return LooScores(np.mean(scores, axis=0), variance, np.all(silent, axis=0))
+
+    def residual(self) -> float:
+        """How far the leaf that is furthest off is from its batch fit."""
+        return max(leaf.current.residual() for tree in self.trees for leaf in tree.leaves())
+
+
+def _answers(ask: Answers, X: Array, rows: Array) -> Array:
+    """What is answered for these rows (k,) of X (m, d); an error names the row of X."""
+    try:
+        return ask(X[rows])
+    except InvalidInput:
+        for row in rows:
+            try:
+                ask(X[row : row + 1])
+            except InvalidInput as error:
+                named = str(error).replace("row 0 of X", f"row {row} of X")
+                raise InvalidInput(named) from error
+        raise

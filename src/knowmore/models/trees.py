@@ -1,0 +1,479 @@
+"""Trees whose shape is a function of the set of examples that they hold.
+
+Whatever decides the shape is computed from ids and features alone, never from their order: any
+history of edits leads to the tree that is grown from the examples that are left.
+
+A node that holds more than `capacity` examples is cut in two; any other is a leaf. The cut is made
+by a *sample* of the node: the 16 examples with the smallest hash of id and node. An edit changes
+the sample of a node of m examples with a chance of about 16 / m. If it does not, it passes on to
+one child; if it does, the part below the node is grown anew. So an edit copies one path, and
+shares all else with the tree before it.
+
+A cut sends those whose value is at most the median of the sample to the left (or at most the next
+lower value, if the median is the largest: both sides have some of the sample). The value is
+
+- a single feature: the first, in an order by the node's hash, that leaves a quarter of the sample
+  on either side. So features of unequal scale take part alike.
+- If there is none, as among indicators of many categories, the sum of all features with random
+  weights by the node's hash.
+- If the sample is the same in all features, the hash of the id. So examples at one place are split
+  too, and a leaf holds more than `capacity` only if hashes of ids are equal. A row that is asked
+  about has no id: there it goes left, to one half of examples that are likely all the same.
+
+Examples of weight zero go with the others, but neither are counted nor in a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, final
+
+import numpy as np
+
+from knowmore.arrays import Array, Frozen, derived, enough_memory
+from knowmore.concurrency import cached_property
+from knowmore.edits import Id
+from knowmore.examples import Examples, among, array_of_ids
+from knowmore.models.kernel_model import KernelModel
+
+REMEDY = "Free memory, remove examples, or use a smaller capacity or n_trees."
+# The size of a sample.
+_SAMPLE = 16
+_BITS = 2**64 - 1
+# NumPy's calls take longer than hashing so few numbers one by one.
+_FEW = 8
+# Numbers that are hashed at once.
+_CACHED = 2**14
+# What a node is cut by, if not a feature.
+_SUM, _ID = -1, -2
+# The products of features and weights that are in memory at a time.
+_NUMBERS = 2**20
+# Rows that are fewer than one in so many of a pool get one of their own, which fits in the cache.
+_SPREAD = 64
+
+
+# -- hashes ----------------------------------------------------------------------------------------
+
+
+def mixed(z: Any) -> Any:
+    """A hash of z, an integer below 2^64 or an array of them: one step of SplitMix64."""
+    z = (z + 0x9E3779B97F4A7C15) & _BITS
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _BITS
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _BITS
+    return z ^ (z >> 31)
+
+
+def _mixed_with(keys: Array, key: int) -> Array:
+    """A hash of each of the keys (n,) and the hash of a node, (n,)."""
+    if len(keys) <= _FEW:
+        return np.array([mixed(one ^ key) for one in keys.tolist()], np.uint64)
+    # In parts that stay in the cache.
+    return np.concatenate(
+        [mixed(keys[i : i + _CACHED] ^ key) for i in range(0, len(keys), _CACHED)]
+    )
+
+
+def keys_of(ids: Sequence[Id]) -> Array:
+    """A hash of each id, (n,), the same in every process and on every machine.
+
+    >>> keys_of([7, "7"]) == keys_of(["7", 7])[::-1]
+    array([ True,  True])
+    """
+    short = [type(one) is int and -(2**63) <= one < 2**63 for one in ids]
+    if all(short):
+        return np.asarray(mixed(np.fromiter(ids, np.int64, len(ids)).view(np.uint64)))
+    each = zip(ids, short, strict=True)
+    return np.array([mixed(int(one) & _BITS) if s else digest(one) for one, s in each], np.uint64)
+
+
+def digest(word: Id) -> int:
+    """A hash of a word, which tells 7 from "7"."""
+    text = f"{type(word).__name__} {word}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
+
+
+def _branch(key: int, side: int) -> int:
+    """The hash of a node's child on the left, 0, or right, 1."""
+    return int(mixed(mixed(key) ^ side))
+
+
+# -- what is in a tree -----------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Members(Frozen):
+    """The examples at a node, in the order of their serial numbers.
+
+    ids (n,) and their hashes, keys (n,); X (n, d); labels (n,) or (n, q); weights (n,);
+    serials (n,), as in `Examples`
+    """
+
+    ids: Array
+    keys: Array
+    X: Array
+    labels: Array
+    weights: Array
+    serials: Array
+
+    @classmethod
+    def of(cls, examples: Examples, rows: Array) -> Members:
+        """Those in these rows (k,)."""
+        rows = np.sort(rows)
+        names = examples.names
+        ids = [names[row] for row in rows]
+        columns = examples.X, examples.labels, examples.weights, examples.serials
+        return cls(array_of_ids(ids), keys_of(ids), *(column[rows] for column in columns))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Members]) -> Members:
+        """Those of all parts, which share none."""
+        filled = [part for part in parts if len(part)] or parts[:1]
+        ids, *others = zip(*(part._columns for part in filled), strict=True)
+        columns = [_joined_ids(ids), *map(np.concatenate, others)]
+        order = columns[-1].argsort(kind="stable")
+        return cls(*(column[order] for column in columns))
+
+    def __len__(self) -> int:
+        return len(self.serials)
+
+    @property
+    def _columns(self) -> tuple[Array, ...]:
+        return self.ids, self.keys, self.X, self.labels, self.weights, self.serials
+
+    @cached_property
+    def count(self) -> int:
+        """How many have a weight above zero."""
+        return int(np.count_nonzero(self.weights > 0))
+
+    def take(self, rows: Array) -> Members:
+        """Those in these rows, a mask (n,) or ascending numbers."""
+        return Members(*(column[rows] for column in self._columns))
+
+    def edited(self, edit: Changes) -> Members:
+        """The members after an edit."""
+        gone = edit.members.serials[~edit.comes]
+        rest = self.take(~among(self.serials, gone)) if len(gone) else self
+        return Members.joined([rest, edit.members.take(edit.comes)]) if edit.comes.any() else rest
+
+    def examples(self, next_id: int = 0) -> Examples:
+        """The same as `Examples`."""
+        columns = self.X, self.labels, self.weights, self.serials
+        return Examples.restored(self.ids.tolist(), *columns, next_id)
+
+
+def _joined_ids(parts: Sequence[Array]) -> Array:
+    # NumPy would turn integers into strings, or those beyond 63 bits into floats.
+    if {part.dtype.kind for part in parts} in ({"i"}, {"U"}):
+        return np.concatenate(parts)
+    return array_of_ids([one for part in parts for one in part.tolist()])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Changes(Frozen):
+    """An edit: members that come, where the mask `comes` (k,) is true, and members that go.
+
+    One that goes and comes again, with another label, is among the members twice.
+    """
+
+    members: Members
+    comes: Array
+
+    @classmethod
+    def of(cls, out: Members, new: Members) -> Changes:
+        """Those `out` go, and the new ones come."""
+        order = np.concatenate([out.serials, new.serials]).argsort(kind="stable")
+        return cls(Members.joined([out, new]), order >= len(out))
+
+    @derived
+    def counted(self) -> Array:
+        """Which have a weight above zero, (k,)."""
+        return np.greater(self.members.weights, 0)
+
+    @cached_property
+    def more(self) -> int:
+        """How many more are counted after the edit."""
+        return int(np.count_nonzero(self.counted & self.comes)) * 2 - self.members.count
+
+    def parted(self, right: Array) -> tuple[Changes | None, Changes | None]:
+        """Those where the mask `right` (k,) is false, and the others; None if there are none."""
+        if right.all():
+            return None, self
+        if not right.any():
+            return self, None
+        left, others = (Changes(self.members.take(m), self.comes[m]) for m in (~right, right))
+        return left, others
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Leaf(Frozen):
+    """A node that is not cut.
+
+    model : of these members, of earlier ones, or of none
+    """
+
+    members: Members
+    model: KernelModel = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """How many members have a weight above zero."""
+        return self.members.count
+
+    @derived
+    def examples(self) -> Examples:
+        """The members."""
+        return self.members.examples()
+
+    @derived
+    def classes(self) -> Array:
+        """The labels of members whose weight is above zero, (M,), sorted."""
+        return np.unique(self.members.labels[self.members.weights > 0])
+
+    @property
+    def current(self) -> KernelModel:
+        """The model of the members. It is computed on first use and replaces the earlier one."""
+        model, examples = self.model, self.examples.counted
+        if model.examples is examples:
+            return model
+        with enough_memory("factorise a leaf", REMEDY):
+            followed = model.follow(examples)
+        object.__setattr__(self, "model", followed)
+        return followed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles: up to date, so that they contain nothing that was removed."""
+        if len(self.model.examples):
+            _ = self.current
+        return vars(self).copy()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Cut(Frozen):
+    """How a node with the hash `key` is cut.
+
+    priorities (s,), keys (s,), X (s, d) : the sample; the priorities, hashes of key and node,
+        ascend
+    feature, threshold : what is above the threshold goes right; see `_values`
+    """
+
+    key: int
+    priorities: Array
+    keys: Array
+    X: Array
+    feature: int
+    threshold: Any
+
+    @classmethod
+    def of(cls, key: int, keys: Array, X: Array, rows: Array) -> Cut | None:
+        """The cut of a node by the members in these rows of keys (n,) and X (n, d).
+
+        None if the sample cannot be told apart.
+        """
+        priorities = _mixed_with(keys[rows], key)
+        if len(rows) > _SAMPLE:
+            least = priorities.argpartition(_SAMPLE - 1)[:_SAMPLE]
+            priorities, rows = priorities[least], rows[least]
+        order = priorities.argsort()
+        priorities, keys, X = priorities[order], keys[rows[order]], X[rows[order]]
+        feature = _feature(key, X)
+        values = np.sort(_values(key, feature, keys, X, np.arange(len(keys))))
+        lower = values[values < values[-1]]
+        if not len(lower):
+            return None
+        threshold = min(values[(len(values) - 1) // 2], lower[-1])
+        return cls(key, priorities, keys, X, feature, threshold)
+
+    def is_right(self, X: Array, keys: Array | None, rows: Array) -> Array:
+        """Which of these rows (k,) of X (n, d) go right, (k,); keys (n,) if they have ids."""
+        if keys is None and self.feature == _ID:
+            return np.zeros(len(rows), dtype=bool)
+        values = _values(self.key, self.feature, keys, X, rows)
+        return np.asarray(values > self.threshold)
+
+    def after(self, edit: Changes) -> Cut | None:
+        """The cut after an edit if it is where it was; None if it has moved, or may have."""
+        changed, full = edit.members, len(self.keys) == _SAMPLE
+        sampled = edit.counted
+        if full:
+            sampled = sampled & (_mixed_with(changed.keys, self.key) <= self.priorities[-1])
+        if not sampled.any():
+            return self
+        stays = ~np.isin(self.keys, changed.keys[sampled & ~edit.comes])
+        enters = sampled & edit.comes
+        keys = np.concatenate([self.keys[stays], changed.keys[enters]])
+        if full and len(keys) < _SAMPLE:
+            # The next of the sample are somewhere below this node.
+            return None
+        X = np.concatenate([self.X[stays], changed.X[enters, : self.X.shape[1]]])
+        cut = Cut.of(self.key, keys, X, np.arange(len(keys)))
+        same = cut is not None and (cut.feature, cut.threshold) == (self.feature, self.threshold)
+        return cut if same else None
+
+
+def _feature(key: int, X: Array) -> int:
+    """What the node with the hash `key` and this sample, X (s, d), is cut by: see `_values`."""
+    V = np.sort(X, axis=0)
+    last, middle = V[-1], V[(len(V) - 1) // 2]
+    left = np.where(middle < last, middle >= V, last > V).sum(axis=0)
+    balanced = np.flatnonzero(4 * np.minimum(left, len(V) - left) >= len(V))
+    if len(balanced):
+        return int(balanced[mixed(balanced.astype(np.uint64) ^ key).argmin()])
+    return _SUM if left.any() else _ID
+
+
+def _values(key: int, feature: int, keys: Any, X: Array, rows: Array) -> Array:
+    """What a node cuts, for these rows (k,) of X (n, d) with the keys (n,): (k,).
+
+    A feature, or _SUM: all of them with weights in [-1, 1) / d; or _ID: the keys.
+    """
+    if feature == _ID:
+        return np.asarray(keys[rows])
+    if feature != _SUM:
+        return np.asarray(X[rows, feature])
+    d = X.shape[1]
+    hashes = mixed(np.arange(d, dtype=np.uint64) ^ mixed(key))
+    weights = ((hashes >> 11) * 2.0**-52 - 1) / d
+    # The same bits for a row whatever other rows are asked with it: not a matrix product.
+    steps = range(0, len(rows), max(_NUMBERS // d, 1))
+    parts = (X[rows[i : i + steps.step]] * weights for i in steps)
+    return np.concatenate([np.zeros(0), *(np.cumsum(part, axis=1)[:, -1] for part in parts)])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Node(Frozen):
+    """A node that is cut; `count` members below it have a weight above zero."""
+
+    count: int
+    cut: Cut
+    left: Node | Leaf
+    right: Node | Leaf
+
+    @derived
+    def classes(self) -> Array:
+        """The labels of members whose weight is above zero, (M,), sorted."""
+        one, other = self.left.classes, self.right.classes
+        return one if np.array_equal(one, other) else np.union1d(one, other)
+
+
+# -- the tree --------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A tree with the hash `key`; frozen.
+
+    model : of no examples, where the models of the leaves start
+    by_ids : whether all cuts are by the hashes of ids, to find members by these
+    """
+
+    key: int
+    capacity: int
+    model: KernelModel = field(repr=False)
+    by_ids: bool
+    root: Node | Leaf = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, key: int, capacity: int, model: KernelModel, members: Members, *, by_ids: bool = False
+    ) -> Tree:
+        """The tree of these members."""
+        bare = cls(key, capacity, model, by_ids, Leaf(members, model))
+        return replace(bare, root=bare._grown(members, np.arange(len(members)), key, {}))
+
+    def edited(self, edit: Changes) -> Tree:
+        """The tree after an edit of its members."""
+        return replace(self, root=self._edited(self.root, self.key, edit))
+
+    def _grown(
+        self, pool: Members, rows: Array, key: int, known: dict[bytes, KernelModel]
+    ) -> Node | Leaf:
+        """The node with the hash `key` of these rows of a pool.
+
+        known : models of leaves that may turn up again, by the serial numbers of their members
+        """
+        if _SPREAD * len(rows) < len(pool):
+            pool, rows = pool.take(rows), np.arange(len(rows))
+        counted = rows if pool.count == len(pool) else rows[pool.weights[rows] > 0]
+        if len(counted) > self.capacity:
+            X = pool.X[:, :0] if self.by_ids else pool.X
+            cut = Cut.of(key, pool.keys, X, counted)
+            if cut is not None:
+                right = cut.is_right(pool.X, pool.keys, rows)
+                below = [
+                    self._grown(pool, rows[there], _branch(key, side), known)
+                    for side, there in enumerate((~right, right))
+                ]
+                return Node(len(counted), cut, *below)
+        members = pool.take(rows)
+        return Leaf(members, known.get(members.serials.tobytes(), self.model))
+
+    def _edited(self, node: Node | Leaf, key: int, edit: Changes) -> Node | Leaf:
+        """The node with the hash `key` after an edit."""
+        count = node.count + edit.more
+        if isinstance(node, Leaf) and count <= self.capacity:
+            return Leaf(node.members.edited(edit), node.model)
+        cut = node.cut.after(edit) if isinstance(node, Node) and count > self.capacity else None
+        if cut is None or isinstance(node, Leaf):
+            leaves = list(_leaves(node))
+            members = Members.joined([leaf.members for leaf in leaves]).edited(edit)
+            known = {leaf.members.serials.tobytes(): leaf.model for leaf in leaves}
+            return self._grown(members, np.arange(len(members)), key, known)
+        some = edit.members
+        parts = edit.parted(cut.is_right(some.X, some.keys, np.arange(len(some))))
+        below = [
+            child if part is None else self._edited(child, _branch(key, side), part)
+            for side, (child, part) in enumerate(zip((node.left, node.right), parts, strict=True))
+        ]
+        return Node(count, cut, *below)
+
+    # -- looking up --------------------------------------------------------------------------
+
+    @property
+    def first(self) -> Leaf:
+        """The leaf on the far left."""
+        node = self.root
+        while isinstance(node, Node):
+            node = node.left
+        return node
+
+    def leaves(self) -> Iterator[Leaf]:
+        """All leaves, from left to right."""
+        return _leaves(self.root)
+
+    def reached(self, X: Array, keys: Array | None = None) -> Iterator[tuple[Leaf, Array]]:
+        """The leaves of the rows X (m, d), each with the numbers of its rows.
+
+        keys : the hashes of their ids, (m,), None if they have none
+        """
+        waiting = [(self.root, np.arange(len(X)))] if len(X) else []
+        while waiting:
+            node, rows = waiting.pop()
+            if isinstance(node, Leaf):
+                yield node, rows
+                continue
+            right = node.cut.is_right(X, keys, rows)
+            sides = (node.right, rows[right]), (node.left, rows[~right])
+            waiting += [(child, some) for child, some in sides if len(some)]
+
+    @property
+    def members(self) -> Members:
+        """All members."""
+        return Members.joined([leaf.members for leaf in self.leaves()])
+
+
+def _leaves(node: Node | Leaf) -> Iterator[Leaf]:
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Leaf):
+            yield node
+        else:
+            waiting += [node.right, node.left]
