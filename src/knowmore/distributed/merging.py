@@ -16,10 +16,8 @@ from dask.delayed import Delayed, delayed
 from dask.diagnostics.progress import ProgressBar
 from dask.local import get_sync
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from knowmore.arguments import whole_number
-from knowmore.concurrency import moment
 from knowmore.distributed.reading import (
     Load,
     Shard,
@@ -33,6 +31,7 @@ from knowmore.distributed.sums import load_sums
 from knowmore.errors import InvalidType, KnowmoreError, NoExamples
 from knowmore.estimators.linear import LinearGP, LinearGPRegressor, Survey
 from knowmore.linalg import Eigenspace, Grid, Truncation
+from knowmore.linalg.products import one_thread
 
 T = TypeVar("T")
 
@@ -224,23 +223,6 @@ def in_this_process() -> AbstractContextManager[Any]:
 def quiet_threads() -> Callable[[], AbstractContextManager[None]]:
     """What a task runs in: with one BLAS thread if other tasks run beside it."""
     return nullcontext if get_scheduler() in (None, get_sync) else one_thread
-
-
-_running: list[threadpool_limits] = []
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One BLAS thread for all tasks of this process; the last one to end restores the others."""
-    with moment:
-        _running.append(_running[0] if _running else threadpool_limits(1, "blas"))
-    try:
-        yield
-    finally:
-        with moment:
-            limits = _running.pop()
-            if not _running:
-                limits.restore_original_limits()
 
 
 @contextmanager

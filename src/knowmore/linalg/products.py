@@ -6,6 +6,7 @@ Code outside this package calls these where time counts, and never sets threads 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import numpy as np
@@ -40,6 +41,11 @@ def evaluated(work: Callable[[], T], numbers: int, columns: int) -> T:
     """
     with threads_for(numbers, columns):
         return work()
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Within it BLAS has one thread, in all of the process: for tasks that run side by side."""
+    return threads_for(0, 1)
 
 
 def eigh(A: Array) -> tuple[Array, Array]:

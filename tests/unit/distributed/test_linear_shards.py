@@ -15,10 +15,11 @@ from dask import delayed
 from dask.base import get_scheduler
 from distributed import Client
 from scipy import sparse
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from knowmore import Grid, KnowmoreError, LinearGPClassifier, LinearGPRegressor
-from knowmore.distributed import fit, merging
+from knowmore.distributed import fit
+from knowmore.linalg.products import one_thread
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 4)) * [1, 100, 0.01, 0]
@@ -253,9 +254,9 @@ def test_without_a_client_this_thread_does_the_work():
 
 def test_tasks_beside_each_other_have_one_blas_thread():
     """Also if they end in another order than they began; the setting is restored."""
-    with merging.threadpool_limits(2, "blas"):
+    with threadpool_limits(2, "blas"):
         before = blas_threads()
-        first, second = merging.one_thread(), merging.one_thread()
+        first, second = one_thread(), one_thread()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
