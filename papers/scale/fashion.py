@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 
-from knowmore import GPClassifier, Grid, Landmarks, LinearGPClassifier
+from knowmore import GPClassifier, Landmarks, LinearGPClassifier
 from papers.arrays import Array
 from papers.data import Split, fashion_mnist
 from papers.findings import Progress, Report, Verdict, as_time, save_figure, silent, write_csv
@@ -200,10 +200,8 @@ def _forget(split: Split) -> Forgotten:
     """The last class comes late, a third of the rows go, and a fresh fit is compared."""
     X, y = split.X, split.y
     late, gone = y == y.max(), np.arange(len(y)) % 3 == 0
-    # Late rows may have larger values than the first; those of landmarks are at most one.
-    grid = Grid.reaching(np.full(X.shape[1], 1 / 8))
-    model, fresh = (LinearGPClassifier("loo", resolution=grid) for _ in range(2))
-    model.fit(X[~late], y[~late]).partial_fit(X[late], y[late])
+    model = LinearGPClassifier("loo").fit(X[~late], y[~late]).partial_fit(X[late], y[late])
+    fresh = LinearGPClassifier("loo", resolution=model.grid_)
     _, forget = clocked(lambda: model.forget(X[gone], y[gone]))
     _, refit = clocked(lambda: fresh.fit(X[~gone], y[~gone]))
     return Forgotten(model.digest() == fresh.digest(), int(gone.sum()), forget, refit)

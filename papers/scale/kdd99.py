@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from knowmore import Grid, LinearGPClassifier, SubspaceMonitor
+from knowmore import LinearGPClassifier, SubspaceMonitor
 from papers.arrays import Array
 from papers.data import WORDS, Split, kdd99
 from papers.findings import Progress, silent
@@ -141,9 +141,7 @@ def _ways(
 
 def _relearn(learnt: Split, late: tuple[str, ...]) -> Relearnt:
     """Learn the first connections of each late kind, so heavy that the kinds are balanced."""
-    grid = Grid.reaching(np.full(learnt.X.shape[1], _LARGEST / 8))
-    model, batch = (LinearGPClassifier(_NOISE, resolution=grid) for _ in range(2))
-    model.fit(learnt.X, learnt.y)
+    model = LinearGPClassifier(_NOISE).fit(learnt.X, learnt.y)
     kinds = [np.flatnonzero(learnt.y_test == kind)[:_LABELLED] for kind in late]
     rows = np.concatenate(kinds)
     rest = np.setdiff1d(np.arange(len(learnt.y_test)), rows)
@@ -159,7 +157,7 @@ def _relearn(learnt: Split, late: tuple[str, ...]) -> Relearnt:
     before = rates()
     _, seconds = clocked(lambda: model.partial_fit(X, y, sample_weight=weights))
     after = rates()
-    batch.fit(
+    batch = LinearGPClassifier(_NOISE, resolution=model.grid_).fit(
         np.concatenate([X, learnt.X]),
         np.concatenate([y, learnt.y]),
         sample_weight=np.concatenate([weights, np.ones(len(learnt.y))]),

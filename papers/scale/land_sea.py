@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 from sklearn.ensemble import (
@@ -23,7 +23,7 @@ from sklearn.ensemble import (
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.neighbors import KNeighborsClassifier
 
-import knowmore
+from knowmore import ForestGPClassifier
 from papers.arrays import Array
 from papers.data import Split, land_and_sea
 from papers.findings import Progress, Report, Verdict, as_time, save_figure, silent, write_csv
@@ -74,10 +74,10 @@ class Edited(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class LandSea:
-    """A contest for each number of rows, and edits of the first tree; None without a forest GP."""
+    """A contest for each number of rows, and edits of a tree."""
 
     contests: tuple[Contest, ...]
-    edited: Edited | None
+    edited: Edited
 
 
 def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> LandSea:
@@ -98,19 +98,16 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> L
         entries, right = zip(*found, strict=True)
         contests.append(Contest(n, entries, right))
     progress(0.95, "edits")
-    return LandSea(tuple(contests), _edit(split) if _forest() else None)
-
-
-def _forest() -> Any:
-    return getattr(knowmore, "ForestGPClassifier", None)
+    return LandSea(tuple(contests), _edit(split))
 
 
 def _methods(trees: int, seed: int) -> Iterator[Method]:
-    forest = _forest()
-    if forest:
-        for name, options in ((ONE, {}), (EIGHT, {"capacity": 128, "n_trees": 8})):
-            candidates = [forest(_KERNEL, noise, seed=seed, **options) for noise in (0.01, 0.1)]
-            yield Method(name, "", candidates, ours=True)
+    for name, capacity, n_trees in ((ONE, 512, 1), (EIGHT, 128, 8)):
+        candidates = [
+            ForestGPClassifier(_KERNEL, noise, capacity=capacity, n_trees=n_trees, seed=seed)
+            for noise in (0.01, 0.1)
+        ]
+        yield Method(name, "", candidates, ours=True)
     random_forest = RandomForestClassifier(trees, n_jobs=-1, random_state=seed)
     yield Method("RandomForest", "", [random_forest])
     extra = ExtraTreesClassifier(trees, n_jobs=-1, random_state=seed)
@@ -126,7 +123,7 @@ def _methods(trees: int, seed: int) -> Iterator[Method]:
 def _edit(split: Split) -> Edited:
     """Remove some examples and add as many test points, one by one, and ask after each."""
     noise, capacity = 0.1, 512
-    make = partial(_forest(), _KERNEL, noise, capacity=capacity)
+    make = partial(ForestGPClassifier, _KERNEL, noise, capacity=capacity)
     model = make().fit(split.X, split.y)
     model.predict(split.X_test)
 
@@ -162,16 +159,12 @@ def report(result: LandSea, out: Path) -> Report:
         f"Land or sea, {len(result.contests[0].right[0]):,} points tested. Times are wall times of "
         f"this run."
     )
-    if result.edited is None:
-        setting += " This version of knowmore has no ForestGPClassifier, which is left out."
     tables = (table(title, entries) for title, entries in titles.items())
     return Report(parts=(setting, *tables, *verdicts(result)), files=(picture, numbers))
 
 
 def verdicts(result: LandSea) -> Iterator[Verdict]:
     """Accuracy, time, growth and exactness of the forest."""
-    if result.edited is None:
-        return
     for contest in result.contests:
         yield _as_accurate(contest)
         own = max(contest.entries[:2], key=lambda e: e.accuracy)
