@@ -44,14 +44,27 @@ PAPERS = {
         "Rodner and Denzler: One-Shot Learning of Object Categories",
         {"one-shot": "A class from one picture, with the help of another class."},
     ),
+    "scale": Paper(
+        "Many rows: linear and forest Gaussian processes",
+        {"scale": "A data set of many real rows, named by --data, against the usual peers."},
+    ),
 }
 
 # It names the folder of the published data sets.
 VARIABLE = "KNOWMORE_DATA"
 
-# Where each experiment is.
+# The names of all experiments.
+NAMES = [name for paper in PAPERS.values() for name in paper.experiments]
+# Where each experiment is, and `scale` on each data set.
 MODULES = {
     name: f"papers.{folder}.{name.replace('-', '_')}"
     for folder, paper in PAPERS.items()
     for name in paper.experiments
+    if name != "scale"
+}
+SCALE = {
+    "fashion": "papers.scale.fashion",
+    "kdd99": "papers.scale.kdd99",
+    "flights": "papers.scale.flights",
+    "land-sea": "papers.scale.land_sea",
 }

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from knowmore.cli.app import Out, Quick, Seed
-from papers import MODULES, PAPERS, VARIABLE
+from papers import MODULES, NAMES, PAPERS, SCALE, VARIABLE
 
 Data = Annotated[
     Path | None,
@@ -25,12 +25,32 @@ Data = Annotated[
 ]
 
 
+def _data_set(name: str) -> str:
+    if name in SCALE:
+        return name
+    remedy = f"Set {VARIABLE} to it instead." * Path(name).is_dir()
+    raise typer.BadParameter(
+        f"{name!r} is {'a folder' if remedy else 'not known'}; here --data names a data set: "
+        f"{', '.join(SCALE)}. {remedy}".rstrip()
+    )
+
+
+DataSet = Annotated[
+    str,
+    typer.Option(
+        help=f"What to learn: {', '.join(SCALE)}. {VARIABLE} names the folder of the files.",
+        metavar="NAME",
+        parser=_data_set,
+    ),
+]
+
+
 class _Experiments(TyperGroup):
     """A group that answers an unknown name with those that there are."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"There is no experiment {args[0]!r}. Choose one of: {', '.join(MODULES)}.")
+            ctx.fail(f"There is no experiment {args[0]!r}. Choose one of: {', '.join(NAMES)}.")
         return super().resolve_command(ctx, args)
 
 
@@ -64,6 +84,13 @@ def _command(module: str) -> Callable[..., None]:
     return command
 
 
+def _scale(data: DataSet, out: Out = Path("results"), seed: Seed = 0, quick: Quick = False) -> None:
+    from knowmore.cli.experiments import present
+
+    present(SCALE[data], out, seed, quick)
+
+
 for _paper in PAPERS.values():
     for _name, _about in _paper.experiments.items():
-        app.command(_name, help=_about, rich_help_panel=_paper.title)(_command(MODULES[_name]))
+        _act = _command(MODULES[_name]) if _name in MODULES else _scale
+        app.command(_name, help=_about, rich_help_panel=_paper.title)(_act)

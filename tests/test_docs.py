@@ -14,7 +14,7 @@ import pytest
 
 import knowmore
 from knowmore.estimators.living import EditableEstimator, LivingEstimator
-from papers import MODULES
+from papers import NAMES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -65,7 +65,7 @@ def test_every_public_name_is_in_readme_and_changes(name):
     assert name in CHANGES
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_is_in_the_changes(name):
     assert f"`{name}`" in CHANGES
 

@@ -12,6 +12,8 @@ from knowmore.files import Arrays, undamaged
 from papers import VARIABLE
 
 _BESIDE = Path("shared", "data")
+# What may be wrong with a file that cannot be read, and what to do.
+DAMAGED = "it is cut off, damaged, or another file of that name. Fetch it again."
 
 
 def find(name: str) -> Path:
@@ -41,8 +43,7 @@ def find(name: str) -> Path:
 def arrays_of(name: str) -> Iterator[Arrays]:
     """The arrays of a data file by their names; any failure to read them is reported as damage."""
     path = find(name)
-    remedy = "it is cut off, damaged, or another file of that name. Fetch it again."
-    with undamaged(path, "a data set", remedy), Arrays(path) as file:
+    with undamaged(path, "a data set", DAMAGED), Arrays(path) as file:
         yield file
 
 

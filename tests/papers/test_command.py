@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import knowmore
 import papers
-from papers import MODULES, PAPERS
+from papers import MODULES, NAMES, PAPERS, SCALE
 from papers.command import app
 
 ROOT = Path(papers.__file__).resolve().parents[1]
@@ -44,7 +44,7 @@ def piped(*arguments, stdout=None, close=(), **environment):
 def test_without_a_name_the_experiments_are_listed():
     result = invoke()
     assert result.exit_code == 0
-    for name in MODULES:
+    for name in NAMES:
         assert name in result.output
 
 
@@ -52,7 +52,7 @@ def test_unknown_experiment_is_answered_with_those_there_are():
     result = invoke("toy-3d")
     assert result.exit_code == 2
     assert "toy-3d" in result.output
-    for name in MODULES:
+    for name in NAMES:
         assert name in result.output
 
 
@@ -109,14 +109,14 @@ def test_letters_that_a_terminal_does_not_have_are_written_as_numbers(tmp_path):
     assert f"Written: {tmp_path}/\\xe9/toy-2d.png".encode() in found
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_experiment_can_run_and_report(name):
-    module = import_module(MODULES[name])
+@pytest.mark.parametrize("path", [*MODULES.values(), *SCALE.values()])
+def test_every_experiment_can_run_and_report(path):
+    module = import_module(path)
     assert callable(module.run)
     assert callable(module.report)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_has_the_same_options(name):
     result = invoke(name, "--help")
     assert result.exit_code == 0
@@ -147,3 +147,25 @@ def test_the_folder_of_the_data_can_be_named(tmp_path, monkeypatch):
     monkeypatch.setenv("KNOWMORE_DATA", "elsewhere")
     error = invoke("eigenspace-merge", "--quick", "--out", tmp_path, "--data", tmp_path).exception
     assert str(error).startswith(f"The data file 'orl_faces.npz' is not in {tmp_path} (")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cifar", "'cifar' is not known; here --data names a data set: fashion, kdd99, flights,"),
+        (".", "'.' is a folder; here --data names a data set"),
+    ],
+)
+def test_scale_asks_for_the_name_of_a_data_set(name, words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    result = invoke("scale", "--data", name)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert ("Set KNOWMORE_DATA to it instead." in result.output) == (name == ".")
+
+
+def test_scale_says_which_file_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    for name, file in (("fashion", "fashion_mnist.npz"), ("kdd99", "kdd99.tar")):
+        error = invoke("scale", "--data", name, "--quick", "--out", tmp_path).exception
+        assert str(error).startswith(f"The data file '{file}' is not in {tmp_path} (")

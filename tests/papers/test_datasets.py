@@ -13,15 +13,19 @@ from damage import mutants
 from sklearn.datasets import load_digits
 
 import papers
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData, MissingExtra
 from papers.data import (
     FACE_SHAPE,
+    WORDS,
     animals_with_attributes,
     caltech101,
     caltech256,
     digits,
+    fashion_mnist,
     fifteen_scenes,
     find,
+    flights,
+    kdd99,
     orl_faces,
 )
 
@@ -30,7 +34,7 @@ def read(load, *arguments):
     """What the loader gives, or a skip where the data are absent."""
     try:
         return load(*arguments)
-    except MissingData as error:
+    except (MissingData, MissingExtra) as error:
         pytest.skip(str(error))
 
 
@@ -151,6 +155,17 @@ def test_other_content_is_told(name, tmp_path, monkeypatch):
             read()
 
 
+@pytest.mark.parametrize(("load", "name"), [(kdd99, "kdd99.tar"), (flights, "flights_3m.parquet")])
+def test_tables_that_are_damaged_are_told(load, name, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
+    path = tmp_path / name
+    for data in (b"", b"no table", b"PAR1" * 10):
+        path.write_bytes(data)
+        with pytest.raises(InvalidInput, match=r"cannot be read as a data set: it is cut off, dam"):
+            load()
+
+
 # -- what they hold ------------------------------------------------------------------------------
 
 
@@ -258,3 +273,37 @@ def test_digits_are_those_of_scikit_learn():
     np.testing.assert_array_equal(found.X * 16, X)
     np.testing.assert_array_equal(found.labels, y)
     np.testing.assert_array_equal(found.ids, np.arange(1797))
+
+
+# -- many rows -----------------------------------------------------------------------------------
+
+
+def test_clothes_are_all_there():
+    clothes = read(fashion_mnist)
+    assert clothes.X.shape == (60_000, 28, 28)
+    assert clothes.X_test.shape == (10_000, 28, 28)
+    for labels, each in ((clothes.y, 6000), (clothes.y_test, 1000)):
+        assert Counter(labels.tolist()) == dict.fromkeys(range(10), each)
+
+
+def test_connections_are_there_once():
+    connections = read(kdd99)
+    assert connections.X.shape == (145_586, 41)
+    assert connections.X_test.shape == (77_291, 41)
+    assert np.isfinite(connections.X).all()
+    assert len(set(connections.y)) == 23
+    assert len(set(connections.y_test)) == 38
+    assert connections.y[0] == "normal"
+    words = [len(set(connections.X[:, column])) for column in WORDS]
+    assert words == [3, 66, 11]
+    # The first line of the file: 181 bytes were sent and 5450 received.
+    assert connections.X[0, 4:6].tolist() == [181, 5450]
+
+
+def test_flights_are_in_order():
+    found = read(flights, 100)
+    assert len(found.delay) == 30_000
+    assert found.departure[0] == np.datetime64("2001-01-01T00:01")
+    assert (np.diff(found.departure) >= np.timedelta64(0)).all()
+    assert found.airports[[found.origin[0], found.destination[0]]].tolist() == ["LAS", "PHL"]
+    assert (found.delay[0], found.distance[0]) == (33, 2176)

@@ -1,0 +1,1 @@
+"""Many real rows: Gaussian processes that hold sums or trees, against the usual peers."""
