@@ -216,12 +216,22 @@ def blocks(X: Any, size: int = BLOCK) -> Iterator[Array]:
 
     Several tables in a tuple stand side by side.
     """
+    for start in range(0, height(X), size):
+        yield block(X, slice(start, start + size))
+
+
+def block(X: Any, rows: slice) -> Array:
+    """These rows of X, dense, in a type that is read as it is."""
     if isinstance(X, tuple):
-        parts = zip(*(blocks(table, size) for table in X), strict=True)
-        yield from (np.hstack(part) for part in parts)
-        return
-    rows = X.tocsr() if sparse.issparse(X) else X
-    for start in range(0, rows.shape[0], size):
-        block = rows[start : start + size]
-        block = block.toarray() if sparse.issparse(block) else np.ascontiguousarray(block)
-        yield block if block.dtype in READ else block.astype(float)
+        return np.hstack([block(table, rows) for table in X])
+    part = X[rows]
+    part = part.toarray() if sparse.issparse(part) else np.ascontiguousarray(part)
+    return part if part.dtype in READ else part.astype(float)
+
+
+def height(X: Any) -> int:
+    """The number of rows of X, or of tables in a tuple, which must agree."""
+    if not isinstance(X, tuple):
+        return int(X.shape[0])
+    (rows,) = {height(table) for table in X}
+    return rows

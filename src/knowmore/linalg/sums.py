@@ -12,18 +12,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
+from scipy import sparse
 
 from knowmore._progress import report
 from knowmore.arguments import one_each
 from knowmore.arrays import Array, Frozen, read_only
 from knowmore.errors import InvalidInput
 from knowmore.linalg.counting import loops
-from knowmore.linalg.grid import LAYOUTS, Grid, blocks
-from knowmore.linalg.threads import threads_for
+from knowmore.linalg.grid import LAYOUTS, Grid, block, height
+from knowmore.linalg.products import side_by_side
+from knowmore.linalg.threads import FEW, threads_for
 
 Key = Hashable
 
@@ -36,6 +39,8 @@ _HEAVIEST: Final = 2**41
 LOG_UNIT: Final = 2.0**32
 # Rows that wait to be summed: a few at a time would cost as much as many.
 _WAITING: Final = 128
+# Rows that are read and multiplied at a time.
+_ROWS: Final = 1024
 NO_ROWS: Final = (
     "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums are "
     "exact: learn the same rows again, and the model is as it was before."
@@ -97,23 +102,19 @@ class Sums(Frozen):
         weights : (n,), below 256, rounded to multiples of 1/256; None: one each. A row of weight
             zero is left out.
         """
-        n, P = (X[0] if isinstance(X, tuple) else X).shape[0], width(grid)
+        n, P = height(X), width(grid)
         names, codes = _coded(keys, n)
         units = _in_units(weights, n)
-        firsts, start = np.zeros((len(names), P), np.int64), 0
+        X = X.tocsr() if sparse.issparse(X) else X
+        firsts = np.zeros((len(names), P), np.int64)
         # A few rows wait until more have come, or a question.
-        total = _Total(grid) if n > _WAITING else None
-        waiting: tuple[_Batch, ...] = ()
-        for block in blocks(X):
-            Z = grid.multiples(block, start)
-            part = slice(start, start := start + len(Z))
-            loops().count(Z, codes[part], units[part], firsts)
-            batch = _Batch(Z, units[part], 1)
-            if total is None:
-                waiting = (batch,)
-            else:
-                total.add(batch)
-            report(start / n)
+        if n <= _WAITING:
+            batch = _Batch(grid.multiples(block(X, slice(n))), units, 1)
+            loops().count(batch.Z, codes, units, firsts)
+            products = _Products(None, (batch,) if n else ())
+        else:
+            totals = _swept(grid, X, codes, units, firsts)
+            products = _Products(read_only(reduce(_sum, totals)))
         counts = np.bincount(codes, units > 0, len(names)).astype(int)
         heavy = np.bincount(codes, units, len(names)).astype(int)
         groups = {
@@ -125,7 +126,6 @@ class Sums(Frozen):
         }
         # As integers: a sum of so many in floating point would be rounded.
         logs = np.rint(LOG_UNIT * np.log(units[units > 0] / UNIT)).astype(np.int64)
-        products = _Products(None if total is None else read_only(total.words), waiting)
         return cls(grid, groups, int(logs.sum()), products)._checked()
 
     def __post_init__(self) -> None:
@@ -205,6 +205,10 @@ class Sums(Frozen):
         S = loops().difference(self.words, max(self.weight, 1), first, first, True)
         if (np.diagonal(S) < 0).any():
             raise InvalidInput(NO_ROWS)
+        if len(S) == len(self.grid):
+            S *= self.grid.steps[:, None] / UNIT
+            S *= self.grid.steps
+            return np.asarray(S)
         S = self._joined(self._joined(S).T)
         # Two slices join in one order above the diagonal, and in another below it.
         return np.asarray((S + S.T) / (2 * UNIT))
@@ -326,13 +330,51 @@ class Sums(Frozen):
         yield self.words[:, rows, columns].astype("<i8", copy=False).tobytes()
 
 
+def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> list[Array]:
+    """The sums of products of X (n, D) in parts, (2, P, P) each; its rows go to `firsts` (G, P).
+
+    Each thread takes totals that no other has, and puts them back.
+    """
+    n = len(codes)
+    totals: list[tuple[Array, _Total]] = []
+
+    def learn(start: int) -> None:
+        try:
+            own, total = totals.pop()
+        except IndexError:
+            own, total = np.zeros_like(firsts), _Total(grid)
+        part = slice(start, start + _ROWS)
+        Z = grid.multiples(block(X, part), start)
+        loops().count(Z, codes[part], units[part], own)
+        total.add(_Batch(Z, units[part], 1))
+        totals.append((own, total))
+        report(min(start + _ROWS, n) / n)
+
+    starts = range(0, n, _ROWS)
+    if n * width(grid) > FEW:
+        side_by_side(learn, starts)
+    else:
+        for start in starts:
+            learn(start)
+    for own, _ in totals:
+        firsts += own
+    return [total.words for _, total in totals]
+
+
+def _sum(a: Array, b: Array) -> Array:
+    """The words of a + b, (2, P, P)."""
+    words: Array = loops().combine(read_only(a), read_only(b), 1)
+    return words
+
+
 class _Total:
     """Sums of products that rows are added to: the only thing here that changes."""
 
     def __init__(self, grid: Grid, words: Array | None = None) -> None:
         self._layout, P = LAYOUTS[grid.bits], width(grid)
         self._words = np.zeros((2, P, P), np.int64) if words is None else words.copy()
-        self._C, self._rows = np.zeros((P, P), self._layout.dtype), 0
+        self._C: Array | None = None
+        self._rows = 0
 
     @property
     def words(self) -> Array:
@@ -350,7 +392,8 @@ class _Total:
         if sign == 1 and (units == UNIT).all():
             if self._rows + len(Z) > self._layout.rows_at_once:
                 self._flush()
-            self._C += _gram(Z)
+            C = _gram(Z)
+            self._C = C if self._C is None else np.add(self._C, C, out=self._C)
             self._rows += len(Z)
             return
         for bit in range(int(units.max(initial=0)).bit_length()):
@@ -360,9 +403,9 @@ class _Total:
                 loops().accumulate(self._words, _gram(some_rows), bit, sign)
 
     def _flush(self) -> None:
-        if self._rows:
+        if self._C is not None:
             loops().accumulate(self._words, self._C, UNIT.bit_length() - 1, 1)
-            self._C[:], self._rows = 0, 0
+            self._C, self._rows = None, 0
 
 
 def width(grid: Grid) -> int:

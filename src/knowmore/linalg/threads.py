@@ -38,6 +38,11 @@ def _libraries() -> list[tuple[Any, bool]]:
     return [(library, "numpy" in str(library.filepath)) for library in found]
 
 
+def blas_threads() -> int:
+    """How many threads NumPy's products get now."""
+    return max((library.get_num_threads() for library, numpy in _libraries() if numpy), default=1)
+
+
 def _limit(but: int | None = None) -> None:
     """Set every library to what the strictest of the users, `but` one, asks for."""
     single = [one for user, (one, _) in _users.items() if user != but]

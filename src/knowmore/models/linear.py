@@ -24,7 +24,7 @@ from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.linalg import Cholesky, Factor, Grid, Sums
 from knowmore.linalg.grid import LAYOUTS, blocks
-from knowmore.linalg.products import eigh, product
+from knowmore.linalg.products import eigh, product, side_by_side
 from knowmore.linalg.sums import LOG_UNIT, NO_ROWS, UNIT
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, bound, silenced, tied
@@ -244,8 +244,13 @@ class LinearModel(Frozen):
 
     def _leverages(self, Z: Array) -> Array:
         """z' A^-1 z of rows Z (m, D) about the mean, and 1/N with an intercept, (m,)."""
-        H = self._factor[0].half_solve(Z.T)
-        return np.asarray(np.einsum("ij,ij->j", H, H) + self.intercept / self.moments.weight)
+        H = product(Z, self._root)
+        return np.asarray(np.einsum("ij,ij->i", H, H) + self.intercept / self.moments.weight)
+
+    @derived
+    def _root(self) -> Array:
+        """R (D, D) with A^-1 = R R'. A product with it is faster than a solve, which has steps."""
+        return np.ascontiguousarray(self._factor[0].half_solve(np.eye(len(self.grid))).T)
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the columns, normalised if they are.
@@ -280,13 +285,19 @@ class LinearModel(Frozen):
         groups : (n,), rows of a group are left out together: the same with the group's block of the
             matrix that has h on its diagonal
         """
-        parts = [
-            (rows, self._left_out(X[rows], T[rows], weights[rows], together=groups is not None))
-            for rows in _parts(X.shape[0], groups)
-        ]
-        order = np.concatenate([rows for rows, _ in parts]).argsort()
-        columns = zip(*(left for _, left in parts), strict=True)
-        return LooScores(*(np.concatenate(column)[order] for column in columns))
+        # Computed first: threads would compute them twice.
+        _ = self.weights, self._root, self._misfit
+        parts = [*_parts(X.shape[0], groups)]
+
+        def left_out(rows: Any) -> LooScores:
+            return self._left_out(X[rows], T[rows], weights[rows], together=groups is not None)
+
+        columns = zip(*side_by_side(left_out, parts), strict=True)
+        scores = [np.concatenate(column) for column in columns]
+        if groups is not None:
+            order = np.concatenate(parts).argsort()
+            scores = [column[order] for column in scores]
+        return LooScores(*scores)
 
     def _left_out(self, X: Any, T: Array, w: Array, *, together: bool) -> LooScores:
         """The rows of X, each left out alone, or all together."""
@@ -301,7 +312,7 @@ class LinearModel(Frozen):
         moved = float((w[:, None] * Z**2).sum(axis=1).max(initial=0)) + noise
         missed = T - product(Z, self.weights) - m.means[1]
         if together:
-            H = self._factor[0].half_solve((root * Z).T).T
+            H = product(root * Z, self._root)
             H = np.hstack([H, self.intercept * root / np.sqrt(m.weight)])
             missed, free, least = _without(H, root * missed)
             missed = missed / root
@@ -357,10 +368,10 @@ def _without(H: Array, R: Array) -> tuple[Array, Array, float]:
     return R + H @ (B @ R), 1 / (1 + np.einsum("ij,ji->i", H, B)), float(values[0])
 
 
-def _parts(n: int, groups: Array | None) -> Iterator[Array]:
+def _parts(n: int, groups: Array | None) -> Iterator[Any]:
     """The rows to leave out at a time: blocks of them, or each group."""
     if groups is None:
-        yield from (np.arange(a, min(a + _ROWS, n)) for a in range(0, n, _ROWS))
+        yield from (slice(a, a + _ROWS) for a in range(0, n, _ROWS))
         return
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.append(True, groups[order][1:] != groups[order][:-1]))
