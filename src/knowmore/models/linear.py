@@ -309,7 +309,7 @@ class LinearModel(Frozen):
                 "rows, or use smaller groups or intercept=False."
             )
         Z = self.grid.rounded(X) - m.means[0]
-        moved = float((w[:, None] * Z**2).sum(axis=1).max(initial=0)) + noise
+        moved = float((w * np.einsum("ij,ij->i", Z, Z)).max(initial=0)) + noise
         missed = T - product(Z, self.weights) - m.means[1]
         if together:
             H = product(root * Z, self._root)

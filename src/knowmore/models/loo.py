@@ -202,6 +202,8 @@ def silenced(left: LooMoments) -> tuple[Array, Array]:
            [ 0.3, -0.3]]), array([ True, False]))
     """
     silent = np.all(abs(left.mean - left.prior) <= left.error, axis=1)
+    if not silent.any():
+        return left.mean, silent
     return np.where(silent[:, None], left.prior, left.mean), silent
 
 
