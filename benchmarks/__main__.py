@@ -16,6 +16,7 @@ from rich.console import Console
 
 from benchmarks import (
     audit,
+    bits,
     drift,
     eigenspaces,
     exact,
@@ -47,6 +48,7 @@ GROUPS: dict[str, list[Benchmark]] = {
     "exact": exact.BENCHMARKS,
     "drift": drift.BENCHMARKS,
     "sums": sums.BENCHMARKS,
+    "bits": bits.BENCHMARKS,
     "eigenspaces": eigenspaces.BENCHMARKS,
     "histograms": histograms.BENCHMARKS,
     "pictures": pictures.BENCHMARKS,
