@@ -69,6 +69,7 @@ def _validated(
         unnamed = not reset and not hasattr(estimator, "feature_names_in_")
         if unnamed and X.shape[1] == estimator.n_features_in_:
             return X
+    _refuse_dates(X)
     names = names_of(X)
     if not reset:
         _check_names(names_in(estimator), names)
@@ -78,6 +79,17 @@ def _validated(
     if reset:
         estimator._names_in = names
     return X
+
+
+def _refuse_dates(X: Any) -> None:
+    """Raise InvalidInput if X has dates: NumPy would read a missing one as a number."""
+    types = getattr(X, "dtypes", None)
+    types = [getattr(X, "dtype", None)] if types is None else types
+    if any(getattr(one, "kind", "") in ("m", "M") for one in types):
+        raise InvalidInput(
+            "X has dates or durations. Give numbers, such as days since a date: "
+            "(dates - dates.min()) / np.timedelta64(1, 'D')."
+        )
 
 
 def _check_names(known: Names, given: Names) -> None:

@@ -18,7 +18,7 @@ from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.linalg import Grid, Sums
-from knowmore.linalg.grid import blocks
+from knowmore.linalg.grid import LAYOUTS, blocks
 from knowmore.models import LeftOut, LinearModel, class_probabilities
 from knowmore.models.linear import digits, target_grid
 from knowmore.tables import check_aligned, index_of
@@ -355,6 +355,9 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
     Parameters
     ----------
     noise, resolution, intercept : as for `LinearGPClassifier`
+    y_limit : the largest absolute target to expect, one number or one for each column; None: 256
+        times that of the first fit (eight times with 8, 16 or 42 bits). Models merge, and have
+        equal digests, only if their limits agree: see `y_limit_`
     normalize_y : whether variances and `log_marginal_likelihood` are those of targets divided by
         their standard deviation (about zero without an intercept), in the units of y. The
         predictions are the same.
@@ -368,20 +371,37 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
     """
 
     _: KW_ONLY
+    y_limit: Any = None
     normalize_y: bool = True
+
+    @property
+    def y_limit_(self) -> Array:
+        """The largest absolute target of each column that the model can read, (q,)."""
+        return _target_grid(self._held).limits[:: LAYOUTS[self._held.sums.grid.bits].digits]
+
+    def _limit(self, q: int) -> Array | None:
+        """`y_limit` for q columns of targets, checked."""
+        if self.y_limit is None:
+            return None
+        limit = checks.numbers("y_limit", np.atleast_1d(self.y_limit))
+        if limit.shape not in ((1,), (q,)) or not (limit > 0).all():
+            raise InvalidInput(
+                f"y_limit={self.y_limit!r}. Give a number above zero, or one for each of {q} "
+                f"columns of targets."
+            )
+        return limit
 
     def _model(self, X: Any, y: Array) -> LinearModel:
         noise, grid = self._noise(), self._grid(X)
         Y = _columns(y)
-        empty = Sums(grid + target_grid(Y, grid.bits))
+        empty = Sums(grid + target_grid(Y, grid.bits, self._limit(Y.shape[1])))
         normalised = flag("normalize_y", self.normalize_y)
         names, flat = np.arange(Y.shape[1]), y.ndim == 1
         return LinearModel(empty, names, noise, self.intercept, False, normalised, flat)
 
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
-        D = len(model.grid)
-        targets = Grid(model.sums.grid.exponents[D:], model.sums.grid.bits)
-        return Sums.of(model.sums.grid, (X, digits(_columns(y), targets)), None, weights)
+        Y = digits(_columns(y), _target_grid(model))
+        return Sums.of(model.sums.grid, (X, Y), None, weights)
 
     def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
         if model is None:
@@ -389,9 +409,7 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
         return checks.real_values(y, n, np.empty((0,) if model.flat else (0, len(model.names))))
 
     def _coded(self, model: LinearModel, y: Array) -> Array:
-        D = len(model.grid)
-        targets = Grid(model.sums.grid.exponents[D:], model.sums.grid.bits)
-        return model.whole(digits(_columns(y), targets))
+        return model.whole(digits(_columns(y), _target_grid(model)))
 
     def _prediction(self, model: LinearModel, scores: Array) -> Array:
         return scores[:, 0] if model.flat else scores
@@ -475,6 +493,12 @@ def _largest(estimator: LinearGP, y: Array) -> Array:
     """What a survey keeps of targets."""
     is_class = isinstance(estimator, LinearGPClassifier)
     return y[:1] if is_class else np.asarray(abs(y).max(axis=0, keepdims=True))
+
+
+def _target_grid(model: LinearModel) -> Grid:
+    """The grid of the digits of a regressor's targets."""
+    grid = model.sums.grid
+    return Grid(grid.exponents[len(model.grid) :], grid.bits)
 
 
 def _columns(y: Array) -> Array:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from hashlib import blake2b, sha256
 from heapq import nsmallest
@@ -18,7 +17,7 @@ from sklearn.utils import Tags
 from knowmore.arguments import whole_number
 from knowmore.arrays import Array, Frozen, bounded
 from knowmore.edits import Id, Remove, as_ids
-from knowmore.errors import InvalidInput, KnowmoreWarning, NoExamples, NotPositiveDefinite
+from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.estimators import checks
 from knowmore.estimators.living import own_kernel
 from knowmore.estimators.shell import fit_copy, fitted, update_fitted
@@ -121,22 +120,23 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Withdraw landmarks: those equal to rows of X (k, D), or those with these ids.
 
         Rows that are no landmarks left nothing here, and change nothing; ids must be in `ids_`.
-        Without a landmark the map is another one, with one feature less unless the landmark added
-        none, and with other names of features. Whatever has learnt its features must be fitted
-        again: a warning says so.
+        Without a landmark the map is another one, with other names of features and often one less.
+        Whatever has learnt its features would give wrong answers: `transform` refuses until `renew`
+        is called, and then what follows must be fitted again.
         """
-        before = self._held
         if (X is None) == (ids is None):
             raise InvalidInput("Give either rows X or ids of landmarks.")
         withdrawn = self._find(X) if ids is None else as_ids(ids, ordered=False)
         update_fitted(self, "map_", lambda held: held.without(withdrawn))
-        if self.digest() != before.digest():
-            warnings.warn(
-                "The map has changed: fit again whatever has learnt its features. A linear model "
-                "that has learnt those of the earlier map gives wrong answers to these.",
-                KnowmoreWarning,
-                stacklevel=2,
-            )
+        return self
+
+    def renew(self) -> Self:
+        """Use the map without the landmarks that were withdrawn. Fit again whatever follows it.
+
+        In a pipeline: `pipe[0].renew()`, then `pipe[-1].fit(pipe[:-1].transform(X), y)` on the rows
+        that are left.
+        """
+        update_fitted(self, "map_", lambda held: replace(held, changed=False))
         return self
 
     def _find(self, X: Any) -> tuple[Id, ...]:
@@ -150,6 +150,11 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(self, X: Any) -> Array:
         """The features phi of X (m, D), (m, r)."""
         held, X = self._held, checks.rows(self, X, reset=False, finite=True)
+        if held.changed:
+            raise InvalidInput(
+                "Landmarks were withdrawn, so the map is another one: a model that has learnt its "
+                "features would give wrong answers. Call renew() and fit again what follows."
+            )
         parts = (held.features(_table(rows)) for rows in blocks(X, _ROWS))
         return bounded(lambda: np.vstack([*parts]))
 
@@ -208,6 +213,7 @@ class LandmarkMap(Frozen):
     kernel : the kernel in use
     used : the rows of the landmarks that add a feature, (r,), that which adds most first
     L : the Cholesky factor of their kernel values, (r, r)
+    changed : whether it became another map that nobody has agreed to yet
     """
 
     given: AnyKernel | None
@@ -215,6 +221,7 @@ class LandmarkMap(Frozen):
     kernel: AnyKernel
     used: Array
     L: Array
+    changed: bool = False
 
     @classmethod
     def of(cls, given: AnyKernel | None, examples: Examples) -> LandmarkMap:
@@ -244,7 +251,8 @@ class LandmarkMap(Frozen):
         rest = self.examples.apply(Remove(ids))
         if not len(rest):
             raise NoExamples("That would leave no landmark. Fit the map to other rows instead.")
-        return LandmarkMap.of(self.given, rest)
+        after = LandmarkMap.of(self.given, rest)
+        return replace(after, changed=self.changed or after.digest() != self.digest())
 
     def features(self, X: Array) -> Array:
         """phi of each row of X (m, D), (m, r), for at most `_ROWS` of them.

@@ -91,7 +91,7 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     if weights is not None:
         # A new row weighs one: 1 / (w (1 - wh)), as in `LinearModel.loo`, becomes 1 + h / (1 - wh).
         w = np.rint(np.asarray(weights, dtype=float) * UNIT) / UNIT
-        h = model.leverage(estimator.model_inputs(X)[0])
+        h = model.leverage(model.grid.rounded(estimator.model_inputs(X)[0]))
         variance = (variance.T * w * (1 + h - w * h)).T
     groups = model.sums.groups if model.classes else {}
     counts = np.array([groups[one].rows if groups else 0 for one in left.names.tolist()])

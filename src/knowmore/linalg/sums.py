@@ -64,10 +64,21 @@ class _Batch(NamedTuple):
 
 
 class _Products(NamedTuple):
-    """Sums of products: those of many rows in two words, (2, P, P), and rows still to be summed."""
+    """Sums of products: those of many rows in two words, (2, P, P), and rows still to be summed.
+
+    squares : the sums of squares of the latter, (P,)
+    """
 
     words: Array | None
     waiting: tuple[_Batch, ...] = ()
+    squares: Array | float = 0.0
+
+    def diagonal(self) -> Array:
+        """The sums of squares of all rows, (P,), to 64 bits."""
+        if self.words is None:
+            return np.asarray(self.squares)
+        high, low = (word.diagonal().astype(np.longdouble) for word in self.words)
+        return np.asarray(high * 2.0**62 + low + self.squares)
 
 
 @final
@@ -111,7 +122,8 @@ class Sums(Frozen):
         if n <= _WAITING:
             batch = _Batch(grid.multiples(block(X, slice(n))), units, 1)
             loops().count(batch.Z, codes, units, firsts)
-            products = _Products(None, (batch,) if n else ())
+            squares = np.einsum("i,ij,ij->j", units, batch.Z, batch.Z, dtype=np.longdouble)
+            products = _Products(None, (batch,) if n else (), squares)
         else:
             totals = _swept(grid, X, codes, units, firsts)
             products = _Products(read_only(reduce(_sum, totals)))
@@ -271,13 +283,19 @@ class Sums(Frozen):
         )
         if not groups and (result.log_weights or result.words.any()):
             raise _not_learnt(None, self.rows)
+        if sign < 0:
+            # By the inequality of Cauchy and Schwarz, for each column.
+            squares, sums = result._products.diagonal(), result.first.astype(np.longdouble) ** 2
+            most = squares * result.weight
+            if (most < sums * (1 - 2.0**-58)).any() or (squares < 0).any():
+                raise _not_learnt(None, self.rows)
         return result._checked()
 
     def _products_with(self, other: Sums, sign: int) -> _Products:
         mine, theirs = self._products, other._products
         waiting = mine.waiting + tuple(b._replace(sign=sign * b.sign) for b in theirs.waiting)
         if theirs.words is None and sum(len(batch.Z) for batch in waiting) <= _WAITING:
-            return _Products(mine.words, waiting)
+            return _Products(mine.words, waiting, mine.squares + sign * theirs.squares)
         words: Array = loops().combine(self.words, other.words, sign)
         return _Products(read_only(words))
 

@@ -27,7 +27,7 @@ from knowmore.linalg.grid import LAYOUTS, blocks
 from knowmore.linalg.products import eigh, product, side_by_side
 from knowmore.linalg.sums import LOG_UNIT, NO_ROWS, UNIT
 from knowmore.models.likelihood import log_marginal_likelihood
-from knowmore.models.loo import LooMoments, LooScores, bound, silenced, tied
+from knowmore.models.loo import LooMoments, LooScores, silenced, tied
 
 # The noises to choose from, as a multiple of the mean of the eigenvalues: twenty for each power of
 # ten.
@@ -264,7 +264,13 @@ class LinearModel(Frozen):
         logdet += (n - self.intercept - len(m.scatter)) * log(self.noise)
         logdet += self.intercept * log(m.weight)
         fits = float(fit.sum()) / self.noise
-        return float(log_marginal_likelihood(fits, logdet, n - self.intercept, M))
+        value = float(log_marginal_likelihood(fits, logdet, n - self.intercept, M))
+        if not np.isfinite(value):
+            raise InvalidInput(
+                f"The likelihood is beyond the range of numbers at noise={self.noise:g}. Raise the "
+                f"noise, or scale the targets."
+            )
+        return value
 
     def residual(self) -> float:
         """How far W is from the solution of A W = C: |C - A W| / (|A| |W| + |C|)."""
@@ -286,7 +292,7 @@ class LinearModel(Frozen):
             matrix that has h on its diagonal
         """
         # Computed first: threads would compute them twice.
-        _ = self.weights, self._root, self._misfit
+        _ = self.weights, self._root, self._condition
         parts = [*_parts(X.shape[0], groups)]
 
         def left_out(rows: Any) -> LooScores:
@@ -309,27 +315,26 @@ class LinearModel(Frozen):
                 "rows, or use smaller groups or intercept=False."
             )
         Z = self.grid.rounded(X) - m.means[0]
-        moved = float((w * np.einsum("ij,ij->i", Z, Z)).max(initial=0)) + noise
         missed = T - product(Z, self.weights) - m.means[1]
         if together:
             H = product(root * Z, self._root)
             H = np.hstack([H, self.intercept * root / np.sqrt(m.weight)])
+            h = np.einsum("ij,ij->i", H, H)
             missed, free, least = _without(H, root * missed)
-            missed = missed / root
+            missed, gain = missed / root, np.full(len(h), 1 / max(least, _EPS))
         else:
-            free = 1 - w * self._leverages(Z)
-            least, free = free.min(), np.maximum(free, _EPS)
-            missed = missed / free[:, None]
+            h = w * self._leverages(Z)
+            least, free = 1 - h.max(), np.maximum(1 - h, _EPS)
+            missed, gain = missed / free[:, None], 1 / free
         # Below zero by no more than rounding, if the rows were learnt.
-        if least < -4 * len(m.scatter) * _EPS * moved / noise:
+        if least < -4 * len(m.scatter) * _EPS * self._condition:
             raise InvalidInput(
                 "Some of these rows were not learnt, so they cannot be left out. Give rows that "
                 "the model holds, with the labels or targets and weights they were learnt with."
             )
         others = np.maximum(m.weight - share, _EPS)[:, None]
         variance = noise / (w * free)
-        size = np.sqrt(moved * self._misfit) / noise
-        error = bound(T, T - missed, variance[:, None], moved / noise, size, len(m.scatter) + 1)
+        error = self._rounding(T, missed, h[:, None], gain[:, None])
         sums = m.weight * m.means[1] - (w[:, None] * T if not together else w @ T)
         prior = self.intercept * sums / others
         left_out = LooMoments(T - missed, variance, error, prior)
@@ -345,12 +350,27 @@ class LinearModel(Frozen):
             variance = variance[:, None] * rest
         return LooScores(tied(scores, error) if self.classes else scores, variance, silent)
 
+    def _rounding(self, T: Array, missed: Array, h: Array, gain: Array) -> Array:
+        """The bound of the rounding of what is predicted for rows left out, (n, M).
+
+        The factor is that of some A + E with |x'Ey| about eps |D^1/2 x| |D^1/2 y|, D = diag A (see
+        `bound`). That moves the score by z'A^-1 E W and h by z'A^-1 E A^-1 z, where
+        |D^1/2 A^-1 z|^2 is at most |D^1/2 A^-1 D^1/2| h. The prediction moves by 1 / (1 - h) times
+        both, or for a group by the norm of its (I - H)^-1 times both: the gain.
+        """
+        condition = self._condition
+        size = np.linalg.norm(
+            np.sqrt(np.diagonal(self.moments.scatter) + self.noise) * self.weights.T, axis=1
+        )
+        moved = np.sqrt(condition * h) * size + abs(missed) * condition * h
+        roundings = 2 * np.sqrt(len(size) + 1) * _EPS
+        return np.asarray(roundings * (abs(T) + abs(missed) + gain * moved))
+
     @derived
-    def _misfit(self) -> Array:
-        """The weighted sum of squared errors of each column, (M,)."""
-        m, W = self.moments, self.weights
-        explained = np.einsum("ij,ij->j", W, m.cross + self.noise * W)
-        return np.asarray(np.maximum(m.squares - explained, 0))
+    def _condition(self) -> float:
+        """|D^1/2 A^-1 D^1/2|, D = diag A, by its trace: whatever the units of the features."""
+        diagonal = np.diagonal(self.moments.scatter) + self.noise
+        return float(diagonal @ np.einsum("ij,ij->i", self._root, self._root))
 
 
 def _without(H: Array, R: Array) -> tuple[Array, Array, float]:
@@ -390,8 +410,8 @@ def digits(Y: Array, grid: Grid) -> Array:
         raise InvalidInput(
             f"Row {row} of y has {Y[row, column]:g}, but targets there must be between "
             f"-{limits[column]:g} and {limits[column]:g}: the model reads them on a grid that the "
-            f"first rows decided. Leave the row out, or fit again, first to rows whose targets "
-            f"reach as far."
+            f"first rows or y_limit decided. Leave the row out, or fit again with a y_limit that "
+            f"reaches as far."
         )
     columns, rest = [], np.asarray(Y, dtype=float)
     for place in range(k):
@@ -402,8 +422,14 @@ def digits(Y: Array, grid: Grid) -> Array:
     return np.stack(columns, axis=-1).reshape(len(Y), -1)
 
 
-def target_grid(Y: Array, bits: int) -> Grid:
-    """The grid of the digits of targets like Y (n, M), with room for eight times their size."""
-    first = Grid.covering(Y, bits).exponents + (3 if bits == 8 else 0)
-    places = -(bits - 1) * np.arange(LAYOUTS[bits].digits)
-    return Grid((first[:, None] + places).reshape(-1), bits)
+def target_grid(Y: Array, bits: int, limit: Any = None) -> Grid:
+    """The grid of the digits of targets like Y (n, M), or of those up to a limit, (M,).
+
+    Without a limit there is room for at least eight times their size.
+    """
+    if limit is None:
+        above = np.log2(Grid.covering(Y, bits).limits).astype(int) + (3 if bits == 8 else 0)
+    else:
+        above = np.ceil(np.log2(np.broadcast_to(limit, Y.shape[1:]))).astype(int)
+    places = (bits - 1) * (1 + np.arange(LAYOUTS[bits].digits))
+    return Grid((above[:, None] - places).reshape(-1), bits)

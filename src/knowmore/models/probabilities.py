@@ -38,4 +38,6 @@ def class_probabilities(mean: Array, variance: Array, temperature: float = 1.0) 
            [0.5 , 0.5 ]])
     """
     logs = log_chances(mean, variance) / temperature
-    return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
+    chances = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    # Logarithms of tiny chances are large, and so is their rounding.
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))

@@ -281,13 +281,14 @@ class Cut(Frozen):
             priorities, rows = priorities[least], rows[least]
         order = priorities.argsort()
         priorities, keys, X = priorities[order], keys[rows[order]], X[rows[order]]
-        feature = _feature(key, X)
-        values = np.sort(_values(key, feature, keys, X, np.arange(len(keys))))
-        lower = values[values < values[-1]]
-        if not len(lower):
-            return None
-        threshold = min(values[(len(values) - 1) // 2], lower[-1])
-        return cls(key, priorities, keys, X, feature, threshold)
+        # A sum of features may be rounded to the same value for rows that differ.
+        for feature in (_feature(key, X), _ID):
+            values = np.sort(_values(key, feature, keys, X, np.arange(len(keys))))
+            lower = values[values < values[-1]]
+            if len(lower):
+                threshold = min(values[(len(values) - 1) // 2], lower[-1])
+                return cls(key, priorities, keys, X, feature, threshold)
+        return None
 
     def is_right(self, X: Array, keys: Array | None, rows: Array) -> Array:
         """Which of these rows (k,) of X (n, d) go right, (k,); keys (n,) if they have ids."""

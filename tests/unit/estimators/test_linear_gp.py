@@ -12,10 +12,11 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tolerance import assert_rounded
 
 from knowmore import (
     GPClassifier,
@@ -318,22 +319,71 @@ def test_all_rows_but_others_in_their_place_are_not_forgotten():
 
 
 def test_a_question_to_the_sums_of_no_rows_gives_the_remedy_which_works():
-    wrong = np.array([[5.0, 5, 5], [-5, -5, -5]]), [0, 0]
-    for noise in (1e-3, 10.0):
-        model = classifier(noise).partial_fit(np.zeros((2, 3)), [0, 0])
-        want = model.decision_function(Q)
-        for _ in range(20):
-            model.forget(*wrong).partial_fit(np.zeros((2, 3)), [0, 0])
-        for ask in (model.predict, model.predict_variance):
-            with pytest.raises(KnowmoreError) as refused:
-                ask(Q)
-            assert str(refused.value) == (
-                "These are the sums of no rows: some were forgotten twice, or were never learnt. "
-                "Sums are exact: learn the same rows again, and the model is as it was before."
-            )
-        for _ in range(20):
-            model.forget(np.zeros((2, 3)), [0, 0]).partial_fit(*wrong)
-        np.testing.assert_array_equal(model.decision_function(Q), want)
+    rows = np.array([[1.0, 1], [-1, -1], [2, 2], [-2, -2], [0, 0], [0, 0]])
+    wrong = np.array([[1.0, -1], [-1, 1]]), [0, 1]
+    model = LinearGPClassifier(1e-3).fit(rows, [0, 1, 0, 1, 0, 1])
+    want = model.decision_function(rows)
+    model.forget(*wrong)
+    for ask in (model.predict, model.predict_variance):
+        with pytest.raises(KnowmoreError) as refused:
+            ask(rows)
+        assert str(refused.value) == (
+            "These are the sums of no rows: some were forgotten twice, or were never learnt. "
+            "Sums are exact: learn the same rows again, and the model is as it was before."
+        )
+    np.testing.assert_array_equal(model.partial_fit(*wrong).decision_function(rows), want)
+
+
+def test_rows_that_could_not_have_been_there_are_refused_at_once():
+    digits, labels = load_digits(return_X_y=True)
+    model = LinearGPClassifier().fit(digits, labels)
+    for wrong in (np.full((1, 64), 100.0), np.ones((5, 64))):
+        words = r"^These rows were not all learnt: 1797 are held"
+        assert_refused(model, lambda m, X=wrong: m.forget(X, [3] * len(X)), words)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e5, 1e7, 1e9])
+def test_leaving_out_does_not_depend_on_units(scale):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.column_stack([scale * rng.normal(size=60), 2 * y - 1 + 0.5 * rng.normal(size=60)])
+    model = LinearGPClassifier().fit(X, y)
+    left = model.leave_one_out(X, y)
+    assert not left.silent.any()
+    for i in range(60):
+        rest = LinearGPClassifier(resolution=model.grid_).fit(np.delete(X, i, 0), np.delete(y, i))
+        got = rest.model_.mean(model.grid_.rounded(X[i : i + 1]))[0]
+        assert_rounded(got, left.scores[i], 1000)
+
+
+def test_a_regressor_without_the_history_has_the_same_digest():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 3))
+    t = Z.sum(axis=1) * np.repeat([1.0, 9.0], 100)
+    model = LinearGPRegressor().fit(Z[:100], t[:100]).partial_fit(Z[100:], t[100:])
+    model.forget(Z[:100], t[:100])
+    fresh = LinearGPRegressor(resolution=model.grid_, y_limit=model.y_limit_)
+    assert fresh.fit(Z[100:], t[100:]).digest() == model.digest()
+    stream = LinearGPRegressor(y_limit=1000).partial_fit(Z[:1], [0.0])
+    assert stream.y_limit_.tolist() == [1024.0]
+    assert stream.partial_fit(Z, t).n_samples_ == 201
+    for wrong in (0, -1.0, np.nan, "x", [1.0, 2.0]):
+        with pytest.raises(KnowmoreError, match="y_limit"):
+            LinearGPRegressor(y_limit=wrong).fit(Z, t)
+
+
+def test_a_likelihood_beyond_numbers_is_refused():
+    Z = np.random.default_rng(0).normal(size=(20, 2))
+    model = LinearGPRegressor(1e-300, normalize_y=False).fit(Z, 1e9 * Z[:, 0] ** 2)
+    with pytest.raises(KnowmoreError, match="beyond the range of numbers at noise=1e-300"):
+        model.log_marginal_likelihood()
+
+
+def test_dates_are_refused():
+    dates = np.array([["2020-01-01"], ["NaT"]], "datetime64[D]")
+    for table in (dates, pd.DataFrame(dates), dates - dates[0]):
+        with pytest.raises(KnowmoreError, match=r"^X has dates or durations\. Give numbers"):
+            LinearGPClassifier().fit(table, [0, 1])
 
 
 # -- weights --------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerance import assert_rounded, assert_solves
 
 from knowmore import GPClassifier, IntersectionMap, KnowmoreError, Landmarks, LinearGPClassifier
-from knowmore.errors import KnowmoreWarning
 from knowmore.kernels import ChiSquared, HistogramIntersection, corner, cross
 
 rng = np.random.default_rng(0)
@@ -169,12 +168,14 @@ def test_without_landmarks_it_is_the_map_of_the_rest(kernel, by, k):
     landmarks = Landmarks(kernel, 20).fit(X)
     used = landmarks.ids_[landmarks.map_.used]
     gone = np.r_[used, np.setdiff1d(landmarks.ids_, used)][:k]
-    with pytest.warns(KnowmoreWarning) as caught:
-        landmarks.forget(**({"ids": gone} if by == "ids" else {"X": X[gone]}))
-    assert str(caught[0].message) == (
-        "The map has changed: fit again whatever has learnt its features. A linear model that has "
-        "learnt those of the earlier map gives wrong answers to these."
+    landmarks.forget(**({"ids": gone} if by == "ids" else {"X": X[gone]}))
+    with pytest.raises(KnowmoreError) as refused:
+        landmarks.transform(X)
+    assert str(refused.value) == (
+        "Landmarks were withdrawn, so the map is another one: a model that has learnt its features "
+        "would give wrong answers. Call renew() and fit again what follows."
     )
+    landmarks.renew()
     rest = np.setdiff1d(np.arange(60), gone)
     again = Landmarks(kernel, 20 - k).fit(X[rest], ids=rest)
     assert landmarks.digest() == again.digest()
@@ -190,7 +191,6 @@ def test_other_rows_left_nothing():
     assert Landmarks(n_landmarks=20).fit(np.delete(X, others[:9], axis=0)).digest() == before
 
 
-@pytest.mark.filterwarnings("ignore:The map has changed")
 def test_a_pickle_has_no_trace_of_what_was_withdrawn():
     names = [f"person {i}" for i in range(60)]
     landmarks = Landmarks(n_landmarks=20).fit(X, ids=names)
@@ -203,11 +203,13 @@ def test_a_pickle_has_no_trace_of_what_was_withdrawn():
     assert pickle.loads(pickle.dumps(landmarks)).digest() == landmarks.digest()
 
 
-@pytest.mark.filterwarnings("ignore:The map has changed")
 def test_a_model_refuses_the_features_of_another_map():
     pandas = pytest.importorskip("pandas")
     plain = make_pipeline(Landmarks(n_landmarks=20), LinearGPClassifier()).fit(DIGITS, LABELS)
     plain[0].forget(ids=plain[0].ids_[:1])
+    with pytest.raises(KnowmoreError, match="Landmarks were withdrawn"):
+        plain.predict(DIGITS)
+    plain[0].renew()
     with pytest.raises(KnowmoreError, match="X has 19 features, but LinearGPClassifier is expec"):
         plain.predict(DIGITS)
     named = make_pipeline(Landmarks(n_landmarks=20), LinearGPClassifier())

@@ -488,18 +488,32 @@ def test_all_rows_are_forgotten_only_with_their_products():
         weighted - Sums.of(grid, np.array([[0.0], [0.0]]), None, [2.0, 3.0])
 
 
-def test_a_negative_scatter_is_refused_with_the_remedy_and_healed_by_it():
+def test_squares_that_no_rows_have_are_refused_at_once():
     grid = Grid([-8, -8])
-    sums = Sums.of(grid, np.array([[0.1, 0.0], [-0.1, 0.0], [0.1, 1.0]]))
-    wrong = Sums.of(grid, np.array([[0.5, 0.0], [-0.5, 0.0]]))
-    damaged = sums - wrong
-    with pytest.raises(KnowmoreError) as refused:
-        damaged.scatter()
-    assert str(refused.value) == (
-        "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums are "
-        "exact: learn the same rows again, and the model is as it was before."
-    )
-    assert damaged + wrong == sums
+    rows = np.array([[0.1, 0.0], [-0.1, 0.0], [0.1, 1.0]])
+    many = np.repeat(rows, 100, axis=0)
+    for sums in (
+        Sums.of(grid, rows),
+        Sums.of(grid, many),
+        Sums.of(grid, many[::-1]) - Sums.of(grid, rows),
+    ):
+        before = sums.digest()
+        for wrong in ([[9.5, 0.0], [-9.5, 0.0]], [[0.1, 99.0]]):
+            with pytest.raises(
+                KnowmoreError, match=r"^These rows were not all learnt: .* are held"
+            ):
+                _ = sums - Sums.of(grid, np.array(wrong))
+        assert sums.digest() == before
+        assert sums - Sums.of(grid, rows[1:]) + Sums.of(grid, rows[1:]) == sums
+
+
+def test_a_scatter_of_no_rows_is_seen_by_the_next_question():
+    """Each column alone could be that of rows; together they could not."""
+    grid = Grid([-8, -8])
+    rows = np.array([[1.0, 1], [-1, -1], [2, 2], [-2, -2], [0, 0], [0, 0]])
+    damaged = Sums.of(grid, rows) - Sums.of(grid, np.array([[1.0, -1], [-1, 1]]))
+    assert np.linalg.eigvalsh(damaged.scatter())[0] < 0
+    assert damaged + Sums.of(grid, np.array([[1.0, -1], [-1, 1]])) == Sums.of(grid, rows)
 
 
 def test_sums_on_different_grids_are_refused():
