@@ -191,3 +191,11 @@ def test_a_fresh_fit_in_another_order_is_the_same_forest(kind, seed):
     rows = [theirs.ids.tolist().index(one) for one in mine.ids.tolist()]
     assert abs(mine.scores - theirs.scores[rows]).max() <= error
     assert abs(mine.variance - theirs.variance[rows]).max() <= error * spread
+
+
+def test_a_huge_column_beside_rare_flags_does_not_fill_a_leaf():
+    """Every weighted sum of features is rounded to the same number."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.random((600, 39)) < 0.05, np.full(600, 2.0**60)])
+    forest = ForestGPClassifier(capacity=50).fit(X, np.arange(600) % 2)
+    assert max(leaf.count for leaf in forest.model_.trees[0].leaves()) <= 50

@@ -75,10 +75,12 @@ def _validated(
         _check_names(names_in(estimator), names)
     options = {"reset": reset, "ensure_all_finite": False, "accept_sparse": accept_sparse}
     with _translated("X", "Encode them with a OneHotEncoder.", X):
-        X = validate_data(estimator, X, dtype=dtype, **options)
+        given = validate_data(estimator, X, dtype=dtype, **options)
+        # Such as the values of a categorical column.
+        given = given.astype(float) if given.dtype.kind not in "fiub" else given
     if reset:
         estimator._names_in = names
-    return X
+    return given
 
 
 def _refuse_dates(X: Any) -> None:

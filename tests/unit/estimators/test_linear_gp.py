@@ -596,3 +596,9 @@ def test_no_verb_warns():
                 model.leave_one_out(X, y, groups=np.arange(40) % 3)
                 model.forget(X[:39], y[:39]).predict(Q)
                 model.log_marginal_likelihood()
+
+
+def test_categories_are_refused_by_the_name_of_their_column():
+    table = pd.DataFrame({"size": [1.0, 2.0], "kind": pd.Categorical(["x", "y"])})
+    with pytest.raises(KnowmoreError, match=r"^The column 'kind' of X has values that are not num"):
+        LinearGPClassifier().fit(table, [0, 1])

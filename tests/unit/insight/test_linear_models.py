@@ -523,3 +523,14 @@ def test_a_mistake_is_explained(name):
         act()
     assert isinstance(caught.value, KnowmoreError)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(("noise", "weight"), [(1e-4, 16.0), (1e-2, 255.0), (1e-6, 2.0)])
+def test_weighted_rows_are_asked_about_as_they_were_read(noise, weight):
+    rows, labels = np.random.default_rng(0).normal(size=(6, 20)), [0, 1] * 3
+    weights = np.full(6, weight)
+    clf = LinearGPClassifier(noise).fit(rows, labels, weights)
+    found = suspects(clf, rows, labels, sample_weight=weights)
+    assert found.variance.min() > noise
+    assert np.isfinite(found.probabilities).all()
+    assert calibrate(clf, rows, labels, sample_weight=weights).temperature > 0
