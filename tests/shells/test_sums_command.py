@@ -48,11 +48,34 @@ def test_computed_skipped_stale_and_left_alone(folder):
     assert again.stdout == (
         f"Computed: {folder}/2.parquet\n"
         f"Computed again: {folder}/0.parquet: all were to be computed again\n"
-        f"1 computed, 1 stale and computed again, 0 skipped: they were up to date.\n"
+        f"Left alone: {folder}/1.parquet.kms: its rows are gone, but models still learn them. "
+        f"Delete it to forget them.\n"
+        f"1 computed, 1 stale and computed again, 0 skipped: they were up to date, 1 left alone: "
+        f"their rows are gone.\n"
     )
-    assert again.stderr == (
-        f"Left alone: {folder}/1.parquet.kms: its rows are gone. Delete it to forget them.\n"
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_rows_that_are_gone_are_told_also_if_there_is_nothing_to_compute(kept, folder):
+    sums(folder, "--label", "label")
+    for k in range(kept, 2):
+        (folder / f"{k}.parquet").unlink()
+    told = sums(folder, "--label", "label").stdout
+    assert told.startswith(f"Left alone: {folder}/{kept}.parquet.kms: its rows are gone, but mod")
+    assert told.endswith(
+        f" {kept} skipped: they were up to date, {2 - kept} left alone: their rows are gone.\n"
     )
+
+
+def test_bits_are_kept_until_all_are_computed_again(folder):
+    sums(folder, "--label", "label", "--bits", 8)
+    assert "2 skipped" in sums(folder, "--label", "label").stdout
+    with pytest.raises(KnowmoreError, match=r"leave --bits out .* in a shell --again\.$"):
+        sums(folder, "--label", "label", "--bits", 16)
+    assert "2 stale" in sums(folder, "--label", "label", "--bits", 16, "--again").stdout
+    clf = fit(LinearGPClassifier(resolution=16), f"{folder}/*.kms")
+    X, y = FRAME[[*"abc"]], FRAME["label"]
+    assert clf.digest() == LinearGPClassifier(resolution=16).fit(X, y).digest()
 
 
 def test_json(folder):
@@ -76,13 +99,20 @@ def test_regression_on_a_finer_grid(folder):
 
 
 def test_mistakes(folder, tmp_path):
+    held, remedy = "the file holds the columns 'a', 'b', 'c', 'label'. Name", "in a shell --label."
     with pytest.raises(
-        KnowmoreError, match=r"Shard \d .* These rows have no targets. Name the col"
+        KnowmoreError, match=rf"Shard \d .*: The targets .* are not named: {held} .* {remedy}"
     ):
         sums(folder)
-    with pytest.raises(KnowmoreError, match=r"Shard \d .*: y='species' names no column of these"):
+    with pytest.raises(KnowmoreError, match=rf"are not in 'species': {held} .* {remedy}"):
         sums(folder, "--label", "species")
+    (tmp_path / "arrays").mkdir()
+    np.savez(tmp_path / "arrays" / "0.npz", X=np.eye(3))
+    with pytest.raises(KnowmoreError, match=r"holds one array\. .* needs the arrays X and y\.$"):
+        sums(tmp_path / "arrays")
     assert CliRunner().invoke(app, ["sums", str(folder / "none")]).exit_code == 2
     (tmp_path / "empty").mkdir()
-    with pytest.raises(KnowmoreError, match=r"^There are no shards at '.*empty': a file that ends"):
+    with pytest.raises(
+        KnowmoreError, match=r"^There are no rows in .*empty'.* \.npz or \.parquet\."
+    ):
         sums(tmp_path / "empty")

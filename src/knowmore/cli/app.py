@@ -93,8 +93,11 @@ def sums(
         str | None, typer.Option(help="Column of the targets.", show_default="y, in .npz files")
     ] = None,
     bits: Annotated[
-        Literal["8", "16", "21", "42"], typer.Option(help="Bits of a value on the grid.")
-    ] = "21",
+        Literal["8", "16", "21", "42"] | None,
+        typer.Option(
+            help="Bits of a value on a new grid.", show_default="those of the folder, else 21"
+        ),
+    ] = None,
     regression: Annotated[
         bool, typer.Option("--regression", help="The targets are numbers, not classes.")
     ] = False,
@@ -104,4 +107,11 @@ def sums(
     """Sum up each file of rows in a folder, for linear models; what is up to date is skipped."""
     from knowmore.cli.sums import run
 
-    run(folder, label=label, bits=int(bits), regression=regression, again=again, as_json=as_json)
+    run(
+        folder,
+        label=label,
+        bits=None if bits is None else int(bits),
+        regression=regression,
+        again=again,
+        as_json=as_json,
+    )

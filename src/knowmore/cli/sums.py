@@ -11,7 +11,13 @@ from knowmore.distributed import Refreshed, refresh_sums
 
 
 def run(
-    folder: Path, *, label: str | None, bits: int, regression: bool, again: bool, as_json: bool
+    folder: Path,
+    *,
+    label: str | None,
+    bits: int | None,
+    regression: bool,
+    again: bool,
+    as_json: bool,
 ) -> None:
     """Refresh the sums and print what was done."""
     kind = LinearGPRegressor if regression else LinearGPClassifier
@@ -38,6 +44,11 @@ def _report(found: Refreshed) -> None:
     for path, why in found.stale.items():
         print(f"Computed again: {path}: {why}")
     for path in found.orphans:
-        print(f"Left alone: {path}: its rows are gone. Delete it to forget them.", file=sys.stderr)
+        print(
+            f"Left alone: {path}: its rows are gone, but models still learn them. Delete it to "
+            f"forget them."
+        )
     done = f"{len(found.computed)} computed, {len(found.stale)} stale and computed again"
-    print(f"{done}, {len(found.skipped)} skipped: they were up to date.")
+    done += f", {len(found.skipped)} skipped: they were up to date"
+    left = f", {len(found.orphans)} left alone: their rows are gone" if found.orphans else ""
+    print(f"{done}{left}.")

@@ -52,7 +52,8 @@ def eigenspace(
     rank : how many directions to keep, or a `Truncation`. They are dropped in each shard and after
         each merge, so that no model is larger. `eigenspace(X).truncate(rank)` drops once, at the
         end: it needs more memory, and does not depend on the tree.
-    load : reads a file; the default knows `.npy` and `.npz`, see `read`
+    load : reads a file: gets its `Path`, or the item of a list as it is, and returns the rows. The
+        default knows `.npy` and `.npz`, see `read`.
     split_every : how many models to merge at a time
     progress : whether to draw a progress bar
 
@@ -95,13 +96,17 @@ def fit(
 
     A `LinearGPClassifier` or `LinearGPRegressor` reads the shards twice, first for the grid, unless
     `resolution` is one: the result is that of one `fit`, to the bit. It can also be given the
-    `.kms` files of `refresh_sums`, which hold what it needs of the rows. `forget` removes a shard
-    again, and so does `split(load_sums(path))`.
+    `.kms` files of `refresh_sums`, which hold what it needs of the rows. They count even if the
+    file of the rows is gone: to forget a shard, delete its `.kms` file too. A fitted model forgets
+    it by `forget`, or by `split(load_sums(path))`.
 
     X : as for `eigenspace`; also files of tables (`.parquet`), or pairs (X, y), delayed or futures
     y : shards like those of X; or the name of the column, or of the array in an `.npz` file, that
         has the targets; None: `.npz` files have the arrays X and y
-    load : reads a file; the default knows `.npy`, `.npz` and `.parquet`
+    load : reads a file. It gets its `Path`, or the item of a list as it is, and returns a pair
+        (X, y), or what is in the file if y is given. The default knows `.npy`, `.npz` and
+        `.parquet`, of one kind: arrays have no names of columns, so they do not go with tables.
+        For both, give a function that returns pairs of arrays.
     split_every, progress : as for `eigenspace`
 
     Examples

@@ -14,6 +14,7 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
 
+from knowmore.arguments import some
 from knowmore.arrays import Array
 from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
@@ -21,6 +22,7 @@ from knowmore.extras import optional
 from knowmore.files import Arrays, array_in, undamaged
 
 Load = Callable[[Any], Any]
+_OR_LOAD: Final = "or read it another way: fit and eigenspace take load=..."
 _ALIKE = "Shard both alike; for Dask arrays: y.rechunk({0: X.chunks[0]})."
 # The files of a folder that are shards.
 KINDS: Final = (".npy", ".npz", ".parquet")
@@ -53,7 +55,7 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
     except Exception as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         problem = f"The file {str(path)!r} cannot be read as an array: {why}."
-        raise InvalidInput(f"{problem} Put it where workers find it, or give load=...") from error
+        raise InvalidInput(f"{problem} Put it where workers find it, {_OR_LOAD}") from error
     problem = f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them."
     raise InvalidInput(f"{problem} Say which one: load=functools.partial(read, name=...).")
 
@@ -66,7 +68,7 @@ def read_examples(path: str | PathLike[str], label: str | None = None) -> Any:
     """
     if Path(path).suffix == ".parquet":
         parquet = optional("pyarrow.parquet", "tables")
-        with undamaged(path, "a Parquet table", "put it where workers find it, or give load=..."):
+        with undamaged(path, "a Parquet table", f"put it where workers find it, {_OR_LOAD}"):
             return parquet.read_table(path).to_pandas()
     names: list[str] = []
     # What is no archive, `read` can read, or say what is wrong with it.
@@ -79,7 +81,7 @@ def read_examples(path: str | PathLike[str], label: str | None = None) -> Any:
         raise InvalidInput(
             f"The file {str(path)!r} holds the arrays {names}, but not {sorted(missing)}: rows are "
             f"read from 'X' and their targets from {target!r}. Write it so: np.savez(path, X=..., "
-            f"{target}=...), or give load=..."
+            f"{target}=...), {_OR_LOAD}"
         )
     return read(path, "X"), read(path, target)
 
@@ -92,8 +94,9 @@ def examples(X: Any, y: Any, load: Load, label: str | None) -> tuple[Any, Any]:
     elif label is not None:
         columns = columns_of(X)
         if label not in columns:
+            held = some(columns) or "an array has none"
             raise InvalidInput(
-                f"y={label!r} names no column of these rows: {columns or 'an array has none'}. "
+                f"y={label!r} names no column of these rows: {held}. "
                 f"Name the column that has the targets, or give y in shards like X."
             )
         X, y = X[[name for name in columns if name != label]], X[label]

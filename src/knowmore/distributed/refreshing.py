@@ -6,11 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from dask.delayed import delayed
+from sklearn.base import clone
 
+from knowmore.arguments import some
+from knowmore.columns import columns_of
 from knowmore.distributed.merging import (
     computed,
     in_this_process,
@@ -18,11 +21,23 @@ from knowmore.distributed.merging import (
     merged,
     quiet_threads,
 )
-from knowmore.distributed.reading import Shard, examples, files_at, read_examples, shards_of
-from knowmore.distributed.sums import Stored, beside, data_of, facts, load_sums, write_sums
+from knowmore.distributed.reading import Shard, examples, read_examples, shards_of
+from knowmore.distributed.sums import (
+    RESOLUTIONS,
+    Stored,
+    beside,
+    data_of,
+    facts,
+    load_sums,
+    write_sums,
+)
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators.linear import LinearGP, LinearGPClassifier, Survey
+from knowmore.estimators.shell import check_mergeable
 from knowmore.linalg import Grid, Sums
+
+# The files of rows: an .npy file has no room for targets.
+_KINDS: Final = (".npz", ".parquet")
 
 
 class Refreshed(NamedTuple):
@@ -31,7 +46,8 @@ class Refreshed(NamedTuple):
     computed : which had no sums
     stale : which had others, and why these were computed again
     skipped : whose sums were right
-    orphans : files of sums whose rows are gone; they were left alone
+    orphans : files of sums whose rows are gone. They were left alone, and `fit` still learns them:
+        to forget these rows, delete them.
     """
 
     computed: list[Path]
@@ -48,13 +64,21 @@ def refresh_sums(
     again: bool = False,
     progress: bool = False,
 ) -> Refreshed:
-    """Write the sums of every file of rows in a folder beside it, where they are missing or stale.
+    """Write the sums of each `.npz` or `.parquet` file in a folder beside it, if missing or stale.
 
     All are on one grid: that of the first sums which are right, or if there are none, one that
     covers all files. Then `fit(estimator, "folder/*.kms")` is a model of all rows.
 
-    label : the column of the targets; None: `.npz` files have the arrays X and y
-    estimator : None: a `LinearGPClassifier()`. Its resolution is that of a new grid.
+    Sums whose file of rows is gone stay, and `fit` still learns them. To forget a shard, delete
+    its `.kms` file too: `orphans` lists those that are left.
+
+    folder : its files are of one kind: arrays have no names of columns, so `.npz` files do not go
+        with tables
+    label : the column of the targets, in `.npz` files the name of their array; None: `.npz` files
+        have the arrays X and y
+    estimator : None: a `LinearGPClassifier()`. If its resolution is None, that of the sums in the
+        folder is kept, or is 21 bits if there are none; another one, or another kind of estimator,
+        is refused unless `again`.
     again : whether to compute all of them again, on a new grid
     progress : whether to draw a progress bar
 
@@ -73,10 +97,14 @@ def refresh_sums(
     (4, 75)
     """
     wanted = LinearGPClassifier() if estimator is None else estimator
-    shards = shards_of(files_at(folder), None)
+    paths, orphans = _found(folder)
+    if not paths:
+        return Refreshed([], {}, [], orphans)
+    wanted = _settled(wanted, paths, again)
+    shards = shards_of(paths, None)
     new, stale, right = list[Path](), dict[Path, str](), list[Path]()
     grid: Grid | None = None
-    for path in (shard.X for shard in shards):
+    for path in paths:
         if not beside(path).exists():
             new.append(path)
         elif again:
@@ -91,8 +119,49 @@ def refresh_sums(
     if wrong := [shard for shard in shards if shard.X not in right]:
         with in_this_process():
             _compute(wrong, beside(right[0]) if right else None, label, wanted, progress)
-    orphans = [sums for sums in sorted(Path(folder).glob("*.kms")) if not data_of(sums).exists()]
     return Refreshed(new, stale, right, orphans)
+
+
+def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:
+    """The files of rows in a folder, and the files of sums whose rows are gone."""
+    if not Path(folder).is_dir():
+        raise InvalidInput(f"{str(folder)!r} is not a folder. Name the one that has the rows.")
+    files = sorted(Path(folder).iterdir())
+    paths = [file for file in files if file.suffix in _KINDS]
+    orphans = [file for file in files if file.suffix == ".kms" and not data_of(file).exists()]
+    if not paths and not orphans:
+        raise InvalidInput(
+            f"There are no rows in the folder {str(folder)!r}: sums are computed of files that end "
+            f"in {' or '.join(_KINDS)}. Check the path, or write the rows so."
+        )
+    if len({path.suffix for path in paths}) > 1:
+        raise InvalidInput(
+            f"The folder {str(folder)!r} has both .npz and .parquet files, but arrays have no "
+            f"names of columns to compare with those of tables. Write all rows as one kind."
+        )
+    return paths, orphans
+
+
+def _settled(wanted: LinearGP, paths: list[Path], again: bool) -> LinearGP:
+    """The estimator with the resolution of the first sums in the folder, if it has none itself."""
+    for path in map(beside, paths):
+        try:
+            stored = Stored.read(path)
+        except KnowmoreError:
+            continue
+        if wanted.resolution is None:
+            wanted = clone(wanted).set_params(resolution=RESOLUTIONS[stored.sums.grid.bits])
+        if not again:
+            try:
+                stored.held_by(wanted, path)
+            except InvalidInput as error:
+                hint = (
+                    "In a shell, leave --bits out and give --regression as before. To change it, "
+                    "compute all sums again: again=True, in a shell --again."
+                )
+                raise InvalidInput(f"{error} {hint}") from error
+        return wanted
+    return wanted
 
 
 def _checked(path: Path, label: str | None, wanted: LinearGP, grid: Grid | None) -> Grid | str:
@@ -119,7 +188,7 @@ def _compute(
     shards: list[Shard], held: Path | None, label: str | None, wanted: LinearGP, progress: bool
 ) -> None:
     """Write the sums of these shards, on the grid of the sums `held`, or on a new one."""
-    load, quiet = partial(read_examples, label=label), quiet_threads()
+    load, quiet = partial(_labelled, label=label), quiet_threads()
     start: Callable[[], LinearGP]
     if held is None:
         survey = merged(
@@ -139,11 +208,36 @@ def _compute(
                 try:
                     model.partial_fit(X, y)
                 except InvalidInput as error:
+                    if held is None or not _fit_another_grid(model, X, y):
+                        raise
                     hint = "If a new grid is needed, compute all sums again: knowmore sums --again."
-                    raise InvalidInput(f"{error} {hint}" if held else str(error)) from error
+                    raise InvalidInput(f"{error} {hint}") from error
             write_sums(beside(path), model, before, label)
 
     computed(delayed(list)([delayed(write)(shard.name, shard.X) for shard in shards]), progress)
+
+
+def _labelled(path: Path, label: str | None) -> Any:
+    """The rows of a file, with the targets or a column that has them."""
+    rows = read_examples(path, label)
+    columns = columns_of(rows)
+    if isinstance(rows, tuple) or label in columns:
+        return rows
+    named = "are not named" if label is None else f"are not in {label!r}"
+    held = f"the columns {some(columns)}" if columns else "one array"
+    raise InvalidInput(
+        f"The targets of these rows {named}: the file holds {held}. Name their column: label=..., "
+        f"in a shell --label. An .npz file needs the arrays X and {label or 'y'}."
+    )
+
+
+def _fit_another_grid(model: LinearGP, X: Any, y: Any) -> bool:
+    """Whether only the model's grid refuses these rows: they have its columns, and no NaN."""
+    try:
+        check_mergeable(model, Survey.of(model, X, y).estimator, "n_features_in_")
+    except KnowmoreError:
+        return False
+    return True
 
 
 def _emptied(path: Path, wanted: LinearGP) -> LinearGP:

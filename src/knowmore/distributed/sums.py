@@ -21,7 +21,7 @@ from knowmore.linalg.grid import LAYOUTS
 from knowmore.linalg.sums import Group, width
 
 _KIND: Final = "Sums"
-_RESOLUTIONS: Final = {8: 8, 16: 16, 21: None, 42: "exact"}
+RESOLUTIONS: Final = {8: 8, 16: 16, 21: None, 42: "exact"}
 
 
 def save_sums(
@@ -145,7 +145,7 @@ class Stored:
         """A fitted copy of the estimator, or of the default one, that holds these sums."""
         s, bits = self.settings, self.sums.grid.bits
         kind = LinearGPClassifier if s["targets"] is None else LinearGPRegressor
-        wanted = kind(resolution=_RESOLUTIONS[bits]) if estimator is None else estimator
+        wanted = kind(resolution=RESOLUTIONS[bits]) if estimator is None else estimator
         if not isinstance(wanted, kind):
             raise InvalidInput(
                 f"{str(path)!r} holds the sums of a {kind.__name__}, not of {wanted!r}. Give the "
@@ -162,7 +162,7 @@ class Stored:
         if (isinstance(wanted.resolution, Grid) and grid != held.grid_) or grid.bits != bits:
             raise InvalidInput(
                 f"{str(path)!r} holds sums on {held.grid_!r}, but resolution is "
-                f"{wanted.resolution!r}. Give resolution={_RESOLUTIONS[bits]!r}, or that grid."
+                f"{wanted.resolution!r}. Give resolution={RESOLUTIONS[bits]!r}, or that grid."
             )
         return held
 

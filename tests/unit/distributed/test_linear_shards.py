@@ -106,6 +106,36 @@ def test_regression(resolution, flat):
     assert whole.predict(X).shape == targets.shape
 
 
+def test_load_gets_a_path_and_returns_a_pair(tmp_path):
+    asked = set()
+
+    def load(path):
+        asked.add(path)
+        rows = slice(*map(int, path.read_text().split()))
+        return X[rows], Y[rows]
+
+    for name, rows in {"0.rows": "0 40", "1.rows": "40 90"}.items():
+        (tmp_path / name).write_text(rows)
+    whole = fit(LinearGPClassifier(), f"{tmp_path}/*.rows", load=load)
+    assert whole.digest() == WHOLE.digest()
+    assert asked == {tmp_path / "0.rows", tmp_path / "1.rows"}
+
+
+def test_archives_beside_tables_need_a_load_that_returns_arrays(tmp_path):
+    def load(path):
+        if path.suffix == ".parquet":
+            table = pd.read_parquet(path)
+            return table[[*"pqrs"]].to_numpy(), table["label"]
+        with np.load(path) as file:
+            return file["X"], file["label"]
+
+    FRAME[:40].to_parquet(tmp_path / "0.parquet")
+    np.savez(tmp_path / "1.npz", X=X[40:], label=Y[40:])
+    assert fit(LinearGPClassifier(), tmp_path, load=load).digest() == WHOLE.digest()
+    with pytest.raises(KnowmoreError, match=r"0.parquet'\) and .*1.npz'\) do not go together: "):
+        fit(LinearGPClassifier(), tmp_path, "label")
+
+
 def test_a_grid_that_is_given_needs_one_pass():
     passes, grid = [], Grid.covering(2 * X)
     clf = LinearGPClassifier(resolution=grid)
@@ -190,8 +220,13 @@ MISTAKES = {
     ),
     "no such column": (
         lambda at: fit(LinearGPClassifier(), [FRAME], "class"),
-        "Shard 0: y='class' names no column of these rows: ['p', 'q', 'r', 's', 'label']. Name the "
+        "Shard 0: y='class' names no column of these rows: 'p', 'q', 'r', 's', 'label'. Name the "
         "column that has the targets, or give y in shards like X.",
+    ),
+    "no such column of many": (
+        lambda at: fit(LinearGPClassifier(), [pd.DataFrame(np.eye(100)).add_prefix("f")], "class"),
+        "Shard 0: y='class' names no column of these rows: 'f0', 'f1', 'f2', 'f3', 'f4' and 95 "
+        "more. Name the column that has the targets, or give y in shards like X.",
     ),
     "a column of an array": (
         lambda at: fit(LinearGPClassifier(), [X], "class"),
@@ -202,12 +237,12 @@ MISTAKES = {
         lambda at: (np.savez(at / "0.npz", a=X, y=Y), fit(LinearGPClassifier(), at)),
         "Shard 0 ('{at}/0.npz'): The file '{at}/0.npz' holds the arrays ['a', 'y'], but not ['X']: "
         "rows are read from 'X' and their targets from 'y'. Write it so: np.savez(path, X=..., "
-        "y=...), or give load=...",
+        "y=...), or read it another way: fit and eigenspace take load=...",
     ),
     "no table": (
         lambda at: ((at / "0.parquet").write_text("no"), fit(LinearGPClassifier(), at, "label")),
         "Shard 0 ('{at}/0.parquet'): The file '{at}/0.parquet' cannot be read as a Parquet table: "
-        "put it where workers find it, or give load=...",
+        "put it where workers find it, or read it another way: fit and eigenspace take load=...",
     ),
     "an empty folder": (
         lambda at: fit(LinearGPClassifier(), at),

@@ -229,7 +229,8 @@ MISTAKES = {
         lambda: eigenspace(["no/such.npy"]),
         ValueError,
         "Shard 0 ('no/such.npy'): The file 'no/such.npy' cannot be read as an array: No such file "
-        "or directory. Put it where workers find it, or give load=...",
+        "or directory. Put it where workers find it, or read it another way: fit and eigenspace "
+        "take load=...",
     ),
     "one array": (
         lambda: eigenspace(X),

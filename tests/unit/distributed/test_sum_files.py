@@ -293,11 +293,57 @@ def test_sums_that_cannot_stay_are_computed_again(folder):
         "they could not be read",
         "the grid was not that of the others",
     ]
-    coarse = refresh_sums(folder, estimator=LinearGPClassifier(resolution=8))
-    assert {*coarse.stale.values()} == {"they were for another kind of model or resolution"}
-    assert refresh_sums(folder, "y", estimator=LinearGPClassifier(resolution=8)).stale == {
+    assert refresh_sums(folder, "y").stale == {
         folder / f"{k}.npz": "the targets were in None" for k in range(3)
     }
+
+
+COARSE = LinearGPClassifier(resolution=8)
+
+
+def bits(folder):
+    return [load_sums(path).grid_.bits for path in sorted(folder.glob("*.kms"))]
+
+
+@pytest.mark.parametrize("other", [LinearGPClassifier(resolution=21), LinearGPRegressor()])
+def test_another_resolution_or_kind_is_refused_unless_again(other, folder):
+    refresh_sums(folder, estimator=COARSE)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(folder, estimator=other)
+    assert str(caught.value).startswith(f"'{folder}/0.npz.kms' holds ")
+    assert str(caught.value).endswith(
+        " In a shell, leave --bits out and give --regression as before. To change it, compute all "
+        "sums again: again=True, in a shell --again."
+    )
+    assert before == {path: path.read_bytes() for path in folder.iterdir()}
+    assert len(refresh_sums(folder, estimator=other, again=True).stale) == 3
+    assert len(refresh_sums(folder, estimator=other).skipped) == 3
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_resolution_that_is_not_given_is_that_of_the_folder(again, folder):
+    refresh_sums(folder, estimator=COARSE)
+    (folder / "0.npz.kms").write_bytes(b"PK")
+    write(folder, 2, slice(45, 60))
+    os.utime(folder / "2.npz", ns=(0, 0))
+    write(folder, 3, slice(45, 60))
+    found = refresh_sums(folder, again=again)
+    assert names(found.computed) == ["3.npz"]
+    assert names(found.stale) == (["0.npz", "1.npz", "2.npz"] if again else ["0.npz", "2.npz"])
+    assert bits(folder) == [8] * 4
+
+
+def test_a_change_of_resolution_that_was_interrupted_goes_on(folder):
+    refresh_sums(folder)
+    save_sums(
+        folder / "0.npz.kms",
+        LinearGPClassifier(resolution=8).fit(X[:15], Y[:15]),
+        source=folder / "0.npz",
+    )
+    found = refresh_sums(folder, estimator=COARSE)
+    assert {*found.stale.values()} == {"they were for another kind of model or resolution"}
+    assert bits(folder) == [8] * 3
 
 
 def test_a_new_grid_on_demand(folder):
@@ -313,6 +359,51 @@ def test_a_new_grid_on_demand(folder):
     assert whole.digest() == LinearGPClassifier().fit(*together).digest()
 
 
+@pytest.mark.parametrize("fault", ["a column renamed", "a column fewer", "NaN"])
+def test_a_new_grid_is_no_remedy_for_other_faults(fault, tmp_path):
+    frame = pd.DataFrame(X, columns=[*"abc"]).assign(y=Y)
+    frame.to_parquet(tmp_path / "0.parquet")
+    refresh_sums(tmp_path, "y")
+    wrong = {
+        "a column renamed": frame.rename(columns={"b": "B"}),
+        "a column fewer": frame.drop(columns="b"),
+        "NaN": frame.assign(b=np.nan),
+    }[fault]
+    wrong.to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(KnowmoreError, match=r"^Shard 1 .*1.parquet'\): ") as caught:
+        refresh_sums(tmp_path, "y")
+    assert "again" not in str(caught.value)
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_archives_do_not_go_with_tables(later, folder):
+    if later:
+        refresh_sums(folder, "y")
+    pd.DataFrame(X[45:]).add_prefix("f").assign(y=Y[45:]).to_parquet(folder / "3.parquet")
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(folder, "y")
+    assert str(caught.value) == (
+        f"The folder '{folder}' has both .npz and .parquet files, but arrays have no names of "
+        f"columns to compare with those of tables. Write all rows as one kind."
+    )
+    assert not (folder / "3.parquet.kms").exists()
+
+
+def test_what_is_no_folder_of_rows(tmp_path):
+    np.save(tmp_path / "0.npy", X)
+    words = (
+        f"There are no rows in the folder '{tmp_path}': sums are computed of files that end in "
+        f".npz or .parquet. Check the path, or write the rows so."
+    )
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(tmp_path)
+    assert str(caught.value) == words
+    for path in f"{tmp_path}/0.npy", f"{tmp_path}/*.npz":
+        with pytest.raises(KnowmoreError) as caught:
+            refresh_sums(path)
+        assert str(caught.value) == f"{path!r} is not a folder. Name the one that has the rows."
+
+
 def test_shards_without_rows_and_sums_without_shards(folder):
     write(folder, 1, slice(0, 0))
     refresh_sums(folder)
@@ -321,9 +412,13 @@ def test_shards_without_rows_and_sums_without_shards(folder):
     assert names(found.skipped) == ["0.npz", "1.npz"]
     assert names(found.orphans) == ["2.npz.kms"]
     assert load_sums(folder / "1.npz.kms").n_samples_ == 0
+    assert fit(LinearGPClassifier(), f"{folder}/*.kms").n_samples_ == 30
     assert fit(LinearGPClassifier(), f"{folder}/[01].npz.kms").n_samples_ == 15
     with pytest.raises(KnowmoreError, match="None of the 1 shards has a row"):
         fit(LinearGPClassifier(), [folder / "1.npz.kms"])
+    for k in range(2):
+        (folder / f"{k}.npz").unlink()
+    assert refresh_sums(folder) == ([], {}, [], sorted(folder.glob("*.kms")))
 
 
 def test_regression_in_a_folder(tmp_path):
