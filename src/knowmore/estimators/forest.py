@@ -120,9 +120,9 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
         That is often too wide: `knowmore.insight.tune` a `GPClassifier` on about 2,000 of the rows,
         and give its `kernel_` and `noise_`.
     noise : sigma^2, the variance of the noise on the labels, a number; may be zero. "loo", which a
-        `GPClassifier` takes, is not offered. With little or none, or
-        a callable kernel, each edit factorises the leaves that it touches at once, to raise if that
-        fails. Then a removal can fail, too: it may join leaves whose examples are too alike.
+        `GPClassifier` takes, is not offered. With little or none, or a callable kernel, each edit
+        factorises the leaves that it touches at once, to raise if that fails. Then a removal can
+        fail, too: it may join leaves whose examples are too alike.
     capacity : the number of examples above which a node is cut, at least 2. Predictions gain from
         large leaves and cost time: O(capacity^2) for an edit and the next question.
     n_trees : how many trees are averaged; each takes the memory and time of one

@@ -275,9 +275,9 @@ class LinearGPClassifier(ClassifierMixin, LinearGP):
     One-vs-all regression on labels of -1 and 1 with the kernel x'y, in its weight space: the model
     of `GPClassifier` with `DotProduct(0)`, or with an intercept that of `LSSVMClassifier`. It holds
     no rows, only their sums, as whole numbers on a grid. So rows can be learnt, forgotten, merged
-    and split in any order, and on the same grid the sums are the same to the bit. A frozen feature map may stand
-    before it in a `Pipeline`. It takes 16 D^2 bytes; D^2 / 2 multiplications to learn a row, and
-    D^3 / 6 for the first question after an edit, however many rows it has learnt.
+    and split in any order, and on the same grid the sums are the same to the bit. A frozen feature
+    map may stand before it in a `Pipeline`. It takes 16 D^2 bytes; D^2 / 2 multiplications to learn
+    a row, and D^3 / 6 for the first question after an edit, however many rows it has learnt.
 
     Parameters
     ----------
