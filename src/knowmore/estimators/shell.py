@@ -81,9 +81,9 @@ def check_mergeable(one: BaseEstimator, other: Any, name: str) -> None:
         problem = f"The two models differ in their features: {_shown(here)} here, {_shown(there)}"
         remedy = "Models merge only if these are the same, in the same order."
         if isinstance(here, int) != isinstance(there, int):
-            remedy = (
-                "One has learnt a table, the other an array without names. Fit both to tables, or "
-                "both to arrays: table.to_numpy()."
+            remedy += (
+                " One knows its columns by name, the other does not: fit both to tables with the "
+                "same columns, or both to arrays, table.to_numpy()."
             )
         raise InvalidInput(f"{problem} there. {remedy}")
 

@@ -544,8 +544,9 @@ def test_merging_a_model_of_a_table_with_one_of_an_array_names_few_columns_and_t
         with pytest.raises(KnowmoreError) as caught:
             one.merge(other)
         assert str(caught.value) == (
-            f"The two models differ in their features: {both}. One has learnt a table, the other "
-            f"an array without names. Fit both to tables, or both to arrays: table.to_numpy()."
+            f"The two models differ in their features: {both}. Models merge only if these are the "
+            f"same, in the same order. One knows its columns by name, the other does not: fit both "
+            f"to tables with the same columns, or both to arrays, table.to_numpy()."
         )
 
 
