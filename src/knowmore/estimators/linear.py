@@ -132,7 +132,8 @@ class LinearGP(BaseEstimator, ABC):
     ) -> LeftOut:
         """The prediction for each of these rows by the model without it, in one pass.
 
-        X, y, sample_weight : rows that the model has learnt; it keeps none, so they are given again
+        X, y, sample_weight : rows that the model has learnt, all or some. It keeps none, so X and y
+            must be given again
         groups : (n,), a name for each row; whole groups are left out then
 
         `ids` of the answer are the numbers of the rows. The noise and the classes stay those of all
@@ -186,7 +187,7 @@ class LinearGP(BaseEstimator, ABC):
         return self._held.residual()
 
     def digest(self) -> str:
-        """The SHA-256 of the sums: the same for the same rows, whatever the history.
+        """The SHA-256 of the sums: the same for the same rows on the same grid.
 
         Neither order, blocks, threads, shards nor rows that came and went change a bit of it.
         """
@@ -274,19 +275,26 @@ class LinearGPClassifier(ClassifierMixin, LinearGP):
     One-vs-all regression on labels of -1 and 1 with the kernel x'y, in its weight space: the model
     of `GPClassifier` with `DotProduct(0)`, or with an intercept that of `LSSVMClassifier`. It holds
     no rows, only their sums, as whole numbers on a grid. So rows can be learnt, forgotten, merged
-    and split in any order, and the sums are the same to the bit. A frozen feature map may stand
-    before it in a `Pipeline`. It takes 16 D^2 bytes; D^2 / 2 multiplications to learn a row, and
-    D^3 / 6 for the first question after an edit, however many rows it has learnt.
+    and split in any order, and on the same grid the sums are the same to the bit. A frozen feature
+    map may stand before it in a `Pipeline`. It takes 16 D^2 bytes; D^2 / 2 multiplications to learn
+    a row, and D^3 / 6 for the first question after an edit, however many rows it has learnt.
 
     Parameters
     ----------
     noise : sigma^2, the variance of the noise on the labels, above zero: the penalty of ridge
         regression. "evidence" has the largest marginal likelihood, "loo" the smallest generalised
         cross-validation error; both follow every edit. See `noise_`
-    resolution : the grid. None: 21 bits, with room for values 256 times those of the first rows;
-        16: with room for eight times; 8: without room, and twice as fast; "exact": 42 bits, float32
-        as it is, four times slower; or a `Grid`. It is kept: later rows must fit. See `grid_`
+    resolution : the grid. None or 21: 21 bits, with room for values 256 times those of the first
+        rows; 16: with room for eight times; 8: without room; "exact": 42 bits, float32 as it is,
+        which takes about four times as long for many features; or a `Grid`. It is kept: later rows
+        must fit. See `grid_`
     intercept : whether each class has an offset, without a prior
+
+    Notes
+    -----
+    Rows have no ids. `partial_fit` learns and `forget` removes; there is no `add`, `remove`,
+    `replace` or `relabel`. Edits happen in place and return the estimator itself. `predict` has no
+    `unknown`: `knowmore.insight.novelty(clf, X, reference=(X_learnt, y_learnt))` finds such rows.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
 
+from knowmore.arguments import some
 from knowmore.columns import Names, is_count
 from knowmore.concurrency import moment
 from knowmore.errors import InvalidInput
@@ -77,8 +78,14 @@ def check_mergeable(one: BaseEstimator, other: Any, name: str) -> None:
     fitted(other, name)
     here, there = _features(one), _features(other)
     if here != there:
-        problem = f"The two models differ in their features: {here} here, {there} there."
-        raise InvalidInput(f"{problem} Models merge only if these are the same, in the same order.")
+        problem = f"The two models differ in their features: {_shown(here)} here, {_shown(there)}"
+        remedy = "Models merge only if these are the same, in the same order."
+        if isinstance(here, int) != isinstance(there, int):
+            remedy += (
+                " One knows its columns by name, the other does not: fit both to tables with the "
+                "same columns, or both to arrays, table.to_numpy()."
+            )
+        raise InvalidInput(f"{problem} there. {remedy}")
 
 
 def names_in(estimator: BaseEstimator) -> Names:
@@ -93,3 +100,7 @@ def _features(estimator: BaseEstimator) -> list[Hashable] | int:
     """The names of the features if they have any, otherwise their number."""
     names = names_in(estimator)
     return int(estimator.n_features_in_) if names is None or is_count(names) else list(names)
+
+
+def _shown(features: list[Hashable] | int) -> str:
+    return str(features) if isinstance(features, int) else f"[{some(features)}]"

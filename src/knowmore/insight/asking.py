@@ -15,6 +15,8 @@ from knowmore.arguments import a_type, is_real, one_each
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import (
+    ForestGPClassifier,
+    ForestGPRegressor,
     GPClassifier,
     GPRegressor,
     LinearGPClassifier,
@@ -32,8 +34,14 @@ from knowmore.models.novelty import Unseen, unseen
 LINEAR = (LinearGPClassifier, LinearGPRegressor)
 GAUSSIAN = (GPClassifier, GPRegressor)
 WITH_VARIANCE = (*GAUSSIAN, *LINEAR)
+FORESTS = (ForestGPClassifier, ForestGPRegressor)
 TUNABLE = (*GAUSSIAN, LSSVMClassifier)
 EXPLAINABLE = (*TUNABLE, NPlusOneClassifier, *LINEAR)
+
+_FORESTS = (
+    "A forest has leave_one_out(), whose predictions can be compared with the labels, and "
+    "predict_variance(X). To ask more, fit a model of that kind to a few thousand of its examples."
+)
 
 
 def asked(
@@ -43,12 +51,14 @@ def asked(
 
     about : if given, the question is about classes, and this names it in the error for a regressor
     instead : what to ask a regressor for
-    hint : what to do with a linear model, if that is not of these kinds
+    hint : what to do with a linear model, if that is not of these kinds; for a forest it is known
     """
     last, got = _last_step(estimator), type(estimator).__name__
     if not isinstance(last, kinds):
         names = [k.__name__ for k in kinds if not (about and issubclass(k, RegressorMixin))]
-        if not isinstance(last, LINEAR):
+        if isinstance(last, FORESTS):
+            hint = _FORESTS
+        elif not isinstance(last, LINEAR):
             hint = "Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
         which = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
         raise InvalidType(f"This question is for a fitted {which}, not {got}. {hint}".rstrip())

@@ -7,6 +7,7 @@ not enter, so relabelling touches no matrix and the predictive variance is one f
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -29,12 +30,14 @@ from knowmore.models.weights import Weighting
 _NUMBERS = 2**23
 # Rows by which the panels of a triangle exceed it, at most.
 _PADDING = 256
-# A model of fewer examples lacks neither memory nor time; operations that take a minute or more.
+# A model of fewer examples lacks neither memory nor time.
 _MANY = 4000
-_MINUTES = 3e12
+# Operations a second of a factorisation on two cores that do nothing else.
+_RATE = 5e10
 _WAYS_OUT = (
-    "Two models learn any number of rows: LinearGPClassifier and LinearGPRegressor, behind "
-    "Landmarks if the kernel is not linear, and ForestGPClassifier and ForestGPRegressor."
+    "For any number of rows there are linear models (LinearGPClassifier and LinearGPRegressor, "
+    "behind Landmarks if the kernel is not linear) and forests (ForestGPClassifier and "
+    "ForestGPRegressor)."
 )
 # Two examples whose correlation is this close to one are taken for duplicates.
 _ALIKE = 1e-6
@@ -329,17 +332,39 @@ def check_memory(n: int, needed: int) -> None:
 
 
 def _announce(stay: int, appended: int, needed: int) -> None:
-    """Say before the work if it will find no memory, or take minutes."""
+    """Say before the work if it will find no memory, or take a minute or more."""
     n = stay + appended
     check_memory(n, needed)
     work = (n**3 - stay**3) / 3
-    if work > _MINUTES:
-        warnings.warn(
-            f"Learning {appended:,} examples beside {stay:,} takes about n^3 / 3 = {work:.0e} "
-            f"operations, which is minutes; knowmore.progress tells how far it is. {_WAYS_OUT}",
-            KnowmoreWarning,
-            stacklevel=3,
-        )
+    minutes = round(work / _RATE / 60)
+    if minutes < 1:
+        return
+    what = f"{appended:,} more examples, {n:,} in all," if stay else f"{n:,} examples"
+    warnings.warn(
+        f"Learning {what} takes about {work:.0e} operations, as n^3 / 3 does: about "
+        f"{_duration(minutes)} on two idle cores, at {_RATE:.0e} a second. knowmore.progress tells "
+        f"how far it is. {_WAYS_OUT}",
+        KnowmoreWarning,
+        stacklevel=_levels_inside(),
+    )
+
+
+def _duration(minutes: int) -> str:
+    """Minutes in words.
+
+    >>> _duration(1), _duration(59), _duration(60), _duration(125)
+    ('1 min', '59 min', '1 h 0 min', '2 h 5 min')
+    """
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+def _levels_inside() -> int:
+    """The `stacklevel` with which the caller's warning points to the line that called knowmore."""
+    package = __name__.partition(".")[0]
+    level, frame = 0, inspect.currentframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 # -- usable numbers ------------------------------------------------------------------------------

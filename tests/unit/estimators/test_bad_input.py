@@ -17,6 +17,7 @@ from knowmore import (
     GPClassifier,
     GPRegressor,
     KnowmoreError,
+    LinearGPClassifier,
     LSSVMClassifier,
     NPlusOneClassifier,
     Scores,
@@ -528,6 +529,25 @@ def test_merging_models_with_other_columns_is_refused():
         "The two models differ in their features: ['width', 'height'] here, ['height', 'width'] "
         "there. Models merge only if these are the same, in the same order."
     )
+
+
+def test_merging_a_model_of_a_table_with_one_of_an_array_names_few_columns_and_the_remedy():
+    wide = np.arange(300.0).reshape(3, 100)
+    table = pd.DataFrame(wide, columns=[f"c{i}" for i in range(100)])
+    named = LinearGPClassifier().fit(table, Y)
+    bare = LinearGPClassifier(resolution=named.grid_).fit(wide, Y)
+    shown = "['c0', 'c1', 'c2', 'c3', 'c4' and 95 more]"
+    for one, other, both in [
+        (named, bare, f"{shown} here, 100 there"),
+        (bare, named, f"100 here, {shown} there"),
+    ]:
+        with pytest.raises(KnowmoreError) as caught:
+            one.merge(other)
+        assert str(caught.value) == (
+            f"The two models differ in their features: {both}. Models merge only if these are the "
+            f"same, in the same order. One knows its columns by name, the other does not: fit both "
+            f"to tables with the same columns, or both to arrays, table.to_numpy()."
+        )
 
 
 def test_a_kernel_to_a_negative_power_is_not_trusted():

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from tolerance import tolerance
 
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.insight import explain, novelty, suggest
 from knowmore.linalg import Cholesky, Inverse
 from knowmore.models import covariance
@@ -194,3 +194,33 @@ def test_direct_and_iterative_are_the_same_for_one_example():
         clf.add(X[29:], Y[29:])
     one, other = (clf.model_.covariance.factor.P for clf in models)
     np.testing.assert_array_equal(one, other)
+
+
+def test_long_work_is_announced_with_its_time_at_the_users_line(monkeypatch, recwarn):
+    monkeypatch.setattr(covariance, "_MANY", 10)
+    monkeypatch.setattr(covariance, "_RATE", 1.0)
+    clf = GPClassifier(RBF(1.0)).fit(X[:20], Y[:20])
+    clf.predict(X[:1])
+    clf.add(X[20:], Y[20:])
+    clf.predict(X[:1])
+    told = recwarn.list
+    assert [(one.category, one.filename) for one in told] == [(KnowmoreWarning, __file__)] * 2
+    ways_out = (
+        "For any number of rows there are linear models (LinearGPClassifier and "
+        "LinearGPRegressor, behind Landmarks if the kernel is not linear) and forests "
+        "(ForestGPClassifier and ForestGPRegressor)."
+    )
+    assert [str(one.message) for one in told] == [
+        f"Learning {what} takes about {work} operations, as n^3 / 3 does: about {time} on two idle "
+        f"cores, at 1e+00 a second. knowmore.progress tells how far it is. {ways_out}"
+        for what, work, time in [
+            ("20 examples", "3e+03", "44 min"),
+            ("10 more examples, 30 in all,", "6e+03", "1 h 46 min"),
+        ]
+    ]
+
+
+def test_short_work_is_not_announced(monkeypatch, recwarn):
+    monkeypatch.setattr(covariance, "_MANY", 10)
+    GPClassifier(RBF(1.0)).fit(X, Y).predict(X[:1])
+    assert not recwarn.list
