@@ -171,7 +171,7 @@ clf.predict(X[:10])
 private = sum(
     int(line.split()[1])
     for line in open("/proc/self/smaps_rollup")
-    if line.startswith(("Private_Dirty", "Anonymous:"))
+    if line.startswith("Anonymous:")
 )
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, private * 1024)
 """
