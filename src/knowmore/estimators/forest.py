@@ -82,7 +82,7 @@ class ForestEstimator(EditableEstimator[Forest]):
         scores, variance, silent = forest.loo(checks.group_names(groups, examples.names))
         predicted, variance = self._prediction(forest, scores), self._variances(forest, variance)
         return LeftOut(
-            examples.ids, examples.labels, scores, variance, predicted, silent, forest.columns
+            examples.ids, examples.labels, scores, variance, predicted, silent, forest.names
         )
 
     def residual(self) -> float:
@@ -165,7 +165,7 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
         return checks.class_labels(y, k, held)
 
     def _prediction(self, forest: Forest, scores: Array) -> Array:
-        return np.asarray(forest.columns[scores.argmax(axis=1)])
+        return np.asarray(forest.names[scores.argmax(axis=1)])
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
@@ -176,7 +176,7 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
     @property
     def classes_(self) -> Array:
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return self._fitted.columns.copy()
+        return self._fitted.names.copy()
 
     def predict(self, X: Any) -> Array:
         """The class of the largest score, (m,)."""
