@@ -142,8 +142,8 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
     about 2.9 kB for each example and tree, with 128 about 1.8 kB.
 
     Examples have ids: `remove` forgets them, and there is no `forget`. `predict` has no `unknown`;
-    `predict_variance` tells how far rows are from the examples. Of the questions in
-    `knowmore.insight` only `reliability(forest, X, y)` takes a forest; see `leave_one_out`.
+    `knowmore.insight.novelty(clf, X).unknown(0.95)` marks rows of no class. `knowmore.insight`
+    asks a forest leaf by leaf; only `tune` needs another model.
 
     Examples
     --------

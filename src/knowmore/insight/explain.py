@@ -41,7 +41,8 @@ from knowmore.models.forest import columns_in
 class Explanation(Answer):
     """What each example does to the score of `label` at one x, the strongest first.
 
-    ids, labels, contributions and score_without are (n,). The contributions and `offset` sum to
+    ids, labels, contributions and score_without are (n,), of all examples, or in a forest of those
+    in the leaves that x falls into. The contributions and `offset` sum to
     `score`; score_without is what it would be had the model never seen that example. They differ:
     of two similar examples both contribute, and without one of them the other takes its place.
     Without the only example there is nothing to score with: score_without is zero.
