@@ -136,7 +136,7 @@ def explain(
     row, side = _one_row(model, x)
     if isinstance(svm, LinearModel):
         return _by_features(model, svm, row, label)
-    scores = (svm.mean(row) if side is None else svm.mean(row, side))[0]
+    scores = svm.mean(row, side)[0]
     c = _column(model, svm.names, scores, label)
     answering = [gp for ((gp, _),) in processes(svm, row)]
     terms = [_terms(gp, row, side, int(columns_in(gp, svm.names[[c]])[0])) for gp in answering]

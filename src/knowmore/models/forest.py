@@ -209,8 +209,8 @@ class Forest(Frozen):
 
     # -- asking ------------------------------------------------------------------------------
 
-    def mean(self, X: Array) -> Array:
-        """The mean of the trees' scores, (m, M).
+    def mean(self, X: Array, side: None = None) -> Array:
+        """The mean of the trees' scores, (m, M); there is no side information.
 
         A class that has no example in a leaf has the target -1 for all that are there.
         """

@@ -45,6 +45,10 @@ class Model(Protocol):
     def targets(self) -> Targets:
         """What it learnt for these."""
 
+    @property
+    def names(self) -> Array:
+        """What the columns of scores stand for, (M,): the classes, or the numbers of targets."""
+
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput if there can be no model of these examples."""
 
