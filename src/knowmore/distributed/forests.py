@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from dask.delayed import Delayed, delayed
 from distributed.client import default_client
+from sklearn.base import clone
 
 from knowmore.arguments import some
 from knowmore.arrays import Array
@@ -79,8 +80,10 @@ def fit_forest(
         del plots
         empty = _empty(estimator, members, notes)
         forest = _grown(empty, members, sum(note.counted for note in notes), next_id, progress)
-        noted: ForestEstimator = notes[0].estimator
-        return noted.holding(forest)
+        # A function that was a parameter has been to a worker and back: it is another one now.
+        parameters = clone(estimator).get_params(deep=False)
+        fitted: ForestEstimator = notes[0].estimator.holding(forest).set_params(**parameters)
+        return fitted
 
 
 # -- examples ------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""Map and merge: a model of each shard of the rows, and a tree that merges them all into one."""
+"""Map and merge: a model of each shard of the rows, and a tree that merges them all into one.
+
+A forest is no sum of models of shards: see `forests`.
+"""
 
 from __future__ import annotations
 
@@ -95,17 +98,26 @@ def fit(
     A clone learns each shard, and the clones are merged; so it serves any estimator with
     `fit(X, y)` and `merge(other)`. The estimator itself does not change.
 
+    A `ForestGPClassifier` or `ForestGPRegressor` is grown and factorised by the workers, each row
+    where its path leads; then all of it comes back. It is that of one `fit`, leaf by leaf. Without
+    ids examples are numbered in the order of the shards, so `remove(range(100, 250))` forgets a
+    shard of 150 rows behind one of 100. As in one `fit`, an index of pandas tables is ids, unless
+    it is 0, 1, ... or dates.
+
     A `LinearGPClassifier` or `LinearGPRegressor` reads the shards twice, first for the grid, unless
     `resolution` is one: the result is that of one `fit`, to the bit. It can also be given the
     `.kms` files of `refresh_sums`, which hold what it needs of the rows. They count even if the
     file of the rows is gone: to forget a shard, delete its `.kms` file too. A fitted model forgets
     it by `forget`, or by `split(load_sums(path))`.
 
-    X : as for `eigenspace`; also files of tables (`.parquet`), or pairs (X, y), delayed or futures
+    X : as for `eigenspace`; also files of tables (`.parquet`), or tuples (X, y),
+        (X, y, sample_weight) or (X, y, sample_weight, ids), delayed or futures
     y : shards like those of X; or the name of the column, or of the array in an `.npz` file, that
         has the targets; None: `.npz` files have the arrays X and y
-    load : reads a file. It gets its `Path`, or the item of a list as it is, and returns a pair
-        (X, y), or what is in the file if y is given. The default knows `.npy`, `.npz` and
+    sample_weight, ids : shards or a name, like y, for estimators whose `fit` takes them. A weight
+        may be zero, but not all of them. No two rows of all shards may have the same id
+    load : reads a file. It gets its `Path`, or the item of a list as it is, and returns such a
+        tuple, or what is in the file if y is given. The default knows `.npy`, `.npz` and
         `.parquet`, of one kind: arrays have no names of columns, so they do not go with tables.
         For both, give a function that returns pairs of arrays.
     split_every, progress : as for `eigenspace`
@@ -123,6 +135,14 @@ def fit(
     >>> clf = fit(LinearGPClassifier(), [(X[:90], y[:90]), (X[90:], y[90:])])
     >>> clf.digest() == LinearGPClassifier().fit(X, y).digest()
     True
+
+    >>> from knowmore import ForestGPClassifier
+    >>> forest = fit(ForestGPClassifier(capacity=32), [(X[:90], y[:90]), (X[90:], y[90:])])
+    >>> alone = ForestGPClassifier(capacity=32).fit(X, y)
+    >>> bool((forest.predict(X) == alone.predict(X)).all())
+    True
+    >>> forest.remove(range(90)).classes_                         # without the first shard
+    array([1, 2])
     """
     if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
         needed = "an estimator with fit and merge, such as EigenspacePCA()"
