@@ -66,7 +66,7 @@ def fit_forest(
     """A fitted copy of the estimator, the same as that of one fit."""
     with in_this_process():
         plots = persisted([_plot(estimator, shard, load, names) for shard in shards], progress)
-        notes: list[Any] = computed(delayed(list)([delayed(_note)(plot) for plot in plots]), False)
+        notes = computed([delayed(_note)(plot) for plot in plots])
         held = [k for k, note in enumerate(notes) if note is not None]
         if not held:
             raise NoExamples(
@@ -126,7 +126,7 @@ def _numbered(plots: Sequence[Delayed], notes: Sequence[Note]) -> tuple[Sequence
     ]
     parts = zip(plots, firsts, serials, strict=True)
     tasks = [delayed(Plot.members)(plot, first, mine, labels) for plot, first, mine in parts]
-    return persisted(tasks, False), max(next_ids)
+    return persisted(tasks), max(next_ids)
 
 
 def _empty(estimator: ForestEstimator, members: Sequence[Delayed], notes: Sequence[Note]) -> Forest:
@@ -143,7 +143,7 @@ def _empty(estimator: ForestEstimator, members: Sequence[Delayed], notes: Sequen
             delayed(_counted_rows)(part, rows[(rows >= begin) & (rows < end)] - begin)
             for part, begin, end in zip(members, begins, ends, strict=True)
         ]
-        kernel = median_rbf(np.concatenate(computed(delayed(list)(tasks), False)))
+        kernel = median_rbf(np.concatenate(computed(tasks)))
     return estimator.empty(kernel, distinct, notes[0].label, settled=settled)
 
 
@@ -172,7 +172,7 @@ def _grown(
         mine = [key for key, its in crown.parts.items() if its is tree]
         tasks += [delayed(grown)(there, key, [shard[key] for shard in parted]) for key in mine]
         keys += mine
-    parts = dict(zip(keys, computed(delayed(list)(tasks), progress), strict=True))
+    parts = dict(zip(keys, computed(tasks, progress), strict=True))
     store, *roots = (crown.node(tree.key, parts) for tree in trees)
     return empty.planted(store, roots, next_id)
 
@@ -193,7 +193,7 @@ def _crown(trees: Sequence[Tree], members: Sequence[Delayed], size: int) -> Crow
     while nodes:
         cuts = delayed(crown.cuts, traverse=False)
         tasks = [delayed(_samples)(shard, every, cuts, [*nodes]) for shard in members]
-        found = computed(delayed(list)(tasks), False)
+        found = computed(tasks)
         below = dict[int, Tree]()
         for key, tree in nodes.items():
             sample = Sample.joined([shard[key] for shard in found])

@@ -260,7 +260,7 @@ def merged(
     while len(level) > 1:
         starts = range(0, len(level), split_every)
         level = [delayed(node)(level[k : k + split_every]) for k in starts]
-    root: tuple[str, T] | None = computed(level[0], progress)
+    root: tuple[str, T] | None = computed(level, progress)[0]
     if root is None:
         raise NoExamples(f"None of the {len(shards)} shards has a row. A model needs at least one.")
     return root[1]

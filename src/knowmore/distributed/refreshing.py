@@ -209,7 +209,7 @@ def _compute(
                     raise InvalidInput(f"{error} {hint}") from error
             write_sums(beside(path), model, before, label)
 
-    computed(delayed(list)([delayed(write)(shard.name, shard.X) for shard in shards]), progress)
+    computed([delayed(write)(shard.name, shard.X) for shard in shards], progress)
 
 
 def _labelled(path: Path, label: str | None) -> Any:

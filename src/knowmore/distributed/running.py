@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import dask
-from dask.base import get_scheduler, persist
+from dask.base import compute, get_scheduler, persist
 from dask.delayed import Delayed
 from dask.diagnostics.progress import ProgressBar
 from dask.local import get_sync
@@ -43,14 +43,15 @@ def located(where: str) -> Iterator[None]:
         raise
 
 
-def computed(root: Delayed, progress: bool) -> Any:
-    """The value, after a progress bar if one is wanted."""
+def computed(tasks: Sequence[Delayed], progress: bool = False) -> Sequence[Any]:
+    """The values, after a progress bar if one is wanted."""
     if progress:
-        (root,) = persisted([root], progress)
-    return root.compute()
+        tasks = persisted(tasks, progress)
+    values: Sequence[Any] = compute(*tasks)
+    return values
 
 
-def persisted(tasks: Sequence[Delayed], progress: bool) -> Sequence[Delayed]:
+def persisted(tasks: Sequence[Delayed], progress: bool = False) -> Sequence[Delayed]:
     """The tasks, done and kept where they were done, under a progress bar if one is wanted."""
     # The local scheduler computes here and now, under its own bar; a cluster in the background.
     with ProgressBar() if progress else nullcontext():
