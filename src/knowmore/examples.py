@@ -102,6 +102,16 @@ class _SerialNumbers:
 _serial_numbers = _SerialNumbers()
 
 
+def new_serials(k: int) -> Array:
+    """k serial numbers that no row has, (k,), ascending."""
+    return _serial_numbers.take(k)
+
+
+def never_again(serials: Array) -> None:
+    """Never issue these numbers (n,), which a pickle may bring from another process."""
+    _serial_numbers.take(0, least=int(serials.max(initial=-1)) + 1)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Examples:
@@ -308,8 +318,7 @@ def _names(ids: Sequence[Id]) -> Array:
 
 def _restore(columns: _Columns, next_id: int) -> Examples:
     """Unpickled examples, without any trace of earlier ones."""
-    # Never issue a number again that a pickle brought from another process.
-    _serial_numbers.take(0, least=int(columns.serials.view.max(initial=-1)) + 1)
+    never_again(columns.serials.view)
     return Examples(columns, _index_of(columns), next_id)
 
 

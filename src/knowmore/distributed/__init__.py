@@ -2,11 +2,14 @@
 
 Each shard is learnt where it is, and the models are merged in a tree: models travel, not rows. At
 full rank the result is the model of all rows, to rounding, whatever the shards, their order and the
-tree; a linear Gaussian process is that of all rows to the bit. It runs on the cluster of the active
-`distributed.Client` if there is one, else on Dask's local scheduler; linear Gaussian processes, in
-the calling thread. Work that is lost with a worker is done again.
+tree; a linear Gaussian process is that of all rows to the bit. Forests hold their rows, so these do
+travel: each goes by its path to the worker that grows the part of the tree there.
 
-A shard is removed as rows are, by the same algebra.
+It runs on the cluster of the active `distributed.Client` if there is one, else on Dask's local
+scheduler; linear Gaussian processes and forests, in the calling thread. Work that is lost with a
+worker is done again.
+
+A shard is removed as rows are, by the same algebra; from a forest, by the ids of its rows.
 
 >>> import dask.array as da
 >>> import numpy as np

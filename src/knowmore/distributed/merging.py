@@ -1,25 +1,28 @@
-"""Map and merge: a model of each shard of the rows, and a tree that merges them all into one."""
+"""Map and merge: a model of each shard of the rows, and a tree that merges them all into one.
+
+A forest is no sum of models of shards: see `forests`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import dask
 import numpy as np
-from dask.base import get_scheduler
-from dask.delayed import Delayed, delayed
-from dask.diagnostics.progress import ProgressBar
-from dask.local import get_sync
+from dask.delayed import delayed
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from knowmore.arguments import whole_number
+from knowmore.distributed.forests import fit_forest
 from knowmore.distributed.reading import (
+    UNNAMED,
     Load,
+    Names,
+    Rows,
     Shard,
     examples,
     is_file,
@@ -27,11 +30,12 @@ from knowmore.distributed.reading import (
     read_examples,
     shards_of,
 )
+from knowmore.distributed.running import computed, in_this_process, located, quiet_threads
 from knowmore.distributed.sums import load_sums
-from knowmore.errors import InvalidType, KnowmoreError, NoExamples
+from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.estimators.forest import ForestEstimator
 from knowmore.estimators.linear import LinearGP, LinearGPRegressor, Survey
 from knowmore.linalg import Eigenspace, Grid, Truncation
-from knowmore.linalg.products import one_thread
 
 T = TypeVar("T")
 
@@ -69,15 +73,13 @@ def eigenspace(
     """
     rule = Truncation.by(rank)
 
-    def learn(X: Any, y: Any) -> Eigenspace:
-        return Eigenspace.of(X, rule)
+    def learn(rows: Rows) -> Eigenspace:
+        return Eigenspace.of(rows.X, rule)
 
     def merge(one: Eigenspace, other: Eigenspace) -> Eigenspace:
         return one.merge(other, rule)
 
-    return merged(
-        learn, merge, shards_of(X, None), load, split_every=split_every, progress=progress
-    )
+    return merged(learn, merge, shards_of(X), load, split_every=split_every, progress=progress)
 
 
 def fit(
@@ -85,6 +87,8 @@ def fit(
     X: Any,
     y: Any = None,
     *,
+    sample_weight: Any = None,
+    ids: Any = None,
     load: Load | None = None,
     split_every: int = 2,
     progress: bool = False,
@@ -94,17 +98,26 @@ def fit(
     A clone learns each shard, and the clones are merged; so it serves any estimator with
     `fit(X, y)` and `merge(other)`. The estimator itself does not change.
 
+    A `ForestGPClassifier` or `ForestGPRegressor` is grown and factorised by the workers, each row
+    where its path leads; then all of it comes back. It is that of one `fit`, leaf by leaf. Without
+    ids examples are numbered in the order of the shards, so `remove(range(100, 250))` forgets a
+    shard of 150 rows behind one of 100. As in one `fit`, an index of pandas tables is ids, unless
+    it is 0, 1, ... or dates.
+
     A `LinearGPClassifier` or `LinearGPRegressor` reads the shards twice, first for the grid, unless
     `resolution` is one: the result is that of one `fit`, to the bit. It can also be given the
     `.kms` files of `refresh_sums`, which hold what it needs of the rows. They count even if the
     file of the rows is gone: to forget a shard, delete its `.kms` file too. A fitted model forgets
     it by `forget`, or by `split(load_sums(path))`.
 
-    X : as for `eigenspace`; also files of tables (`.parquet`), or pairs (X, y), delayed or futures
+    X : as for `eigenspace`; also files of tables (`.parquet`), or tuples (X, y),
+        (X, y, sample_weight) or (X, y, sample_weight, ids), delayed or futures
     y : shards like those of X; or the name of the column, or of the array in an `.npz` file, that
         has the targets; None: `.npz` files have the arrays X and y
-    load : reads a file. It gets its `Path`, or the item of a list as it is, and returns a pair
-        (X, y), or what is in the file if y is given. The default knows `.npy`, `.npz` and
+    sample_weight, ids : shards or a name, like y, for estimators whose `fit` takes them. A weight
+        may be zero, but not all of them. No two rows of all shards may have the same id
+    load : reads a file. It gets its `Path`, or the item of a list as it is, and returns such a
+        tuple, or what is in the file if y is given. The default knows `.npy`, `.npz` and
         `.parquet`, of one kind: arrays have no names of columns, so they do not go with tables.
         For both, give a function that returns pairs of arrays.
     split_every, progress : as for `eigenspace`
@@ -122,13 +135,29 @@ def fit(
     >>> clf = fit(LinearGPClassifier(), [(X[:90], y[:90]), (X[90:], y[90:])])
     >>> clf.digest() == LinearGPClassifier().fit(X, y).digest()
     True
+
+    >>> from knowmore import ForestGPClassifier
+    >>> forest = fit(ForestGPClassifier(capacity=32), [(X[:90], y[:90]), (X[90:], y[90:])])
+    >>> alone = ForestGPClassifier(capacity=32).fit(X, y)
+    >>> bool((forest.predict(X) == alone.predict(X)).all())
+    True
+    >>> forest.remove(range(90)).classes_                         # without the first shard
+    array([1, 2])
     """
     if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
         needed = "an estimator with fit and merge, such as EigenspacePCA()"
         raise InvalidType(f"{estimator!r} cannot be learnt in parts: that needs {needed}.")
-    label = y if isinstance(y, str) else None
-    shards = shards_of(X, None if label else y)
-    load = partial(read_examples, label=label) if load is None else load
+    given = {"sample_weight": sample_weight, "ids": ids}
+    for name, value in given.items():
+        if value is not None and not has_fit_parameter(estimator, name):
+            kind = type(estimator).__name__
+            raise InvalidType(f"{name} was given, but {kind}.fit takes none. Leave it out.")
+    columns = (y, sample_weight, ids)
+    names = Names(*(one if isinstance(one, str) else None for one in columns))
+    shards = shards_of(X, *(None if isinstance(one, str) else one for one in columns))
+    load = partial(read_examples, wanted=names) if load is None else load
+    if isinstance(estimator, ForestEstimator):
+        return cast("T", fit_forest(estimator, shards, load, names, progress=progress))
 
     def merge(one: Any, other: Any) -> Any:
         whole = one.merge(other)
@@ -137,30 +166,53 @@ def fit(
             raise InvalidType(f"{name}.merge returned {whole!r}. It must return the merged {name}.")
         return whole
 
-    tree = partial(merged, label=label, split_every=split_every, progress=progress)
-    learn: Callable[[Any, Any], Any] = partial(_fitted, estimator)
+    tree = partial(merged, names=names, split_every=split_every, progress=progress)
+    learn: Callable[[Rows], Any] = partial(_fitted, estimator)
     if not isinstance(estimator, LinearGP):
         return cast("T", tree(learn, merge, shards, load))
     with in_this_process():
         if any(is_file(shard.X) and Path(shard.X).suffix == ".kms" for shard in shards):
+            if sample_weight is not None:
+                raise InvalidInput(
+                    "sample_weight was given, but .kms files hold sums of rows, whose weights are "
+                    "in them. Leave it out, or give the files of the rows."
+                )
             load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
         elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
-            survey = tree(partial(Survey.of, estimator), Survey.merge, shards, load)
+            survey = tree(partial(surveyed, estimator), Survey.merge, shards, load)
             learn = partial(_started, survey)
-        return cast("T", tree(learn, merge, shards, load))
+        else:
+            learn = partial(_fitted_on_grid, estimator)
+        whole = tree(learn, merge, shards, load)
+        if not whole.n_samples_:
+            raise InvalidInput("All weights are zero. Give some example a weight above zero.")
+        return cast("T", whole)
 
 
-def _fitted(estimator: Any, X: Any, y: Any) -> Any:
-    return clone(estimator, safe=False).fit(X, y)
+def surveyed(estimator: LinearGP, rows: Rows) -> Survey:
+    """The survey of a shard."""
+    return Survey.of(estimator, rows.X, rows.y)
 
 
-def _started(survey: Survey, X: Any, y: Any) -> LinearGP:
+def _fitted(estimator: Any, rows: Rows) -> Any:
+    given = {"sample_weight": rows.sample_weight, "ids": rows.ids}
+    given = {name: value for name, value in given.items() if value is not None}
+    return clone(estimator, safe=False).fit(rows.X, rows.y, **given)
+
+
+def _fitted_on_grid(estimator: LinearGP, rows: Rows) -> LinearGP:
+    return _started(surveyed(estimator, rows), rows)
+
+
+def _started(survey: Survey, rows: Rows) -> LinearGP:
     # It starts where it learns: an empty estimator is as large as a full one.
-    started: LinearGP = survey.start().partial_fit(X, y)
+    started: LinearGP = survey.start()
+    started.partial_fit(rows.X, rows.y, sample_weight=rows.sample_weight)
     return started
 
 
-def _with_rows(held: LinearGP, y: Any) -> LinearGP | None:
+def _with_rows(rows: Rows) -> LinearGP | None:
+    held: LinearGP = rows.X
     return held if held.n_samples_ else None
 
 
@@ -168,12 +220,12 @@ def _with_rows(held: LinearGP, y: Any) -> LinearGP | None:
 
 
 def merged(
-    learn: Callable[[Any, Any], T | None],
+    learn: Callable[[Rows], T | None],
     merge: Callable[[T, T], T],
     shards: list[Shard],
     load: Load,
     *,
-    label: str | None = None,
+    names: Names = UNNAMED,
     split_every: int = 2,
     progress: bool = False,
 ) -> T:
@@ -184,10 +236,11 @@ def merged(
     """
     quiet = quiet_threads()
 
-    def leaf(name: str, X: Any, y: Any) -> tuple[str, T] | None:
+    def leaf(*shard: Any) -> tuple[str, T] | None:
+        name = shard[0]
         with located(name), quiet():
-            X, y = examples(X, y, load, label)
-            model = None if np.shape(X)[:1] == (0,) else learn(X, y)
+            rows = examples(Shard(*shard), load, names)
+            model = None if np.shape(rows.X)[:1] == (0,) else learn(rows)
             return None if model is None else (name, model)
 
     def node(parts: list[tuple[str, T] | None]) -> tuple[str, T] | None:
@@ -207,51 +260,7 @@ def merged(
     while len(level) > 1:
         starts = range(0, len(level), split_every)
         level = [delayed(node)(level[k : k + split_every]) for k in starts]
-    root: tuple[str, T] | None = computed(level[0], progress)
+    root: tuple[str, T] | None = computed(level, progress)[0]
     if root is None:
         raise NoExamples(f"None of the {len(shards)} shards has a row. A model needs at least one.")
     return root[1]
-
-
-# -- where tasks run -----------------------------------------------------------------------------
-
-
-def in_this_process() -> AbstractContextManager[Any]:
-    """Within it, work that no client or scheduler was chosen for is done by this thread.
-
-    BLAS has all cores then.
-    """
-    chosen = get_scheduler() is not None
-    return nullcontext() if chosen else dask.config.set(scheduler="synchronous")
-
-
-def quiet_threads() -> Callable[[], AbstractContextManager[None]]:
-    """What a task runs in: with one BLAS thread if other tasks run beside it."""
-    return nullcontext if get_scheduler() in (None, get_sync) else one_thread
-
-
-@contextmanager
-def located(where: str) -> Iterator[None]:
-    """Add to errors where they happened, and keep their type."""
-    try:
-        yield
-    except KnowmoreError as error:
-        error.args = (f"{where}: {error}", *error.args[1:])
-        raise
-    except Exception as error:
-        error.add_note(f"{where}.")
-        raise
-
-
-def computed(root: Delayed, progress: bool) -> Any:
-    """The value, after a progress bar if one is wanted."""
-    if progress:
-        from distributed import futures_of
-        from distributed import progress as watch
-
-        # The local scheduler computes here and now, under its own bar; a cluster in the background.
-        with ProgressBar():
-            root = root.persist()
-        if futures_of(root):
-            watch(root, notebook=False)
-    return root.compute()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from glob import glob
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,7 +24,7 @@ from knowmore.files import Arrays, array_in, undamaged
 
 Load = Callable[[Any], Any]
 _OR_LOAD: Final = "or read it another way: fit and eigenspace take load=..."
-_ALIKE = "Shard both alike; for Dask arrays: y.rechunk({0: X.chunks[0]})."
+_ALIKE = "Shard both alike; for Dask arrays: {}.rechunk({{0: X.chunks[0]}})."
 # The files of a folder that are shards.
 KINDS: Final = (".npy", ".npz", ".parquet")
 
@@ -34,6 +35,29 @@ class Shard(NamedTuple):
     name: str
     X: Any
     y: Any = None
+    sample_weight: Any = None
+    ids: Any = None
+
+
+class Rows(NamedTuple):
+    """What a model learns of a shard. All but X may be None."""
+
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+    ids: Any = None
+
+
+class Names(NamedTuple):
+    """The columns, or arrays in a file, that have these; None: they are given otherwise."""
+
+    y: str | None = None
+    sample_weight: str | None = None
+    ids: str | None = None
+
+
+UNNAMED: Final = Names()
+_MEANING: Final = Names("the targets", "the weights", "the ids")
 
 
 def read(path: str | PathLike[str], name: str | None = None) -> Array:
@@ -60,11 +84,11 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
     raise InvalidInput(f"{problem} Say which one: load=functools.partial(read, name=...).")
 
 
-def read_examples(path: str | PathLike[str], label: str | None = None) -> Any:
-    """The rows of a file, with their targets if it has any: a table, an array, or (X, y).
+def read_examples(path: str | PathLike[str], wanted: Names = UNNAMED) -> Any:
+    """The rows of a file, with their targets if it has any: a table, an array, or (X, y, ...).
 
-    A Parquet table is read whole. An archive of several arrays has the rows in `X` and the targets
-    in `y`, or in the one called `label`.
+    A Parquet table is read whole. An archive of several arrays has the rows in `X`, the targets in
+    `y` unless they are `wanted` under another name, and weights and ids if these are wanted.
     """
     if Path(path).suffix == ".parquet":
         parquet = optional("pyarrow.parquet", "tables")
@@ -74,47 +98,65 @@ def read_examples(path: str | PathLike[str], label: str | None = None) -> Any:
     # What is no archive, `read` can read, or say what is wrong with it.
     with suppress(Exception), Arrays(path) as arrays:
         names = list(arrays)
-    target = label or "y"
-    if not names or (len(names) == 1 and label is None):
+    if not names or (len(names) == 1 and wanted == UNNAMED):
         return read(path)
-    if missing := {"X", target} - {*names}:
+    wanted = wanted._replace(y=wanted.y or "y")
+    if missing := {"X", *filter(None, wanted)} - {*names}:
+        places = f"rows are read from 'X' and their targets from {wanted.y!r}"
+        others = zip(_MEANING[1:], wanted[1:], strict=True)
+        places += "".join(f", {what} from {name!r}" for what, name in others if name)
+        written = ", ".join(f"{name}=..." for name in ("X", *filter(None, wanted)))
         raise InvalidInput(
-            f"The file {str(path)!r} holds the arrays {names}, but not {sorted(missing)}: rows are "
-            f"read from 'X' and their targets from {target!r}. Write it so: np.savez(path, X=..., "
-            f"{target}=...), {_OR_LOAD}"
+            f"The file {str(path)!r} holds the arrays {names}, but not {sorted(missing)}: "
+            f"{places}. Write it so: np.savez(path, {written}), {_OR_LOAD}"
         )
-    return read(path, "X"), read(path, target)
+    return read(path, "X"), *(name and read(path, name) for name in wanted)
 
 
-def examples(X: Any, y: Any, load: Load, label: str | None) -> tuple[Any, Any]:
-    """X and y of a shard, read if they are files; y is the column `label` if that is given."""
-    X, y = (load(data) if is_file(data) else data for data in (X, y))
-    if y is None and isinstance(X, tuple) and len(X) == 2:
-        X, y = X
-    elif label is not None:
-        columns = columns_of(X)
-        if label not in columns:
+def examples(shard: Shard, load: Load, names: Names) -> Rows:
+    """The rows of a shard, read if they are in files; X is without the columns of these names."""
+    X, *others = (load(data) if is_file(data) else data for data in shard[1:])
+    if others[0] is None and isinstance(X, tuple) and 2 <= len(X) <= len(Rows._fields):
+        X, *own = X
+        pairs = zip_longest(others, own)
+        others = [mine if given is None else given for given, mine in pairs]
+    wanted = {
+        argument: name
+        for (argument, name), given in zip(names._asdict().items(), others, strict=True)
+        if name is not None and given is None
+    }
+    rows = Rows(X, *others)
+    columns = columns_of(X)
+    for argument, name in wanted.items():
+        if name not in columns:
             held = some(columns) or "an array has none"
             raise InvalidInput(
-                f"y={label!r} names no column of these rows: {held}. "
-                f"Name the column that has the targets, or give y in shards like X."
+                f"{argument}={name!r} names no column of these rows: {held}. Name the column that "
+                f"has {getattr(_MEANING, argument)}, or give {argument} in shards like X."
             )
-        X, y = X[[name for name in columns if name != label]], X[label]
-    if y is not None and np.shape(X)[:1] != np.shape(y)[:1]:
-        raise InvalidInput(f"X has shape {np.shape(X)}, but y has {np.shape(y)}. {_ALIKE}")
-    return X, y
+        rows = rows._replace(**{argument: X[name]})
+    if wanted:
+        rows = rows._replace(X=X[[name for name in columns if name not in wanted.values()]])
+    for argument, values in rows._asdict().items():
+        if values is not None and np.shape(values)[:1] != np.shape(rows.X)[:1]:
+            shapes = f"X has shape {np.shape(rows.X)}, but {argument} has {np.shape(values)}"
+            raise InvalidInput(f"{shapes}. {_ALIKE.format(argument)}")
+    return rows
 
 
-def shards_of(X: Any, y: Any) -> list[Shard]:
-    """The shards of X and y."""
+def shards_of(X: Any, y: Any = None, sample_weight: Any = None, ids: Any = None) -> list[Shard]:
+    """The shards of X, with what is given of each of its rows."""
     parts = _parts("X", X)
     if not parts:
         raise NoExamples("X has no shards: a model needs rows. Was the list of files empty?")
-    targets = [None] * len(parts) if y is None else _parts("y", y)
-    if len(targets) != len(parts):
-        raise InvalidInput(f"X has {len(parts)} shards, but y has {len(targets)}. {_ALIKE}")
+    others = []
+    for name, given in (("y", y), ("sample_weight", sample_weight), ("ids", ids)):
+        others.append([None] * len(parts) if given is None else _parts(name, given))
+        if len(others[-1]) != len(parts):
+            counts = f"X has {len(parts)} shards, but {name} has {len(others[-1])}"
+            raise InvalidInput(f"{counts}. {_ALIKE.format(name)}")
     names = [f"Shard {k}" + f" ({str(X)!r})" * is_file(X) for k, X in enumerate(parts)]
-    return [Shard(*one) for one in zip(names, parts, targets, strict=True)]
+    return [Shard(*one) for one in zip(names, parts, *others, strict=True)]
 
 
 def files_at(path: str | PathLike[str]) -> list[Path]:

@@ -14,14 +14,9 @@ from sklearn.base import clone
 
 from knowmore.arguments import some
 from knowmore.columns import columns_of
-from knowmore.distributed.merging import (
-    computed,
-    in_this_process,
-    located,
-    merged,
-    quiet_threads,
-)
-from knowmore.distributed.reading import Shard, examples, read_examples, shards_of
+from knowmore.distributed.merging import merged, surveyed
+from knowmore.distributed.reading import Names, Shard, examples, read_examples, shards_of
+from knowmore.distributed.running import computed, in_this_process, located, quiet_threads
 from knowmore.distributed.sums import (
     RESOLUTIONS,
     Stored,
@@ -101,7 +96,7 @@ def refresh_sums(
     if not paths:
         return Refreshed([], {}, [], orphans)
     wanted = _settled(wanted, paths, again)
-    shards = shards_of(paths, None)
+    shards = shards_of(paths)
     new, stale, right = list[Path](), dict[Path, str](), list[Path]()
     grid: Grid | None = None
     for path in paths:
@@ -188,11 +183,11 @@ def _compute(
     shards: list[Shard], held: Path | None, label: str | None, wanted: LinearGP, progress: bool
 ) -> None:
     """Write the sums of these shards, on the grid of the sums `held`, or on a new one."""
-    load, quiet = partial(_labelled, label=label), quiet_threads()
+    load, names, quiet = partial(_labelled, label=label), Names(label), quiet_threads()
     start: Callable[[], LinearGP]
     if held is None:
         survey = merged(
-            partial(Survey.of, wanted), Survey.merge, shards, load, label=label, progress=progress
+            partial(surveyed, wanted), Survey.merge, shards, load, names=names, progress=progress
         )
         start = survey.start
     else:
@@ -202,24 +197,24 @@ def _compute(
         with located(name), quiet():
             # If the file changes while it is read, its sums are stale at once.
             before = facts(path)
-            X, y = examples(path, None, load, label)
+            rows = examples(Shard(name, path), load, names)
             model = start()
-            if np.shape(X)[0]:
+            if np.shape(rows.X)[0]:
                 try:
-                    model.partial_fit(X, y)
+                    model.partial_fit(rows.X, rows.y)
                 except InvalidInput as error:
-                    if held is None or not _fit_another_grid(model, X, y):
+                    if held is None or not _fit_another_grid(model, rows.X, rows.y):
                         raise
                     hint = "If a new grid is needed, compute all sums again: knowmore sums --again."
                     raise InvalidInput(f"{error} {hint}") from error
             write_sums(beside(path), model, before, label)
 
-    computed(delayed(list)([delayed(write)(shard.name, shard.X) for shard in shards]), progress)
+    computed([delayed(write)(shard.name, shard.X) for shard in shards], progress)
 
 
 def _labelled(path: Path, label: str | None) -> Any:
     """The rows of a file, with the targets or a column that has them."""
-    rows = read_examples(path, label)
+    rows = read_examples(path, Names(label))
     columns = columns_of(rows)
     if isinstance(rows, tuple) or label in columns:
         return rows

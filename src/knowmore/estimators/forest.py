@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 
 from knowmore.arguments import number, whole_number
-from knowmore.arrays import Array
+from knowmore.arrays import Array, Frozen
+from knowmore.edits import Id
+from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.gaussian_process import target_values
-from knowmore.estimators.living import EditableClassifier, EditableEstimator
+from knowmore.estimators.living import EditableClassifier, EditableEstimator, own_kernel
 from knowmore.estimators.scoring import GaussianClassifier
-from knowmore.examples import Examples
+from knowmore.estimators.shell import check_mergeable
+from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Cholesky
 from knowmore.models import KernelModel, LeftOut
 from knowmore.models.forest import Forest
 from knowmore.models.targets import Coding, normalised_values, one_vs_all_and_absent
+from knowmore.models.trees import Members, keys_of
+from knowmore.tables import index_of, names_of
 
 
 @dataclass(eq=False, repr=False)
@@ -53,6 +59,16 @@ class ForestEstimator(EditableEstimator[Forest]):
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
         model = KernelModel.of(kernel, noise, nothing, self._coding, Cholesky())
         return Forest.of(model, examples, **size, settled=settled)
+
+    def empty(self, kernel: AnyKernel, X: Array, labels: Array, *, settled: bool) -> Forest:
+        """The forest without examples; those that it is to hold are like X (n, d), labels."""
+        return self._value(own_kernel(kernel), Examples.of(X[:0], labels[:0]), settled)
+
+    def holding(self, forest: Forest) -> Self:
+        """A copy that is fitted: it holds this forest."""
+        copied = copy(self)
+        copied._living = forest
+        return copied
 
     def _terms(self, value: Forest) -> dict[str, Any]:
         return {
@@ -239,3 +255,82 @@ class ForestGPRegressor(RegressorMixin, ForestEstimator):
         """
         forest = self._fitted.nonempty
         return self._variances(forest, forest.variance(self.model_inputs(X)[0]))
+
+
+class Note(NamedTuple):
+    """What the forest of all shards must know of one.
+
+    estimator : it has noted the columns, and is not fitted
+    label : that of one example, (1,) or (1, q)
+    rows, counted : how many examples there are, and how many have a weight above zero
+    distinct : the first of these, and one that differs from it if there is one, (2, d) or fewer
+    named, indexed : whether the examples have ids of their own, and whether a pandas index
+    next_id : one more than the largest integer among their ids, or 0
+    """
+
+    estimator: ForestEstimator
+    label: Array
+    rows: int
+    counted: int
+    distinct: Array
+    named: bool
+    indexed: bool
+    next_id: int
+
+    def check(self, other: Note) -> None:
+        """Raise InvalidInput unless the other has the same columns, and labels of the same kind."""
+        check_mergeable(self.estimator, other.estimator, "n_features_in_")
+        self.estimator._labels(other.label, 1, self.label)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Plot(Frozen):
+    """The examples of one shard, checked, before all shards are known.
+
+    X (n, d), labels (n,) or (n, q), weights (n,)
+    ids : those given, or a pandas index that is not 0, 1, ...; None if there are none
+    """
+
+    note: Note
+    X: Array
+    labels: Array
+    weights: Array
+    ids: tuple[Id, ...] | None
+
+    @classmethod
+    def of(cls, estimator: ForestEstimator, X: Any, y: Any, weights: Any, ids: Any) -> Plot:
+        """The examples of a shard, for a clone of the estimator."""
+        if y is None:
+            raise InvalidInput(
+                "These rows have no targets. Name the column that has them, or give y beside X."
+            )
+        names = names_of(ids, X=X, y=y, sample_weight=weights)
+        indexed = any(index_of(given) is not None for given in (X, y))
+        noted = clone(estimator)
+        X, _ = noted._inputs(X, reset=True)
+        labels, n = noted._labels(y, len(X), None), len(X)
+        w = checks.sample_weights(weights, n)
+        w = np.ones(n) if w is None else w
+        counted = X[w > 0]
+        other = counted[(counted != counted[:1]).any(axis=1)][:1]
+        distinct = np.concatenate([counted[:1], other])
+        next_id = 1 + max((one for one in names or () if isinstance(one, int)), default=-1)
+        named = names is not None
+        note = Note(noted, labels[:1], n, len(counted), distinct, named, indexed, next_id)
+        return cls(note, X, labels, w, names)
+
+    def members(self, first: int, serials: Array, labels: np.dtype[Any]) -> Members:
+        """The examples with these serial numbers (n,) and labels of this type.
+
+        first : the first id if they have none of their own
+        """
+        ids = self.ids or range(first, first + len(self.X))
+        return Members(
+            array_of_ids(ids),
+            keys_of(ids),
+            self.X,
+            self.labels.astype(labels),
+            self.weights,
+            serials,
+        )

@@ -91,7 +91,7 @@ def median_rbf(X: Array) -> RBF:
     >>> median_rbf(np.array([[0.0], [0.0], [3.0]]))
     RBF(length_scale=3)
     """
-    rows = np.linspace(0, len(X) - 1, num=min(len(X), _MEDIAN_ROWS), dtype=int)
+    rows = rows_of_median(len(X))
     # In units of the largest feature, so that no square is beyond the range of numbers.
     unit = float(abs(X[rows]).max(initial=0)) or 1.0
     r = pdist(X[rows] / unit)
@@ -104,6 +104,11 @@ def median_rbf(X: Array) -> RBF:
             f"scale the features, or give a kernel. Nothing was changed."
         )
     return RBF(width)
+
+
+def rows_of_median(n: int) -> Array:
+    """Which of n rows `median_rbf` looks at."""
+    return np.linspace(0, n - 1, num=min(n, _MEDIAN_ROWS), dtype=int)
 
 
 def _units(X: Array, scale: float | Array) -> Any:

@@ -41,8 +41,13 @@ def _take_left(start: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _give_left(array: Array) -> None:
-    waiting = sum(spare.nbytes for spares in list(_spare.values()) for spare in list(spares))
-    if waiting + array.nbytes <= _SPARE_BYTES:
+    # A forest frees a hundred thousand panels at once: count by their few shapes, and keep none
+    # that has no bytes.
+    waiting = sum(
+        len(spares) * PANEL * start * np.dtype(char).itemsize
+        for (start, char), spares in list(_spare.items())
+    )
+    if 0 < array.nbytes <= _SPARE_BYTES - waiting:
         _spare.setdefault((array.shape[1], array.dtype.char), []).append(array)
 
 

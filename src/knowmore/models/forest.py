@@ -27,7 +27,7 @@ from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.models.kernel_model import KernelModel, loo_scores
 from knowmore.models.loo import LooScores
-from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Tree, digest, keys_of
+from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Node, Tree, digest, keys_of
 
 # The examples of a leaf of the tree that finds them by their ids.
 _SHELF = 512
@@ -93,6 +93,20 @@ class Forest(Frozen):
         trees = tuple(Tree.of(key, capacity, model, members) for key in keys)
         bare = cls(store, trees, model, seed, settled, examples.next_id, Extremes())
         return bare._sure(members)
+
+    def planted(self, store: Node | Leaf, roots: Sequence[Node | Leaf], next_id: int) -> Forest:
+        """The batch fit whose trees were grown elsewhere; this one holds no examples.
+
+        store, roots : of the trees of this one, as `Tree.grown` returns them
+        """
+        pairs = zip(self.trees, roots, strict=True)
+        whole = replace(
+            self,
+            store=replace(self.store, root=store),
+            trees=tuple(replace(tree, root=root) for tree, root in pairs),
+            next_id=next_id,
+        )
+        return whole._sure(whole.store.members)
 
     @property
     def kernel(self) -> AnyKernel:

@@ -25,7 +25,7 @@ Examples of weight zero go with the others, but neither are counted nor in a sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, final
@@ -35,7 +35,7 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, derived, enough_memory
 from knowmore.concurrency import cached_property
 from knowmore.edits import Id
-from knowmore.examples import Examples, among, array_of_ids
+from knowmore.examples import Examples, among, array_of_ids, never_again
 from knowmore.models.kernel_model import KernelModel
 
 REMEDY = "Free memory, remove examples, or use a smaller capacity or n_trees."
@@ -94,7 +94,7 @@ def digest(word: Id) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
-def _branch(key: int, side: int) -> int:
+def branch(key: int, side: int) -> int:
     """The hash of a node's child on the left, 0, or right, 1."""
     return int(mixed(mixed(key) ^ side))
 
@@ -135,6 +135,15 @@ class Members(Frozen):
         columns = [_joined_ids(ids), *map(np.concatenate, others)]
         order = columns[-1].argsort(kind="stable")
         return cls(*(column[order] for column in columns))
+
+    @classmethod
+    def restored(cls, *columns: Array) -> Members:
+        """Members from a pickle."""
+        never_again(columns[-1])
+        return cls(*columns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Members.restored, self._columns
 
     def __len__(self) -> int:
         return len(self.serials)
@@ -275,12 +284,8 @@ class Cut(Frozen):
 
         None if the sample cannot be told apart.
         """
-        priorities = _mixed_with(keys[rows], key)
-        if len(rows) > _SAMPLE:
-            least = priorities.argpartition(_SAMPLE - 1)[:_SAMPLE]
-            priorities, rows = priorities[least], rows[least]
-        order = priorities.argsort()
-        priorities, keys, X = priorities[order], keys[rows[order]], X[rows[order]]
+        priorities, rows = _sampled(key, keys, rows)
+        keys, X = keys[rows], X[rows]
         # A sum of features may be rounded to the same value for rows that differ.
         for feature in (_feature(key, X), _ID):
             values = np.sort(_values(key, feature, keys, X, np.arange(len(keys))))
@@ -315,6 +320,16 @@ class Cut(Frozen):
         cut = Cut.of(self.key, keys, X, np.arange(len(keys)))
         same = cut is not None and (cut.feature, cut.threshold) == (self.feature, self.threshold)
         return cut if same else None
+
+
+def _sampled(key: int, keys: Array, rows: Array) -> tuple[Array, Array]:
+    """The priorities (s,), ascending, and rows (s,) of the sample among these rows."""
+    priorities = _mixed_with(keys[rows], key)
+    if len(rows) > _SAMPLE:
+        least = priorities.argpartition(_SAMPLE - 1)[:_SAMPLE]
+        priorities, rows = priorities[least], rows[least]
+    order = priorities.argsort()
+    return priorities[order], rows[order]
 
 
 def _feature(key: int, X: Array) -> int:
@@ -363,6 +378,29 @@ class Node(Frozen):
         return one if np.array_equal(one, other) else np.union1d(one, other)
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Sample(Frozen):
+    """Members of a node in one place: how many are counted, and the sample among them.
+
+    keys (s,), X (s, d) : the sample of these members. That of the node is among those of all places
+    """
+
+    count: int
+    keys: Array
+    X: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sample]) -> Sample:
+        """That of all places."""
+        keys, X = [part.keys for part in parts], [part.X for part in parts]
+        return cls(sum(part.count for part in parts), np.concatenate(keys), np.concatenate(X))
+
+    def cut(self, key: int) -> Cut | None:
+        """The cut of the node with the hash `key`, if this is of all its members."""
+        return Cut.of(key, self.keys, self.X, np.arange(len(self.keys)))
+
+
 # -- the tree --------------------------------------------------------------------------------------
 
 
@@ -387,7 +425,11 @@ class Tree:
     ) -> Tree:
         """The tree of these members."""
         bare = cls(key, capacity, model, by_ids, Leaf(members, model))
-        return replace(bare, root=bare._grown(members, np.arange(len(members)), key, {}))
+        return replace(bare, root=bare.grown(members, key))
+
+    def grown(self, members: Members, key: int) -> Node | Leaf:
+        """The node with the hash `key` of all its members."""
+        return self._grown(members, np.arange(len(members)), key, {})
 
     def edited(self, edit: Changes) -> Tree:
         """The tree after an edit of its members."""
@@ -409,7 +451,7 @@ class Tree:
             if cut is not None:
                 right = cut.is_right(pool.X, pool.keys, rows)
                 below = [
-                    self._grown(pool, rows[there], _branch(key, side), known)
+                    self._grown(pool, rows[there], branch(key, side), known)
                     for side, there in enumerate((~right, right))
                 ]
                 return Node(len(counted), cut, *below)
@@ -430,7 +472,7 @@ class Tree:
         some = edit.members
         parts = edit.parted(cut.is_right(some.X, some.keys, np.arange(len(some))))
         below = [
-            child if part is None else self._edited(child, _branch(key, side), part)
+            child if part is None else self._edited(child, branch(key, side), part)
             for side, (child, part) in enumerate(zip((node.left, node.right), parts, strict=True))
         ]
         return Node(count, cut, *below)
@@ -448,6 +490,25 @@ class Tree:
     def leaves(self) -> Iterator[Leaf]:
         """All leaves, from left to right."""
         return _leaves(self.root)
+
+    def parted(self, members: Members, cuts: Mapping[int, Cut]) -> dict[int, Array]:
+        """The rows of members in each node below some cuts; all by the hashes of nodes."""
+        waiting, found = [(self.key, np.arange(len(members)))], dict[int, Array]()
+        while waiting:
+            key, rows = waiting.pop()
+            if key in cuts:
+                right = cuts[key].is_right(members.X, members.keys, rows)
+                waiting += [(branch(key, 0), rows[~right]), (branch(key, 1), rows[right])]
+            else:
+                found[key] = rows
+        return found
+
+    def sample(self, key: int, members: Members, rows: Array) -> Sample:
+        """What the cut of a node must know of these rows, some of its members."""
+        counted = rows[members.weights[rows] > 0]
+        _, sampled = _sampled(key, members.keys, counted)
+        X = members.X[:, :0] if self.by_ids else members.X
+        return Sample(len(counted), members.keys[sampled], X[sampled])
 
     def reached(self, X: Array, keys: Array | None = None) -> Iterator[tuple[Leaf, Array]]:
         """The leaves of the rows X (m, d), each with the numbers of its rows.

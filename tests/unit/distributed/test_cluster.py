@@ -12,9 +12,10 @@ import numpy as np
 import psutil
 import pytest
 from distributed import Client, LocalCluster
+from same_forest import assert_same_forest
 from tolerance import assert_models
 
-from knowmore import EigenspacePCA, KnowmoreError, LinearGPClassifier
+from knowmore import EigenspacePCA, ForestGPClassifier, KnowmoreError, LinearGPClassifier
 from knowmore.distributed import eigenspace, fit, refresh_sums
 
 X = np.random.default_rng(0).normal(size=(96, 5))
@@ -142,6 +143,42 @@ def test_a_worker_that_dies_does_not_change_a_bit(cluster, files, tmp_path):
 
     whole = killed_in_the_middle(work, tmp_path)
     assert whole.digest() == LinearGPClassifier().fit(X, labels).digest()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_worker_that_dies_does_not_change_a_leaf(cluster, files, tmp_path, weighted):
+    labels, weights = np.arange(len(X)) % 3, np.arange(len(X)) % 4 if weighted else None
+    shards = np.array_split(labels, len(PARTS))
+    forest = ForestGPClassifier(capacity=4, n_trees=2)
+
+    def work(load):
+        given = np.array_split(weights, len(PARTS)) if weighted else None
+        return fit(forest, files, shards, sample_weight=given, load=load)
+
+    whole = killed_in_the_middle(work, tmp_path)
+    alone = ForestGPClassifier(capacity=4, n_trees=2).fit(X, labels, None, weights)
+    assert_same_forest(alone, whole, X)
+
+
+def test_a_worker_that_dies_while_trees_grow_does_not_change_a_leaf(cluster, files, tmp_path):
+    """It takes rows with it that were read before, and parts of trees that were grown."""
+    labels = np.arange(len(X)) % 3
+    shards = np.array_split(labels, len(PARTS))
+    died = tmp_path / "died"
+
+    def kernel(A, B):
+        if len(A) > 1 and len(A) == len(B) and os.getpid() != caller and not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.exp(-((A[:, None] - B) ** 2).sum(axis=2))
+
+    caller = os.getpid()
+    forest = ForestGPClassifier(kernel, capacity=4, n_trees=2)
+    whole = fit(forest, files, shards)
+    assert died.exists()
+    assert whole.kernel is kernel
+    alone = ForestGPClassifier(kernel, capacity=4, n_trees=2).fit(X, labels)
+    assert_same_forest(alone, whole, X)
 
 
 def test_workers_write_the_sums_of_a_folder(cluster, tmp_path, capfd):

@@ -18,8 +18,8 @@ from distributed import Client
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from knowmore import Grid, KnowmoreError, LinearGPClassifier, LinearGPRegressor
-from knowmore.distributed import fit
+from knowmore import EigenspacePCA, Grid, KnowmoreError, LinearGPClassifier, LinearGPRegressor
+from knowmore.distributed import fit, save_sums
 from knowmore.linalg.products import one_thread
 
 RNG = np.random.default_rng(0)
@@ -105,6 +105,48 @@ def test_regression(resolution, flat):
     assert whole.digest() == alone.digest()
     assert (whole.predict(X) == alone.predict(X)).all()
     assert whole.predict(X).shape == targets.shape
+
+
+WEIGHTS = RNG.integers(0, 4, 90) / 4
+# All rows of the first shard have weight zero.
+WEIGHTS[:18] = 0
+WEIGHED = {
+    "a column": lambda at, clf: fit(
+        clf, dd.from_pandas(FRAME.assign(w=WEIGHTS), 5), "label", sample_weight="w"
+    ),
+    "Dask arrays": lambda at, clf: fit(
+        clf,
+        da.from_array(X, chunks=(18, 4)),
+        da.from_array(Y, chunks=18),
+        sample_weight=da.from_array(WEIGHTS, chunks=18),
+    ),
+    "tuples": lambda at, clf: fit(
+        clf, [(*pair, w) for pair, w in zip(pairs(X, Y), split(WEIGHTS), strict=True)]
+    ),
+    "pairs": lambda at, clf: fit(clf, pairs(X, Y), sample_weight=split(WEIGHTS)),
+    "an archive": lambda at, clf: fit(clf, weighted_archives(at), sample_weight="w"),
+}
+
+
+def weighted_archives(folder):
+    for k, (rows, labels) in enumerate(pairs(X, Y)):
+        np.savez(folder / f"{k}.npz", X=rows, y=labels, w=split(WEIGHTS)[k])
+    return folder
+
+
+@pytest.mark.parametrize("grid", [None, Grid.covering(2 * X)])
+@pytest.mark.parametrize("name", WEIGHED)
+def test_weights(name, grid, tmp_path):
+    clf = LinearGPClassifier(resolution=grid)
+    alone = LinearGPClassifier(resolution=grid).fit(X, Y, WEIGHTS)
+    assert WEIGHED[name](tmp_path, clf).digest() == alone.digest()
+
+
+def test_weights_of_regression():
+    alone = LinearGPRegressor().fit(X, Z, WEIGHTS)
+    whole = fit(LinearGPRegressor(), pairs(X, Z), sample_weight=split(WEIGHTS))
+    assert whole.digest() == alone.digest()
+    assert whole.forget(X[18:36], Z[18:36], WEIGHTS[18:36]).n_samples_ < alone.n_samples_
 
 
 def test_load_gets_a_path_and_returns_a_pair(tmp_path):
@@ -244,6 +286,46 @@ MISTAKES = {
         lambda at: ((at / "0.parquet").write_text("no"), fit(LinearGPClassifier(), at, "label")),
         "Shard 0 ('{at}/0.parquet'): The file '{at}/0.parquet' cannot be read as a Parquet table: "
         "put it where workers find it, or read it another way: fit and eigenspace take load=...",
+    ),
+    "an archive without weights": (
+        lambda at: fit(LinearGPClassifier(), archives(at) / "0.npz", sample_weight="w"),
+        "Shard 0 ('{at}/0.npz'): The file '{at}/0.npz' holds the arrays ['X', 'y'], but not ['w']: "
+        "rows are read from 'X' and their targets from 'y', the weights from 'w'. Write it so: "
+        "np.savez(path, X=..., y=..., w=...), or read it another way: fit and eigenspace take "
+        "load=...",
+    ),
+    "weights in other shards": (
+        lambda at: fit(LinearGPClassifier(), pairs(X, Y), sample_weight=split(WEIGHTS, 4)),
+        "X has 5 shards, but sample_weight has 4. Shard both alike; for Dask arrays: "
+        "sample_weight.rechunk({{0: X.chunks[0]}}).",
+    ),
+    "weights of zero": (
+        lambda at: fit(LinearGPClassifier(), pairs(X, Y), sample_weight=split(0 * WEIGHTS)),
+        "All weights are zero. Give some example a weight above zero.",
+    ),
+    "weights of zero on a grid": (
+        lambda at: fit(
+            LinearGPClassifier(resolution=WHOLE.grid_),
+            pairs(X, Y),
+            sample_weight=split(0 * WEIGHTS),
+        ),
+        "All weights are zero. Give some example a weight above zero.",
+    ),
+    "weights of sums": (
+        lambda at: (
+            save_sums(at / "0.kms", WHOLE),
+            fit(LinearGPClassifier(), f"{at}/*.kms", sample_weight="w"),
+        ),
+        "sample_weight was given, but .kms files hold sums of rows, whose weights are in them. "
+        "Leave it out, or give the files of the rows.",
+    ),
+    "ids of a model without them": (
+        lambda at: fit(LinearGPClassifier(), pairs(X, Y), ids="name"),
+        "ids was given, but LinearGPClassifier.fit takes none. Leave it out.",
+    ),
+    "weights of a model without them": (
+        lambda at: fit(EigenspacePCA(), split(X), sample_weight=split(WEIGHTS)),
+        "sample_weight was given, but EigenspacePCA.fit takes none. Leave it out.",
     ),
     "an empty folder": (
         lambda at: fit(LinearGPClassifier(), at),
