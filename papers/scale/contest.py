@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, final
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from papers.arrays import Array
 from papers.data import Split
-from papers.findings import BLUE, GREY, Table, as_time, new_figure, quiet_axes
+from papers.findings import (
+    BLUE,
+    GREY,
+    Table,
+    as_time,
+    new_figure,
+    quiet_axes,
+    save_figure,
+    write_csv,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,6 +71,13 @@ class Method:
     candidates: Sequence[Any]
     ours: bool = False
     rows: int | None = None
+
+
+def forests(trees: int, features: str, seed: int) -> Iterator[Method]:
+    """Peers: forests of so many trees, on all cores."""
+    peers = {"RandomForest": RandomForestClassifier, "ExtraTrees": ExtraTreesClassifier}
+    for name, kind in peers.items():
+        yield Method(name, features, [kind(trees, n_jobs=-1, random_state=seed)])
 
 
 # So many training rows choose parameters; a fifth of them validates.
@@ -131,7 +149,14 @@ def table(title: str, entries: Sequence[Entry]) -> Table:
     )
 
 
-def draw(contests: Mapping[str, Sequence[Entry]]) -> Figure:
+def saved(contests: Mapping[str, Sequence[Entry]], out: Path, name: str) -> tuple[Path, Path]:
+    """The picture and the numbers of all contests, by their titles, as files of that name."""
+    entries = [entry for each in contests.values() for entry in each]
+    numbers = write_csv(out / f"{name}.csv", Entry._fields, entries)
+    return save_figure(_draw(contests), out / f"{name}.png"), numbers
+
+
+def _draw(contests: Mapping[str, Sequence[Entry]]) -> Figure:
     """Accuracy over the time to learn and to answer, one panel for each contest."""
     figure = new_figure(7.5 * len(contests), 5.2)
     panels = figure.subplots(1, len(contests), squeeze=False)[0]

@@ -15,11 +15,7 @@ from time import perf_counter
 from typing import NamedTuple, final
 
 import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
@@ -27,14 +23,15 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassif
 from knowmore import GPClassifier, Landmarks, LinearGPClassifier
 from papers.arrays import Array
 from papers.data import Split, fashion_mnist
-from papers.findings import Progress, Report, Verdict, as_time, save_figure, silent, write_csv
+from papers.findings import Progress, Report, Verdict, as_time, silent
 from papers.scale.contest import (
     Entry,
     Method,
     clocked,
-    draw,
     enter,
+    forests,
     no_faster_peer,
+    saved,
     standard_error,
     table,
 )
@@ -188,10 +185,7 @@ def _methods(size: Size, width: float, seed: int) -> Iterator[Method]:
         for alpha in (1e-6, 1e-5, 1e-4)
     ]
     yield Method("SGDClassifier", MARKS, sgd)
-    forest = RandomForestClassifier(size.trees, n_jobs=-1, random_state=seed)
-    yield Method("RandomForest", RAW, [forest])
-    extra = ExtraTreesClassifier(size.trees, n_jobs=-1, random_state=seed)
-    yield Method("ExtraTrees", RAW, [extra])
+    yield from forests(size.trees, RAW, seed)
     boosting = HistGradientBoostingClassifier(max_iter=size.rounds, random_state=seed)
     yield Method("HistGradientBoost", RAW, [boosting])
 
@@ -213,15 +207,13 @@ def _forget(split: Split) -> Forgotten:
 def report(result: Fashion, out: Path) -> Report:
     """The picture, all numbers, and the verdicts."""
     rows = max(e.rows for e in result.entries)
-    numbers = write_csv(out / "scale-fashion.csv", Entry._fields, result.entries)
-    picture = save_figure(draw({f"{rows:,} pictures": result.entries}), out / "scale-fashion.png")
     setting = (
         f"Fashion-MNIST, {rows:,} pictures learnt and {len(result.right[0]):,} tested. All "
         f"features took {as_time(result.seconds)}. Times are wall times of this run."
     )
     return Report(
         parts=(setting, table("Accuracy and time", result.entries), *verdicts(result)),
-        files=(picture, numbers),
+        files=saved({f"{rows:,} pictures": result.entries}, out, "scale-fashion"),
     )
 
 

@@ -15,25 +15,22 @@ from statistics import median
 from typing import NamedTuple, final
 
 import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.neighbors import KNeighborsClassifier
 
 from knowmore import ForestGPClassifier
 from papers.arrays import Array
 from papers.data import Split, land_and_sea
-from papers.findings import Progress, Report, Verdict, as_time, save_figure, silent, write_csv
+from papers.findings import Progress, Report, Verdict, as_time, silent
 from papers.scale.contest import (
     Entry,
     Method,
     clocked,
-    draw,
     enter,
+    forests,
     no_faster_peer,
+    saved,
     standard_error,
     table,
 )
@@ -108,10 +105,7 @@ def _methods(trees: int, seed: int) -> Iterator[Method]:
             for noise in (0.01, 0.1)
         ]
         yield Method(name, "", candidates, ours=True)
-    random_forest = RandomForestClassifier(trees, n_jobs=-1, random_state=seed)
-    yield Method("RandomForest", "", [random_forest])
-    extra = ExtraTreesClassifier(trees, n_jobs=-1, random_state=seed)
-    yield Method("ExtraTrees", "", [extra])
+    yield from forests(trees, "", seed)
     boosting = [
         HistGradientBoostingClassifier(max_iter=5 * trees, max_leaf_nodes=leaves, random_state=seed)
         for leaves in (31, 127)
@@ -148,19 +142,14 @@ def _edit(split: Split) -> Edited:
 
 def report(result: LandSea, out: Path) -> Report:
     """The picture, all numbers, and the verdicts."""
-    numbers = write_csv(
-        out / "scale-land-sea.csv",
-        Entry._fields,
-        [entry for contest in result.contests for entry in contest.entries],
-    )
     titles = {f"{contest.rows:,} points": contest.entries for contest in result.contests}
-    picture = save_figure(draw(titles), out / "scale-land-sea.png")
+    files = saved(titles, out, "scale-land-sea")
     setting = (
         f"Land or sea, {len(result.contests[0].right[0]):,} points tested. Times are wall times of "
         f"this run."
     )
     tables = (table(title, entries) for title, entries in titles.items())
-    return Report(parts=(setting, *tables, *verdicts(result)), files=(picture, numbers))
+    return Report(parts=(setting, *tables, *verdicts(result)), files=files)
 
 
 def verdicts(result: LandSea) -> Iterator[Verdict]:

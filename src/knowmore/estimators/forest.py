@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone
 
 from knowmore.arguments import number, whole_number
 from knowmore.arrays import Array, Frozen
@@ -16,12 +16,13 @@ from knowmore.edits import Id
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.gaussian_process import target_values
-from knowmore.estimators.living import EditableEstimator, own_kernel
+from knowmore.estimators.living import EditableClassifier, EditableEstimator, own_kernel
+from knowmore.estimators.scoring import GaussianClassifier
 from knowmore.estimators.shell import check_mergeable
 from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Cholesky
-from knowmore.models import KernelModel, LeftOut, class_probabilities
+from knowmore.models import KernelModel, LeftOut
 from knowmore.models.forest import Forest
 from knowmore.models.targets import Coding, normalised_values, one_vs_all_and_absent
 from knowmore.models.trees import Members, keys_of
@@ -98,7 +99,7 @@ class ForestEstimator(EditableEstimator[Forest]):
         scores, variance, silent = forest.loo(checks.group_names(groups, examples.names))
         predicted, variance = self._prediction(forest, scores), self._variances(forest, variance)
         return LeftOut(
-            examples.ids, examples.labels, scores, variance, predicted, silent, forest.columns
+            examples.ids, examples.labels, scores, variance, predicted, silent, forest.names
         )
 
     def residual(self) -> float:
@@ -116,7 +117,7 @@ class ForestEstimator(EditableEstimator[Forest]):
 
 @final
 @dataclass(eq=False, repr=False)
-class ForestGPClassifier(ClassifierMixin, ForestEstimator):
+class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestEstimator):
     """Gaussian-process classification of millions of examples, which forgets exactly.
 
     Trees part the examples until no leaf holds more than `capacity`; a leaf is a `GPClassifier` of
@@ -158,8 +159,8 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
     about 2.9 kB for each example and tree, with 128 about 1.8 kB.
 
     Examples have ids: `remove` forgets them, and there is no `forget`. `predict` has no `unknown`;
-    `predict_variance` tells how far rows are from the examples. Of the questions in
-    `knowmore.insight` only `reliability(forest, X, y)` takes a forest; see `leave_one_out`.
+    `knowmore.insight.novelty(clf, X).unknown(0.95)` marks rows of no class. `knowmore.insight`
+    asks a forest leaf by leaf; only `tune` needs another model.
 
     Examples
     --------
@@ -177,32 +178,10 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
     def _coding(self) -> Coding:
         return one_vs_all_and_absent
 
-    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return checks.class_labels(y, k, held)
-
-    def _prediction(self, forest: Forest, scores: Array) -> Array:
-        return np.asarray(forest.columns[scores.argmax(axis=1)])
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
-        checks.check_declared(y, classes)
-        self.add(X, y, sample_weight=sample_weight)
-        return self
-
     @property
     def classes_(self) -> Array:
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return self._fitted.columns.copy()
-
-    def predict(self, X: Any) -> Array:
-        """The class of the largest score, (m,)."""
-        forest = self._fitted.nonempty
-        return self._prediction(forest, forest.mean(self.model_inputs(X)[0]))
-
-    def decision_function(self, X: Any) -> Array:
-        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two."""
-        scores = self._fitted.nonempty.mean(self.model_inputs(X)[0])
-        return scores[:, 1] if scores.shape[1] == 2 else scores
+        return self._fitted.names.copy()
 
     def predict_variance(self, X: Any) -> Array:
         """The mean over the trees of sigma_*^2 in the leaf of each row, noise included, (m,).
@@ -211,14 +190,6 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
         differs from class to class, is not in it.
         """
         return self._fitted.nonempty.variance(self.model_inputs(X)[0])
-
-    def predict_proba(self, X: Any) -> Array:
-        """Phi(score / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`.
-
-        Phi is the chance that the noisy target is above zero; the scaling is a convention.
-        """
-        forest, (X, _) = self._fitted.nonempty, self.model_inputs(X)
-        return class_probabilities(forest.mean(X), forest.variance(X))
 
 
 @final

@@ -13,9 +13,10 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.living import LivingClassifier, LivingEstimator, SolverParameters
+from knowmore.estimators.scoring import GaussianClassifier
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
-from knowmore.models import KernelModel, class_probabilities
+from knowmore.models import KernelModel
 from knowmore.models.loo import noise_by_loo
 from knowmore.models.novelty import unknown_rows
 from knowmore.models.targets import normalised_values, one_vs_all, real_values
@@ -51,7 +52,7 @@ class GaussianProcess(SolverParameters, LivingEstimator[KernelModel]):
 
 @final
 @dataclass(eq=False, repr=False)
-class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
+class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianProcess):
     """A multi-class Gaussian-process classifier that keeps learning and forgets exactly.
 
     One-vs-all regression on labels of -1 and 1 (Lütz, Rodner and Denzler): the score of class c is
@@ -110,16 +111,8 @@ class GPClassifier(LivingClassifier[KernelModel], GaussianProcess):
         predicted = self._prediction(model, model.mean(X))
         if unknown is None:
             return predicted
-        label = checks.unknown_label(unknown, model.targets.names)
+        label = checks.unknown_label(unknown, model.names)
         return np.where(unknown_rows(model, X, rate), label, predicted)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Phi(mu_*^(c) / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`.
-
-        Phi is the chance that the noisy target is above zero; the scaling is a convention.
-        """
-        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
-        return class_probabilities(model.mean(X), model.variance(X))
 
 
 @final

@@ -9,17 +9,18 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, final
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags
 
 from knowmore.arguments import choice, flag, is_whole, number, one_each
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
+from knowmore.estimators.scoring import GaussianClassifier
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.linalg import Grid, Sums
 from knowmore.linalg.grid import LAYOUTS, blocks
-from knowmore.models import LeftOut, LinearModel, class_probabilities
+from knowmore.models import LeftOut, LinearModel
 from knowmore.models.linear import digits, target_grid
 from knowmore.tables import check_aligned, index_of
 
@@ -269,7 +270,7 @@ class LinearGP(BaseEstimator, ABC):
 
 @final
 @dataclass(eq=False, repr=False)
-class LinearGPClassifier(ClassifierMixin, LinearGP):
+class LinearGPClassifier(GaussianClassifier, LinearGP):
     """A linear Gaussian-process classifier for any number of rows, which forgets to the last bit.
 
     One-vs-all regression on labels of -1 and 1 with the kernel x'y, in its weight space: the model
@@ -322,29 +323,11 @@ class LinearGPClassifier(ClassifierMixin, LinearGP):
             raise InvalidInput(f"No row of class {y[strange.argmax()].item()!r} was learnt.")
         return np.where(y[:, None] == model.names, 1.0, -1.0)
 
-    def _prediction(self, model: LinearModel, scores: Array) -> Array:
-        return np.asarray(model.names[scores.argmax(axis=1)])
-
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, any number, of known or new classes. `classes` may be left out."""
         checks.check_declared(y, classes)
         self._learn_more(X, y, sample_weight)
         return self
-
-    def predict(self, X: Any) -> Array:
-        """The class of the largest score, (m,)."""
-        model = self._held
-        return self._prediction(model, model.mean(self._asked(X)))
-
-    def decision_function(self, X: Any) -> Array:
-        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two."""
-        scores = self._held.mean(self._asked(X))
-        return scores[:, 1] if scores.shape[1] == 2 else scores
-
-    def predict_proba(self, X: Any) -> Array:
-        """Phi(mu_*^(c) / sigma_*), scaled to sum to one, (m, M), columns as in `classes_`."""
-        model, X = self._held, self._asked(X)
-        return class_probabilities(model.mean(X), model.variance(X))
 
     @property
     def classes_(self) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 
@@ -17,6 +17,7 @@ from knowmore.arrays import Array
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
+from knowmore.estimators.scoring import ScoringClassifier
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import AnyKernel, median_rbf
@@ -86,6 +87,11 @@ class Editable(Protocol):
     @property
     def settled(self) -> bool:
         """Whether the kernel is fixed."""
+        ...
+
+    @property
+    def nonempty(self) -> Any:
+        """The frozen model; raises NoExamples if it has none to predict from."""
         ...
 
     def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Self:
@@ -267,6 +273,11 @@ class EditableEstimator(BaseEstimator, ABC, Generic[V]):
         """The fitted value. A query takes it once: another thread may replace it at any time."""
         return cast("V", fitted(self, "_living"))
 
+    @property
+    def _held(self) -> Any:
+        """The frozen model; raises NoExamples if it has none to predict from."""
+        return self._fitted.nonempty
+
     def _apply(self, edit: Edit, kernel: AnyKernel | None = None, answer: Any = None) -> Any:
         """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
         return update_fitted(self, "_living", lambda value: value.apply(edit, kernel), answer)
@@ -282,6 +293,19 @@ class EditableEstimator(BaseEstimator, ABC, Generic[V]):
         if not ids and len(y) == 0:
             return held[:0]
         return self._labels(by_name("y", y, ids, given), len(ids), held)
+
+
+class EditableClassifier(ScoringClassifier, EditableEstimator[V]):
+    """An editable estimator whose labels are classes."""
+
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        return checks.class_labels(y, k, held)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
+        checks.check_declared(y, classes)
+        self.add(X, y, sample_weight=sample_weight)
+        return self
 
 
 class LivingEstimator(EditableEstimator[Living[M]]):
@@ -328,8 +352,8 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         groups = checks.group_names(groups, examples.names)
         scores, variance, silent = loo_scores(model, examples, groups)
         predicted, variance = self._prediction(model, scores), self._variances(model, variance)
-        names = model.targets.names
-        return LeftOut(examples.ids, examples.labels, scores, variance, predicted, silent, names)
+        columns = predicted, silent, model.names
+        return LeftOut(examples.ids, examples.labels, scores, variance, *columns)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples: a few roundings.
@@ -367,35 +391,13 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         return cast("Self", other)
 
 
-class LivingClassifier(ClassifierMixin, LivingEstimator[M]):
+class LivingClassifier(EditableClassifier[Living[M]], LivingEstimator[M]):
     """A living estimator with one column of scores for each class."""
-
-    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return checks.class_labels(y, k, held)
-
-    def _prediction(self, model: M, scores: Array) -> Array:
-        return np.asarray(model.targets.names[scores.argmax(axis=1)])
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
-        checks.check_declared(y, classes)
-        self.add(X, y, sample_weight=sample_weight)
-        return self
 
     @property
     def classes_(self) -> Array:
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
         return np.unique(self._fitted.examples.counted.labels)
-
-    def predict(self, X: Any) -> Array:
-        """The class of the largest score, (m,). Eq. (5)."""
-        model = self._fitted.nonempty
-        return self._prediction(model, model.mean(*self.model_inputs(X)))
-
-    def decision_function(self, X: Any) -> Array:
-        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
-        scores = self._fitted.nonempty.mean(*self.model_inputs(X))
-        return scores[:, 1] if scores.shape[1] == 2 else scores
 
 
 def _for_all(y: Any, k: int) -> Any:

@@ -5,6 +5,7 @@ Everything that depends on the kind of the estimator or model is here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from knowmore.arguments import a_type, is_real, one_each
 from knowmore.arrays import Array
+from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import (
     ForestGPClassifier,
@@ -28,42 +30,43 @@ from knowmore.estimators.pipeline import FittedPipeline
 from knowmore.estimators.shell import fitted, names_in
 from knowmore.linalg.sums import UNIT
 from knowmore.models import KernelModel, LinearModel
+from knowmore.models.forest import Forest, Reached
 from knowmore.models.novelty import Unseen, unseen
 
 # Which estimators a question is for.
 LINEAR = (LinearGPClassifier, LinearGPRegressor)
 GAUSSIAN = (GPClassifier, GPRegressor)
-WITH_VARIANCE = (*GAUSSIAN, *LINEAR)
 FORESTS = (ForestGPClassifier, ForestGPRegressor)
+WITH_VARIANCE = (*GAUSSIAN, *LINEAR, *FORESTS)
 TUNABLE = (*GAUSSIAN, LSSVMClassifier)
-EXPLAINABLE = (*TUNABLE, NPlusOneClassifier, *LINEAR)
-
-_FORESTS = (
-    "A forest has leave_one_out(), whose predictions can be compared with the labels, and "
-    "predict_variance(X). To ask more, fit a model of that kind to a few thousand of its examples."
-)
+EXPLAINABLE = (*TUNABLE, NPlusOneClassifier, *LINEAR, *FORESTS)
 
 
 def asked(
-    estimator: Any, kinds: tuple[type[Any], ...], about: str = "", instead: str = "", hint: str = ""
+    estimator: Any,
+    kinds: tuple[type[Any], ...],
+    about: str = "",
+    instead: str = "",
+    *,
+    linear: str = "",
+    forest: str = "",
 ) -> Any:
     """The frozen model of a fitted estimator, or pipeline, of one of these kinds.
 
     about : if given, the question is about classes, and this names it in the error for a regressor
     instead : what to ask a regressor for
-    hint : what to do with a linear model, if that is not of these kinds; for a forest it is known
+    linear, forest : what to do with a linear model or a forest that is not of these kinds
     """
     last, got = _last_step(estimator), type(estimator).__name__
     if not isinstance(last, kinds):
         names = [k.__name__ for k in kinds if not (about and issubclass(k, RegressorMixin))]
-        if isinstance(last, FORESTS):
-            hint = _FORESTS
-        elif not isinstance(last, LINEAR):
-            hint = "Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
+        pipeline = "Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
+        hints = ((LINEAR, linear), (FORESTS, forest), (object, pipeline))
+        hint = next(hint for kind, hint in hints if isinstance(last, kind))
         which = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
         raise InvalidType(f"This question is for a fitted {which}, not {got}. {hint}".rstrip())
     model = fitted(last, "model_") if isinstance(last, LINEAR) else last.model_
-    if (model.sums.rows if isinstance(model, LinearModel) else len(model.examples)) == 0:
+    if count_of(model) == 0:
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
     if about and not is_classifier(estimator):
         raise InvalidInput(
@@ -77,6 +80,13 @@ def _last_step(estimator: Any) -> Any:
 
 
 # -- what differs between the models -------------------------------------------------------------
+
+
+def count_of(model: KernelModel | LinearModel | Forest) -> int:
+    """The number of examples or rows that a frozen model has learnt from."""
+    if isinstance(model, LinearModel):
+        return model.sums.rows
+    return model.count if isinstance(model, Forest) else len(model.examples)
 
 
 def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
@@ -111,6 +121,20 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
 def needs_rows(how: str) -> InvalidInput:
     """The error for a question about examples to a linear model."""
     return InvalidInput(f"A linear model holds no rows, so it has none to leave out. {how}")
+
+
+def processes(
+    model: KernelModel | Forest, X: Array, ids: Sequence[Id] | None = None
+) -> list[Reached]:
+    """The Gaussian processes whose mean the model is, each with the rows of X (m, d) it answers.
+
+    A kernel model is one; a forest has several lists, one for each tree, of those of its leaves.
+
+    ids : those of the rows, if they are examples of the model
+    """
+    if isinstance(model, Forest):
+        return model.answering(X, ids)
+    return [[(model, np.arange(len(X)))]]
 
 
 def removal_weights(model: KernelModel, rows: Array) -> Array:

@@ -22,6 +22,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.insight.asking import WITH_VARIANCE, asked, check_both, inputs, left_out, true_labels
 from knowmore.models import KernelModel, LinearModel, class_probabilities
+from knowmore.models.forest import Forest
 from knowmore.models.probabilities import log_chances
 
 # Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
@@ -44,7 +45,7 @@ class Calibrated:
         self, estimator: Any, X: Any = None, y: Any = None, sample_weight: Any = None
     ) -> None:
         self.estimator = estimator
-        self._known: tuple[weakref.ref[KernelModel | LinearModel], float] | None = None
+        self._known: tuple[weakref.ref[KernelModel | LinearModel | Forest], float] | None = None
         self._current(X, y, sample_weight)
 
     @property
@@ -107,9 +108,10 @@ class Calibrated:
 
 
 def calibrate(model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = None) -> Calibrated:
-    """Calibrated probabilities of a fitted GPClassifier or LinearGPClassifier, from leave-one-out.
+    """Calibrated probabilities of a fitted Gaussian-process classifier, from leave-one-out.
 
-    The others judge each example as they would a new row; it counts once, whatever its weight. The
+    It is a GPClassifier, ForestGPClassifier or LinearGPClassifier. The others judge each example as
+    they would a new row; it counts once, whatever its weight. The
     answer is not frozen: it asks the estimator, and so follows its edits.
 
     X, y, sample_weight : only for a LinearGPClassifier, which holds no rows: rows that it has
@@ -179,7 +181,7 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     """How well the probabilities of a classifier match its accuracy.
 
     X (m, d), y (m,): test data, for any classifier that has `predict_proba`; default:
-    leave-one-out, for a GPClassifier or a calibrated one.
+    leave-one-out, for a GPClassifier, a ForestGPClassifier or a calibrated one.
 
     >>> from knowmore import GPClassifier
     >>> clf = GPClassifier().fit([[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"])

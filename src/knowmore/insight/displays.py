@@ -14,7 +14,7 @@ from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, 
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
-from knowmore.insight.asking import TUNABLE, asked, check_both, inputs, true_labels
+from knowmore.insight.asking import FORESTS, TUNABLE, asked, check_both, inputs, true_labels
 from knowmore.insight.calibration import Reliability, reliability
 from knowmore.insight.explain import Transfer, transfer
 from knowmore.insight.novelty import Novelty, novelty
@@ -30,6 +30,8 @@ _MARKERS = "os^Dvp*"
 _NAMED = 20
 # How far the plane extends beyond the examples, as a fraction of their range.
 _BEYOND = 0.15
+# What to do with a forest.
+_FOREST = "Fit a GPClassifier to some thousand of its examples, and ask that."
 
 
 class Display(ABC):
@@ -212,13 +214,13 @@ class LearningCurveDisplay(Display):
         X (m, d), y (m,): test data; default: leave-one-out. Examples come in the order of `ids_`.
         Nothing is fitted: the factor of the first examples is the leading part of the whole factor.
         """
-        model = asked(estimator, TUNABLE, "LearningCurveDisplay", "leave_one_out()")
+        model = asked(estimator, TUNABLE, "LearningCurveDisplay", "leave_one_out()", forest=_FOREST)
         n, points = len(model.examples), whole_number("points", points, 2)
         if n < 2:
             raise InvalidInput("The model holds one example, which makes no curve. Add some more.")
         check_both(X, y)
         rows = None if X is None else inputs(estimator, X)[0]
-        labels = None if rows is None else true_labels(y, len(rows), model.targets.names)
+        labels = None if rows is None else true_labels(y, len(rows), model.names)
         measure = "leave-one-out" if labels is None else f"{len(labels)} test examples"
         sizes = np.unique(np.linspace(max(n // points, 2), n, points).astype(int))
         accuracy = np.array([_accuracy(model, int(m), rows, labels) for m in sizes])
@@ -238,7 +240,7 @@ def _accuracy(model: KernelModel, m: int, X: Array | None, labels: Array | None)
     model = model.follow(examples.apply(Remove(examples.names[m:])))
     scores = model.leave_one_out()[0] if X is None else model.mean(X)
     labels = model.examples.labels if labels is None else labels
-    return float((model.targets.names[scores.argmax(axis=1)] == labels).mean())
+    return float((model.names[scores.argmax(axis=1)] == labels).mean())
 
 
 @final
@@ -268,9 +270,11 @@ class ScoreFieldDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, grid_resolution: int = 150, ax: Axes | None = None
     ) -> Self:
-        """Ask a GPClassifier or LSSVMClassifier of two features on a grid, and draw."""
-        model = asked(estimator, TUNABLE, "ScoreFieldDisplay", "predict() on a grid")
-        X, g = model.examples.X, whole_number("grid_resolution", grid_resolution, 2)
+        """Ask a GPClassifier, LSSVMClassifier or ForestGPClassifier of two features, and draw."""
+        kinds = (*TUNABLE, *FORESTS)
+        model = asked(estimator, kinds, "ScoreFieldDisplay", "predict() on a grid")
+        examples, g = model.examples.counted, whole_number("grid_resolution", grid_resolution, 2)
+        X, labels = examples.X, examples.labels
         if X.shape[1] != 2:
             raise InvalidInput(f"A field needs 2 features, the model has {X.shape[1]}. Try a PCA.")
         low, high = X.min(axis=0), X.max(axis=0)
@@ -281,8 +285,8 @@ class ScoreFieldDisplay(Display):
         # A pipeline may make two features of others.
         features: Any = getattr(estimator, "feature_names_in_", ())
         first, second = features if len(features) == 2 else ("x₁", "x₂")
-        names, labels = model.targets.names, model.examples.labels
-        return cls(across, down, scores, X, labels, names, (str(first), str(second))).plot(ax)
+        shown = (str(first), str(second))
+        return cls(across, down, scores, X, labels, model.names, shown).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         colours, best = _colours(len(self.classes)), self.scores.max(axis=-1)

@@ -11,6 +11,8 @@ leave-one-out), so that
 With a bias the inverse is that of the bordered matrix, [[P - vv' / s, v / s], [v' / s, -1 / s]]
 (see `Border`), and k_* has a one at its end.
 
+The score of a forest is the mean of its trees', and that of a tree is such a sum in one leaf.
+
 The score of a linear model is a sum over the features j, mu^(c)(x) = sum_j W_jc (x_j - m_j) + tbar.
 """
 
@@ -27,9 +29,11 @@ from knowmore.arguments import a_type, choice, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import NPlusOneClassifier
-from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs
+from knowmore.examples import array_of_ids
+from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs, processes
 from knowmore.linalg.grid import blocks
 from knowmore.models import KernelModel, LinearModel
+from knowmore.models.forest import columns_in
 
 
 @final
@@ -37,7 +41,8 @@ from knowmore.models import KernelModel, LinearModel
 class Explanation(Answer):
     """What each example does to the score of `label` at one x, the strongest first.
 
-    ids, labels, contributions and score_without are (n,). The contributions and `offset` sum to
+    ids, labels, contributions and score_without are (n,), of all examples, or in a forest of those
+    in the leaves that x falls into. The contributions and `offset` sum to
     `score`; score_without is what it would be had the model never seen that example. They differ:
     of two similar examples both contribute, and without one of them the other takes its place.
     Without the only example there is nothing to score with: score_without is zero.
@@ -95,12 +100,14 @@ def explain(
     """The contribution of each example to the score at x, and the score without it; exact.
 
     For a linear model, the contribution of each feature. Weights by class, and what an
-    `NPlusOneClassifier` takes from its source, are kept fixed.
+    `NPlusOneClassifier` takes from its source, are kept fixed. The score of a forest is the mean of
+    one leaf in each tree: only the examples of these contribute, and trees keep their shape.
 
     Parameters
     ----------
-    model : a fitted GPClassifier, GPRegressor, LSSVMClassifier or NPlusOneClassifier; by features,
-        a LinearGPClassifier or LinearGPRegressor
+    model : a fitted GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier,
+        ForestGPClassifier or ForestGPRegressor; by features, a LinearGPClassifier or
+        LinearGPRegressor
     x : one row of features, (d,) or (1, d)
     label : the class whose score is explained; default: the predicted one. For a regressor with
         several targets, the number of the target.
@@ -130,22 +137,37 @@ def explain(
     if isinstance(svm, LinearModel):
         return _by_features(model, svm, row, label)
     scores = svm.mean(row, side)[0]
-    from_source = scores - svm.mean(row)[0]
-    c = _column(model, svm.targets.names, scores, label)
-    units, k = svm.targets.units, svm.covariance.cross(row)
-    a = svm.coefficients[:, c] * (1.0 if units is None else units.scale[c])
-    contributions = a * k[:, 0]
-    order = np.argsort(-abs(contributions), kind="stable")
-    labels = svm.examples.labels if svm.examples.labels.ndim == 1 else svm.examples.labels[:, c]
-    return Explanation(
-        label=svm.targets.names[c].item(),
-        score=float(scores[c]),
-        offset=float(svm.offsets[c] + from_source[c] if units is None else units.mean[c]),
-        ids=svm.examples.ids[order],
-        labels=labels[order],
-        contributions=contributions[order],
-        score_without=_scores_without(svm, k, scores)[order, c],
+    c = _column(model, svm.names, scores, label)
+    answering = [gp for ((gp, _),) in processes(svm, row)]
+    terms = [_terms(gp, row, side, int(columns_in(gp, svm.names[[c]])[0])) for gp in answering]
+    offsets, contributions, lost = zip(*terms, strict=True)
+    # An example may contribute in several trees.
+    serials = np.concatenate([gp.examples.serials for gp in answering])
+    _, first, at = np.unique(serials, return_index=True, return_inverse=True)
+    total, loss = (
+        np.bincount(at, np.concatenate(each)) / len(answering) for each in (contributions, lost)
     )
+    order = np.argsort(-abs(total), kind="stable")
+    names = [name for gp in answering for name in gp.examples.names]
+    labels = np.concatenate([gp.examples.labels for gp in answering])[first[order]]
+    return Explanation(
+        label=svm.names[c].item(),
+        score=float(scores[c]),
+        offset=float(np.mean(offsets)),
+        ids=array_of_ids([names[i] for i in first[order]]),
+        labels=labels if labels.ndim == 1 else labels[:, c],
+        contributions=total[order],
+        score_without=scores[c] - loss[order],
+    )
+
+
+def _terms(gp: KernelModel, row: Array, side: Array | None, c: int) -> tuple[float, Array, Array]:
+    """Of the score in column c its offset, the contributions (n,), and the losses without each."""
+    scores, units, k = gp.mean(row, side)[0], gp.targets.units, gp.covariance.cross(row)
+    from_source = scores[c] - gp.mean(row)[0, c]
+    offset = gp.offsets[c] + from_source if units is None else units.mean[c]
+    a = gp.coefficients[:, c] * (1.0 if units is None else units.scale[c])
+    return float(offset), a * k[:, 0], scores[c] - _scores_without(gp, k, scores)[:, c]
 
 
 def _column(model: Any, columns: Array, scores: Array, label: Any) -> int:

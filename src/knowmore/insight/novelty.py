@@ -19,9 +19,10 @@ from knowmore.arguments import choice, number
 from knowmore.arrays import Array, bounded, derived
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import WITH_VARIANCE, asked, inputs, left_out, needs_rows
+from knowmore.insight.asking import WITH_VARIANCE, asked, count_of, inputs, left_out, needs_rows
 from knowmore.kernels.distances import distances
 from knowmore.models import KernelModel, LinearModel
+from knowmore.models.forest import Forest
 from knowmore.models.novelty import Unseen, check_several, improbability, threshold, unseen
 from knowmore.tables import index_of
 
@@ -44,7 +45,7 @@ class Novelty(Answer):
     values: Array
     method: str
     ids: Array
-    model: KernelModel | LinearModel
+    model: KernelModel | LinearModel | Forest
     reference: Unseen | None = None
 
     @derived
@@ -58,8 +59,8 @@ class Novelty(Answer):
     @cached_property
     def _left(self) -> Unseen:
         """What the others predict for these."""
-        if isinstance(self.model, KernelModel):
-            check_several(len(self.model.examples))
+        if not isinstance(self.model, LinearModel):
+            check_several(count_of(self.model))
             return unseen(self.model)
         if self.reference is None:
             raise needs_rows(_HOW)
@@ -83,7 +84,7 @@ class Novelty(Answer):
         A single example, or a linear model without a reference, sets no threshold.
         """
         table, model = super().to_pandas(), self.model
-        judged = len(model.examples) > 1 if isinstance(model, KernelModel) else self.reference
+        judged = self.reference if isinstance(model, LinearModel) else count_of(model) > 1
         if not judged:
             return table
         return table.assign(threshold=self.threshold(q), unknown=self.unknown(q))
@@ -98,8 +99,8 @@ class Novelty(Answer):
 def novelty(model: Any, X: Any, method: str = "probability", *, reference: Any = None) -> Novelty:
     """How new the rows of X (m, d) are to a fitted GPClassifier; by variance, to a GPRegressor.
 
-    And to a LinearGPClassifier or LinearGPRegressor, but not by null space. A model of one class
-    recognises what is not of that class.
+    And to linear models and forests, but not by null space. A model of one class recognises what is
+    not of that class.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def novelty(model: Any, X: Any, method: str = "probability", *, reference: Any =
         scores of Kemmler, Rodner and Denzler for one class.
         "null_space": the distance to the nearest class in the kernel null Foley-Sammon transform
         of Bodesheim et al., where each class held is one point. It is the transform of K + sigma^2
-        I: theirs if there is no noise.
+        I: theirs if there is no noise. It takes one Gaussian process on all examples.
     reference : only for a linear model, which holds no rows: (X, y) or (X, y, sample_weight), rows
         that it has learnt, all or some. Left out in turn, they set the thresholds
 
@@ -138,6 +139,11 @@ def novelty(model: Any, X: Any, method: str = "probability", *, reference: Any =
     elif isinstance(gp, LinearModel):
         raise InvalidInput(
             "method='null_space' is about examples, and a linear model holds none. Ask for 'score'."
+        )
+    elif isinstance(gp, Forest):
+        raise InvalidInput(
+            "method='null_space' is about all classes in one Gaussian process, and a leaf of a "
+            "forest may hold one class alone. Ask for 'probability'."
         )
     else:
         A = gp.solved

@@ -8,7 +8,7 @@ pool. The means move with the label; until it is known, a plausible one takes it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, final
@@ -23,16 +23,18 @@ from knowmore.arguments import choice, is_missing, one_each, whole_number
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import WITH_VARIANCE, asked, generator, inputs
+from knowmore.insight.asking import WITH_VARIANCE, asked, generator, inputs, processes
 from knowmore.kernels import corner, cross
 from knowmore.linalg.grid import blocks
 from knowmore.linalg.products import product
 from knowmore.models import KernelModel, LinearModel, class_probabilities
 from knowmore.models.covariance import finite
+from knowmore.models.forest import Forest, answered, columns_in
 
 # How many rows of a matrix of the whole pool are processed at a time.
 _ROWS = 256
 _CRITERIA = ("variance", "uncertainty", "margin", "weight", "impact", "emoc", "random")
+AnyModel = KernelModel | LinearModel | Forest
 
 
 @final
@@ -69,12 +71,14 @@ def suggest(
 ) -> Suggestion:
     """The n rows of X_pool (u, d) whose labels would teach a fitted Gaussian process most.
 
-    It is a GPClassifier or LinearGPClassifier; by variance or at random, also one of values.
+    It is a GPClassifier, ForestGPClassifier or LinearGPClassifier; by variance or at random, also
+    one of values.
 
     They are picked one after the other. From then on each pick counts as an example with its most
     plausible label: the variances around it fall, the means move towards that label, and similar
     rows become less useful. A row with exactly the same features waits until no others are left. No
-    label is asked for. The first pick is by the criterion alone.
+    label is asked for. The first pick is by the criterion alone. In a forest a pick joins one leaf
+    of each tree, and the trees keep their shape.
 
     Parameters
     ----------
@@ -87,11 +91,12 @@ def suggest(
         "weight": mean |t - mu| / sigma_*^2, the coefficient that the example would get under its
         most plausible label (Freytag et al.).
         "impact": the same, times 1 + |K~^-1 k_*|_1: the change of all coefficients. Linear models
-        have no coefficients of examples.
+        have no coefficients of examples, and forests have others in each tree.
         "emoc": the expected change of the scores in the pool (Freytag, Rodner and Denzler): mean
         |t - mu| expected under the present probabilities, over sigma_*^2, times the mean absolute
         covariance with the pool. It takes the memory of a matrix (u, u), at first of two; a linear
-        model takes none of it, but the time to compute that matrix anew for each pick.
+        model takes none of it, but the time to compute that matrix anew for each pick. Forests
+        have other covariances in each tree.
         "random": drawn at random.
     random_state : a seed for "random"
 
@@ -114,24 +119,27 @@ def suggest(
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
 
-def _asked(model: Any, criterion: str) -> KernelModel | LinearModel:
+def _asked(model: Any, criterion: str) -> AnyModel:
     """The Gaussian process of a fitted estimator, if the criterion applies to it."""
     choice("criterion", criterion, _CRITERIA)
     about = "" if criterion in ("variance", "random") else f"criterion={criterion!r}"
-    gp: KernelModel | LinearModel
-    gp = asked(model, WITH_VARIANCE, about, "criterion='variance' or 'random'")
-    names = gp.names if isinstance(gp, LinearModel) else gp.targets.names
-    if criterion == "margin" and len(names) < 2:
+    gp: AnyModel = asked(model, WITH_VARIANCE, about, "criterion='variance' or 'random'")
+    if criterion == "margin" and len(gp.names) < 2:
         raise InvalidInput("criterion='margin' needs two classes, not one. Ask for 'uncertainty'.")
     if criterion == "impact" and isinstance(gp, LinearModel):
         raise InvalidInput(
             "criterion='impact' is about examples, and a linear model holds none. Ask for 'weight'."
         )
+    if criterion in ("impact", "emoc") and isinstance(gp, Forest):
+        raise InvalidInput(
+            f"criterion={criterion!r} is about the coefficients or covariances of one Gaussian "
+            f"process, and each leaf of a forest has its own. Ask for 'weight'."
+        )
     return gp
 
 
 def _picks(
-    gp: KernelModel | LinearModel, X: Any, n: int, criterion: str, random_state: int | None
+    gp: AnyModel, X: Any, n: int, criterion: str, random_state: int | None
 ) -> Iterator[tuple[int, Array, str]]:
     """Choose greedily, one row of X (u, d) after the other: yield the row, all values, the reason.
 
@@ -143,7 +151,7 @@ def _picks(
             yield row, values.copy(), "drawn at random"
             values[row] = np.nan
         return
-    pool = _LinearPool(gp, X) if isinstance(gp, LinearModel) else _KernelPool(gp, X)
+    pool = _pool_of(gp, X)
     picked, twins = np.zeros((2, X.shape[0]), dtype=bool)
     for count in range(n):
         values = np.where(picked if twins.all() else twins, np.nan, _values(criterion, pool))
@@ -160,7 +168,7 @@ def _values(criterion: str, pool: _Pool) -> Array:
     """The values of all rows, (u,), larger is better."""
     if criterion == "variance":
         # In the units of the values; of several targets, the mean.
-        return pool.variance * pool.square
+        return np.asarray(pool.variance * pool.square)
     mean, deviation = pool.mean, np.sqrt(pool.variance)
     if criterion == "uncertainty":
         # Noise is counted once: sigma_*^2 includes it already.
@@ -171,7 +179,7 @@ def _values(criterion: str, pool: _Pool) -> Array:
     # mean_c' |t^(c') - mu^(c')| for each class c that the label may be, (u, M).
     apart, near = abs(1 + mean), abs(1 - mean)
     surprise = (apart.sum(axis=1, keepdims=True) - apart + near) / mean.shape[1]
-    if criterion == "emoc":
+    if criterion == "emoc" and isinstance(pool, _Process):
         # delta f(x_j) = (t - mu) / sigma_*^2 c(x_*, x_j), c the posterior covariance.
         expected = np.einsum("ij,ij->i", class_probabilities(mean, pool.variance), surprise)
         return np.asarray(expected * pool.precision * pool.reach())
@@ -213,19 +221,46 @@ def _reason(criterion: str, pool: _Pool, row: int) -> str:
 class _Pool(ABC):
     """Rows X (u, d) of which some are picked: as if the model held them, with expected labels.
 
-    noise : sigma^2
     names : (M,), the columns of scores
     square : of the units of the targets, in the mean of the columns
     rounding : (u,), how much of a variance may be rounding alone
     variance : (u,), sigma_*^2 of all, noise included, and at least `rounding`; of targets as the
         model learns them, normalised if they are
+    mean : mu^(c), (u, M), with the expected labels of the picks
+    """
+
+    names: Array
+    square: float
+    rounding: Any
+    variance: Any
+    mean: Any
+
+    @property
+    def precision(self) -> Array:
+        """1 / sigma_*^2, (u,); zero for a twin of an example held if there is no noise.
+
+        Nothing can be learnt from such a row: it could not even be added.
+        """
+        variance = self.variance
+        return np.asarray(np.where(variance > self.rounding, 1 / variance, 0.0))
+
+    @abstractmethod
+    def pick(self, p: int, label: int | None) -> None:
+        """Row p is as if held from now on, with the number of its expected class as label.
+
+        None: the means do not move.
+        """
+
+
+class _Process(_Pool):
+    """The pool of one Gaussian process.
+
+    noise : sigma^2
     at, pivots, R : the picks that entered the model, and what they added to its factor, (k, u): the
         covariance of the pool is that without picks less R'R
     """
 
     noise: float
-    names: Array
-    square: float
 
     def __init__(self, model: Any, X: Any, variance: Array, rounding: Array) -> None:
         self.model, self.X, self.rounding = model, X, rounding
@@ -233,11 +268,6 @@ class _Pool(ABC):
         self.at: list[int] = []
         self.pivots: list[float] = []
         self.R = np.empty((0, len(variance)))
-
-    @cached_property
-    def mean(self) -> Array:
-        """mu^(c), (u, M), with the expected labels of the picks."""
-        return np.asarray(self.model.mean(self.X))
 
     @abstractmethod
     def _column(self, p: int) -> Array:
@@ -247,19 +277,10 @@ class _Pool(ABC):
     def _rows(self, part: slice) -> Array:
         """The same with several rows, (k, u)."""
 
-    @property
-    def precision(self) -> Array:
-        """1 / sigma_*^2, (u,); zero for a twin of an example held if there is no noise.
-
-        Nothing can be learnt from such a row: it could not even be added.
-        """
-        return np.where(self.variance > self.rounding, 1 / self.variance, 0.0)
-
     def pick(self, p: int, label: int | None) -> None:
         """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2.
 
-        c is the column of the pick p, and t (M,) the target of its expected label, the number of a
-        class; None: the means do not move.
+        c is the column of the pick p, and t (M,) the target of its expected label.
         """
         s = self.variance[p]
         if s <= self.rounding[p]:
@@ -285,8 +306,8 @@ class _Pool(ABC):
 
 
 @final
-class _KernelPool(_Pool):
-    """The pool of a kernel model.
+class _KernelPool(_Process):
+    """The pool of a kernel model; of a leaf, in the columns of all `names` (M,) of the forest.
 
     With picks its factor is [[L, 0], [Y', L_2]] with Y' = L^-1 K at the picks, L_2 (k, k) from R
     and the pivots; the half-solved columns of the pool are [L^-1 K; R]. A pick is O(n^2 + nu).
@@ -294,12 +315,16 @@ class _KernelPool(_Pool):
 
     model: KernelModel
 
-    def __init__(self, model: KernelModel, X: Array) -> None:
-        covariance, targets = model.covariance, model.targets
-        self.noise, self.names, self.square = covariance.noise, targets.names, targets.square
+    def __init__(self, model: KernelModel, X: Array, names: Array) -> None:
+        covariance = model.covariance
+        self.noise, self.names, self.square = covariance.noise, names, model.targets.square
         eps = float(np.finfo(covariance.factor.dtype).eps)
         rounding = (len(model.examples) + len(X)) * eps * covariance.prior(X)
         super().__init__(model, X, covariance.variance(X), rounding)
+
+    @cached_property
+    def mean(self) -> Array:
+        return np.asarray(self.model.mean(self.X)[:, columns_in(self.model, self.names)])
 
     @cached_property
     def _K(self) -> Array:
@@ -341,7 +366,7 @@ class _KernelPool(_Pool):
 
 
 @final
-class _LinearPool(_Pool):
+class _LinearPool(_Process):
     """The pool of a linear model, which is read in blocks; a pick is O(D^2 + Du)."""
 
     def __init__(self, model: LinearModel, X: Any) -> None:
@@ -350,11 +375,72 @@ class _LinearPool(_Pool):
         # A sum of positive terms: nothing of it is rounding alone.
         super().__init__(model, X, variance, np.zeros(len(variance)))
 
+    @cached_property
+    def mean(self) -> Array:
+        return np.asarray(self.model.mean(self.X))
+
     def _column(self, p: int) -> Array:
         return np.asarray(self._rows(slice(p, p + 1))[0])
 
     def _rows(self, part: slice) -> Array:
         return np.asarray(self.model.covariance(self.X, self.X[part]).T)
+
+
+@final
+class _ForestPool(_Pool):
+    """The pool of a forest: in each tree the pools of the leaves that the rows fall into.
+
+    What the trees of a regressor disagree on is part of its variance, and stays: the means do not
+    move there.
+    """
+
+    # The variances of leaves are in other units each: they are averaged in those of the values.
+    square = 1.0
+
+    def __init__(self, forest: Forest, X: Array) -> None:
+        self.names = forest.names
+        self.trees = [
+            [(answered(self._leaf(gp), X, rows), rows) for gp, rows in tree]
+            for tree in processes(forest, X)
+        ]
+        self.apart = 0.0 if forest.classes else forest.disagreement(X).mean(axis=1)
+
+    def _leaf(self, gp: KernelModel) -> Callable[[Array], _KernelPool]:
+        return lambda X: _KernelPool(gp, X, self.names)
+
+    @property
+    def mean(self) -> Array:
+        return self._averaged(lambda pool: pool.mean)
+
+    @property
+    def variance(self) -> Array:
+        return self._averaged(lambda pool: pool.variance * pool.square) + self.apart
+
+    @property
+    def rounding(self) -> Array:
+        return self._averaged(lambda pool: pool.rounding * pool.square)
+
+    def _averaged(self, ask: Callable[[_KernelPool], Array]) -> Array:
+        """The mean over the trees of what their leaves say of each row, (u,) or (u, M)."""
+        trees = []
+        for tree in self.trees:
+            order = np.concatenate([rows for _, rows in tree]).argsort()
+            trees.append(np.concatenate([ask(pool) for pool, _ in tree])[order])
+        return np.asarray(np.mean(trees, axis=0))
+
+    def pick(self, p: int, label: int | None) -> None:
+        for tree in self.trees:
+            for pool, rows in tree:
+                for here in np.flatnonzero(rows == p).tolist():
+                    pool.pick(here, label)
+
+
+def _pool_of(model: AnyModel, X: Any) -> _Pool:
+    if isinstance(model, LinearModel):
+        return _LinearPool(model, X)
+    if isinstance(model, Forest):
+        return _ForestPool(model, X)
+    return _KernelPool(model, X, model.names)
 
 
 # -- for scikit-activeml -------------------------------------------------------------------------

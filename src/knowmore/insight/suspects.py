@@ -7,6 +7,7 @@ to the label, either the label is wrong or the example is a hard one.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -17,8 +18,9 @@ from knowmore.arrays import Array, derived
 from knowmore.concurrency import cached_property
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import EXPLAINABLE, asked, left_out, removal_weights
+from knowmore.insight.asking import EXPLAINABLE, asked, left_out, processes, removal_weights
 from knowmore.models import KernelModel, LinearModel, class_probabilities
+from knowmore.models.forest import Forest, columns_in
 from knowmore.tables import names_of
 
 # How many contradicting examples are named for a label.
@@ -67,22 +69,15 @@ class Suspects(Answer):
         They are of the preferred class and contribute most to the margin. This takes a solve for
         each suspect, so it is done when first asked for.
         """
-        model = self._with_examples
-        names, classes = model.examples.names, model.examples.labels
-        found: list[tuple[Id, ...]] = []
-        for begin in range(0, len(self.rows), _BLOCK):
-            part = slice(begin, begin + _BLOCK)
-            C = margin_contributions(model, self.rows[part], self.preferred[part])
-            C[classes[:, None] != self.preferred[part]] = 0
-            for c in C.T:
-                strongest = np.argsort(-c, kind="stable")[:_NAMED]
-                found.append(tuple(names[i] for i in strongest if c[i] > 0))
-        return tuple(found)
+        model, k = self._with_examples, len(self.rows)
+        parts = (slice(begin, begin + _BLOCK) for begin in range(0, k, _BLOCK))
+        found = (_contradicting(model, self.rows[part], self.preferred[part]) for part in parts)
+        return tuple(ids for some in found for ids in some)
 
     @cached_property
     def duplicates(self) -> tuple[tuple[Id, ...], ...]:
         """The ids of examples that have exactly the same features, but not all the same label."""
-        examples = self._with_examples.examples
+        examples = self._with_examples.examples.counted
         same = defaultdict(list)
         # Adding zero turns -0.0 into 0.0.
         for i, x in enumerate(examples.X + 0.0):
@@ -91,13 +86,13 @@ class Suspects(Answer):
         return tuple(tuple(examples.names[i] for i in g) for g in groups)
 
     @property
-    def _with_examples(self) -> KernelModel:
+    def _with_examples(self) -> KernelModel | Forest:
         """The model, if it holds examples."""
         if isinstance(self.model, LinearModel):
             raise InvalidInput(
                 "A linear model holds no rows to name. Fit a GPClassifier to some, and ask that."
             )
-        model: KernelModel = self.model
+        model: KernelModel | Forest = self.model
         return model
 
     @derived
@@ -139,15 +134,17 @@ def suspects(
 
     Parameters
     ----------
-    model : a fitted GPClassifier, LSSVMClassifier, NPlusOneClassifier or LinearGPClassifier
+    model : a fitted GPClassifier, LSSVMClassifier, NPlusOneClassifier, ForestGPClassifier or
+        LinearGPClassifier
     X, y, sample_weight : only for a LinearGPClassifier, which holds no rows: rows that it has
         learnt, all or some, as they were learnt. They are read in blocks, once
     ids : names for these rows; default: the index of a table, or their numbers
 
     Notes
     -----
-    Nothing is fitted: it takes about as long as one factorisation of the covariance, and follows
-    every edit. `relabel` or `remove` what turns out to be wrong, and ask again.
+    Nothing is fitted: it takes about as long as one factorisation of the covariance, in a forest of
+    all leaves, and follows every edit. `relabel` or `remove` what turns out to be wrong, and ask
+    again.
 
     Examples
     --------
@@ -188,6 +185,30 @@ def suspects(
     )
 
 
+def _contradicting(
+    model: KernelModel | Forest, rows: Array, preferred: Array
+) -> Iterator[tuple[Id, ...]]:
+    """For each suspect in `rows` (k,) the ids of those that speak most for its preferred class."""
+    examples = model.examples.counted
+    names, serials = examples.names, examples.serials
+    spoken: list[list[tuple[Array, Array]]] = [[] for _ in rows]
+    for tree in processes(model, examples.X[rows], [names[row] for row in rows]):
+        for gp, some in tree:
+            here = np.searchsorted(gp.examples.serials, serials[rows[some]])
+            C = margin_contributions(gp, here, preferred[some])
+            agree = gp.examples.labels[:, None] == preferred[some]
+            at = np.searchsorted(serials, gp.examples.serials)
+            for suspect, c, own in zip(some, C.T, agree.T, strict=True):
+                spoken[suspect].append((at[own], c[own]))
+    for each in spoken:
+        # An example may speak in several trees.
+        at, c = (np.concatenate(part) for part in zip(*each, strict=True))
+        speakers, which = np.unique(at, return_inverse=True)
+        total = np.bincount(which, c)
+        strongest = np.argsort(-total, kind="stable")[:_NAMED]
+        yield tuple(names[speakers[i]] for i in strongest if total[i] > 0)
+
+
 def margin_contributions(model: KernelModel, rows: Array, preferred: Array) -> Array:
     """What each example contributes to the margins of those in `rows`, (n, k).
 
@@ -195,9 +216,8 @@ def margin_contributions(model: KernelModel, rows: Array, preferred: Array) -> A
     The margin of s is the sum of a_i kappa(x_i, x_s) over the others, with their coefficients
     without s, plus what a bias or a source adds.
     """
-    names, labels = model.targets.names, model.examples.labels[rows]
-    A, at = model.coefficients, np.arange(len(rows))
-    a = A[:, np.searchsorted(names, preferred)] - A[:, np.searchsorted(names, labels)]
+    own, A, at = model.examples.labels[rows], model.coefficients, np.arange(len(rows))
+    a = A[:, columns_in(model, preferred)] - A[:, columns_in(model, own)]
     a = a - removal_weights(model, rows) * a[rows, at]
     a[rows, at] = 0
     return np.asarray(a * model.covariance.cross(model.examples.X[rows]))

@@ -22,8 +22,12 @@ from knowmore.insight.search import NOTHING, Found, Slope, is_indefinite, search
 from knowmore.insight.space import Bounds, Space, remedy
 from knowmore.models import KernelModel
 
-# Said of a linear model.
-_LINEAR = "It has no kernel to tune; noise='evidence' or noise='loo' chooses its noise."
+# Said of other models.
+_INSTEAD = {
+    "linear": "It has no kernel to tune; noise='evidence' or noise='loo' chooses its noise.",
+    "forest": "Tune a GPClassifier or GPRegressor of about 2,000 of its examples, and fit a forest "
+    "with the kernel_ and noise_ that this finds.",
+}
 
 
 @final
@@ -129,7 +133,7 @@ def tune(
       kernel__k2__length_scale       1    2.504
                          noise     0.1  0.00849
     """
-    frozen: KernelModel = asked(model, TUNABLE, hint=_LINEAR)
+    frozen: KernelModel = asked(model, TUNABLE, **_INSTEAD)
     examples, T, covariance = frozen.examples, frozen.targets.T, frozen.covariance
     groups, n, bias = model.model_groups(groups), len(examples), frozen.bias
     goal = objective_of(objective)
@@ -252,7 +256,7 @@ def due(
     if every is None and worse is None:
         raise InvalidInput("Give every=r, a number of edits, or worse=x, a loss per target.")
     model = tuned.estimator if model is None else model
-    frozen: KernelModel = asked(model, TUNABLE, hint=_LINEAR)
+    frozen: KernelModel = asked(model, TUNABLE, **_INSTEAD)
     if every is not None:
         then, now = tuned.held, _by_id(frozen.examples)
         edits = sum(then.get(one) != now.get(one) for one in then.keys() | now.keys())

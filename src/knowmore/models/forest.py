@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, final
+from functools import partial
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
@@ -31,7 +32,10 @@ from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Node, Tree, di
 # The examples of a leaf of the tree that finds them by their ids.
 _SHELF = 512
 
+T = TypeVar("T")
 Answers = Callable[[Array], Array]
+# The GPs of leaves that answer, and for which rows, (k,).
+Reached = list[tuple[KernelModel, Array]]
 
 
 class Extremes(NamedTuple):
@@ -124,20 +128,24 @@ class Forest(Frozen):
         return self.store.first.members.labels
 
     @property
-    def columns(self) -> Array:
+    def names(self) -> Array:
         """What the columns of scores stand for, (M,): the classes, or the numbers of targets."""
-        if self._of_classes:
-            return self.trees[0].root.classes
-        return np.arange(len(self.model.targets.names))
+        return self.trees[0].root.classes if self.classes else np.arange(len(self.model.names))
 
     @property
-    def _of_classes(self) -> bool:
-        return self.model.targets.classes
+    def classes(self) -> bool:
+        """Whether the columns are classes."""
+        return self.model.classes
+
+    @property
+    def count(self) -> int:
+        """How many examples have a weight above zero."""
+        return self.trees[0].root.count
 
     @property
     def nonempty(self) -> Forest:
         """Itself; raises NoExamples if it has none to predict from."""
-        if self.trees[0].root.count == 0:
+        if self.count == 0:
             reason = "all have weight zero" if len(self.labels) else "all were removed"
             raise NoExamples(f"The model holds no examples: {reason}. Add some before asking.")
         return self
@@ -215,8 +223,8 @@ class Forest(Frozen):
 
     # -- asking ------------------------------------------------------------------------------
 
-    def mean(self, X: Array) -> Array:
-        """The mean of the trees' scores, (m, M).
+    def mean(self, X: Array, side: None = None) -> Array:
+        """The mean of the trees' scores, (m, M); there is no side information.
 
         A class that has no example in a leaf has the target -1 for all that are there.
         """
@@ -231,29 +239,31 @@ class Forest(Frozen):
         """
         total = sum(self._asked(tree, X, lambda leaf: leaf.current.variance) for tree in self.trees)
         variance = np.asarray(total / len(self.trees))
-        return variance if self._of_classes else variance + np.var([*self._means(X)], axis=0)
+        return variance if self.classes else variance + self.disagreement(X)
+
+    def disagreement(self, X: Array) -> Array:
+        """The variance of the trees' scores, (m, M)."""
+        return np.asarray(np.var([*self._means(X)], axis=0))
 
     def _means(self, X: Array) -> Iterator[Array]:
         """The scores of each tree, (m, M)."""
-        columns = self.columns
+        names = self.names
         for tree in self.trees:
-            yield self._asked(
-                tree,
-                X,
-                lambda leaf: lambda rows: self._spread(leaf, leaf.current.mean(rows), columns),
-            )
+            yield self._asked(tree, X, lambda leaf: partial(_scores, leaf.current, names))
 
-    def _spread(self, leaf: Leaf, scores: Array, columns: Array) -> Array:
-        """The scores of a leaf in all columns, (m, M); its last one is for absent classes."""
-        if not self._of_classes:
-            return scores
-        wide = np.repeat(scores[:, -1:], len(columns), axis=1)
-        wide[:, np.searchsorted(columns, leaf.classes)] = scores[:, :-1]
-        return wide
+    def answering(self, X: Array, ids: Sequence[Id] | None = None) -> list[Reached]:
+        """For each tree the GPs of the leaves that answer for X (m, d), each with its rows of X.
+
+        ids : those of the rows, if they are examples that are held
+        """
+        keys = None if ids is None else keys_of(ids)
+        return [
+            [(leaf.current, rows) for leaf, rows in tree.reached(X, keys)] for tree in self.trees
+        ]
 
     def _asked(self, tree: Tree, X: Array, question: Callable[[Leaf], Answers]) -> Array:
         """What the leaves of a tree answer for the rows X (m, d) that they are reached by."""
-        parts = [(rows, _answers(question(leaf), X, rows)) for leaf, rows in tree.reached(X)]
+        parts = [(rows, answered(question(leaf), X, rows)) for leaf, rows in tree.reached(X)]
         order = np.concatenate([rows for rows, _ in parts]).argsort()
         return np.concatenate([answers for _, answers in parts])[order]
 
@@ -263,22 +273,36 @@ class Forest(Frozen):
         Each tree keeps the shape that it has with all examples: only the GP of a leaf leaves them
         out. An example is silent if it is so in every tree.
         """
-        serials, columns = self.examples.serials, self.columns
-        trees = []
+        serials = self.examples.serials
+
+        def left(leaf: Leaf) -> LooScores:
+            at = np.searchsorted(serials, leaf.members.serials)
+            return loo_scores(leaf.current, leaf.examples, None if groups is None else groups[at])
+
+        return self._left_out(lambda leaf: leaf.examples, left)
+
+    def unseen(self) -> LooScores:
+        """The same for each example whose weight is above zero, as if it were a new row."""
+        return self._left_out(
+            lambda leaf: leaf.examples.counted, lambda leaf: leaf.current.unseen()
+        )
+
+    def _left_out(
+        self, held: Callable[[Leaf], Examples], left: Callable[[Leaf], LooScores]
+    ) -> LooScores:
+        """What is `left` for those of the examples of a leaf that are `held`, of all trees."""
+        names, trees = self.names, []
         for tree in self.trees:
-            found, rows = [], []
+            found, serials = [], []
             for leaf in tree.leaves():
-                at = np.searchsorted(serials, leaf.members.serials)
-                left = loo_scores(
-                    leaf.current, leaf.examples, None if groups is None else groups[at]
-                )
-                found.append(left._replace(scores=self._spread(leaf, left.scores, columns)))
-                rows.append(at)
-            order = np.concatenate(rows).argsort()
+                scores, *others = left(leaf)
+                found.append([scores[:, columns_in(leaf.current, names)], *others])
+                serials.append(held(leaf).serials)
+            order = np.concatenate(serials).argsort()
             trees.append([np.concatenate(each)[order] for each in zip(*found, strict=True)])
         scores, variances, silent = zip(*trees, strict=True)
         variance = np.mean(variances, axis=0)
-        if not self._of_classes:
+        if not self.classes:
             variance = variance + np.var(scores, axis=0)
         return LooScores(np.mean(scores, axis=0), variance, np.all(silent, axis=0))
 
@@ -287,7 +311,20 @@ class Forest(Frozen):
         return max(leaf.current.residual() for tree in self.trees for leaf in tree.leaves())
 
 
-def _answers(ask: Answers, X: Array, rows: Array) -> Array:
+def columns_in(leaf: KernelModel, names: Array) -> Array:
+    """The columns of the GP of a leaf for these names (k,); the last is for absent classes."""
+    if not leaf.classes:
+        return names
+    at = np.searchsorted(leaf.names, names)
+    return np.where(leaf.names.take(at, mode="clip") == names, at, -1)
+
+
+def _scores(leaf: KernelModel, names: Array, X: Array) -> Array:
+    """The scores of X (m, d) by the GP of a leaf in the columns of these names, (m, M)."""
+    return np.asarray(leaf.mean(X)[:, columns_in(leaf, names)])
+
+
+def answered(ask: Callable[[Array], T], X: Array, rows: Array) -> T:
     """What is answered for these rows (k,) of X (m, d); an error names the row of X."""
     try:
         return ask(X[rows])

@@ -45,6 +45,10 @@ class Model(Protocol):
     def targets(self) -> Targets:
         """What it learnt for these."""
 
+    @property
+    def names(self) -> Array:
+        """What the columns of scores stand for, (M,): the classes, or the numbers of targets."""
+
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput if there can be no model of these examples."""
 
@@ -223,6 +227,16 @@ class KernelModel(Frozen):
         """What it learnt for its examples, (n, M), transfer included."""
         return self._targets
 
+    @property
+    def names(self) -> Array:
+        """What the columns of scores stand for, (M,): the classes, or the numbers of targets."""
+        return self.targets.names
+
+    @property
+    def classes(self) -> bool:
+        """Whether the columns are classes."""
+        return self.coded.classes
+
     @derived
     def _targets(self) -> Targets:
         if not isinstance(self.coding, Transfer) or self.minimum is None:
@@ -311,6 +325,17 @@ class KernelModel(Frozen):
     def loo(self, groups: Array | None = None) -> LooScores:
         """The same, and for which examples the others carry no information."""
         return self.loo_of(self.targets, groups)
+
+    def unseen(self) -> LooScores:
+        """The same for each example alone, as if it were a new row, which weighs one.
+
+        The variances of `loo` include the noise sigma^2 / w of an example of weight w.
+        """
+        scores, variance, silent = self.loo()
+        noise, w = np.asarray(self.covariance.noise), self.covariance.weights
+        if (rest := self.targets.rest()) is not None:
+            noise, w = noise * rest.scale**2, w[:, None]
+        return LooScores(scores, np.maximum(variance + noise * (1 - 1 / w), noise), silent)
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the targets T, as they are normalised with all."""

@@ -12,6 +12,7 @@ from scipy.special import log_ndtr
 from knowmore.arguments import number
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput, KnowmoreWarning
+from knowmore.models.forest import Forest
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.probabilities import standardised
 
@@ -51,20 +52,12 @@ class Unseen(Frozen):
         return np.where(only, -np.inf, self.scores)
 
 
-def unseen(model: KernelModel) -> Unseen:
-    """The examples of a model.
-
-    Leave-one-out includes the noise sigma^2 / w of an example of weight w; a new row weighs one.
-    """
-    scores, variance, silent = model.loo()
-    targets, examples, M = model.targets, model.examples, len(model.targets.names)
-    rest = targets.rest()
-    noise, w = np.asarray(model.covariance.noise), model.covariance.weights
-    if rest is not None:
-        noise, w = noise * rest.scale**2, w[:, None]
-    variance = np.maximum(variance + noise * (1 - 1 / w), noise)
-    counts = targets.basis[:, :M].sum(axis=0) if targets.classes else np.zeros(M)
-    return Unseen(examples.ids, examples.labels, targets.names, scores, variance, silent, counts)
+def unseen(model: KernelModel | Forest) -> Unseen:
+    """The examples of a model whose weight is above zero."""
+    examples, names = model.examples.counted, model.names
+    of = np.searchsorted(names, examples.labels) if model.classes else np.empty(0, dtype=int)
+    counts = np.bincount(of, minlength=len(names))
+    return Unseen(examples.ids, examples.labels, names, *model.unseen(), counts)
 
 
 def improbability(mean: Array, variance: Array) -> Array:

@@ -149,8 +149,9 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
         ),
         (
             lambda: suspects(scaled()),
-            "This question is for a fitted GPClassifier, LSSVMClassifier, NPlusOneClassifier or "
-            "LinearGPClassifier, not Pipeline. Ask knowmore.living(pipeline).",
+            "This question is for a fitted GPClassifier, LSSVMClassifier, NPlusOneClassifier, "
+            "LinearGPClassifier or ForestGPClassifier, not Pipeline. Ask "
+            "knowmore.living(pipeline).",
         ),
         (
             lambda: living(scaled()).add(TABLE[:1], Y[:1]),

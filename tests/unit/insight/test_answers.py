@@ -7,12 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from knowmore import (
-    ForestGPClassifier,
-    ForestGPRegressor,
     GPClassifier,
     GPRegressor,
     KnowmoreError,
@@ -20,9 +16,7 @@ from knowmore import (
     NPlusOneClassifier,
     OneShotClassifier,
     Scores,
-    living,
 )
-from knowmore.errors import InvalidType
 from knowmore.insight import (
     calibrate,
     explain,
@@ -201,30 +195,3 @@ def test_a_bad_unknown_label_or_rate_is_explained():
     )
     with pytest.raises(KnowmoreError, match="but the model holds one"):
         GPClassifier(RBF(1.0)).fit(X[:1], Y[:1]).predict(X, unknown="?")
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        suspects,
-        tune,
-        lambda forest: calibrate(forest),
-        reliability,
-        transfer,
-        lambda forest: novelty(forest, X[:5]),
-        lambda forest: suggest(forest, X[:5], criterion="variance"),
-        lambda forest: explain(forest, X[0]),
-    ],
-)
-def test_a_forest_says_what_it_answers_instead(ask):
-    pipeline = make_pipeline(StandardScaler(), ForestGPClassifier(RBF(1.0))).fit(X, Y)
-    for forest in (pipeline[-1], ForestGPRegressor(RBF(1.0)).fit(X, X[:, 0]), living(pipeline)):
-        with pytest.raises(InvalidType) as error:
-            ask(forest)
-        message = str(error.value)
-        assert message.startswith("This question is for a fitted ")
-        assert message.endswith(
-            f"not {type(forest).__name__}. A forest has leave_one_out(), whose predictions can be "
-            "compared with the labels, and predict_variance(X). To ask more, fit a model of that "
-            "kind to a few thousand of its examples."
-        )

@@ -347,7 +347,8 @@ def test_what_cannot_be_calibrated_is_explained():
     with pytest.raises(InvalidType, match="LSSVMClassifier has no predict_"):
         reliability(LSSVMClassifier().fit(X, y), X, y)
     for asking in calibrate, reliability:
-        words = "for a fitted GPClassifier or LinearGPClassifier, not LSSVMClassifier"
+        kinds = "GPClassifier, LinearGPClassifier or ForestGPClassifier"
+        words = f"for a fitted {kinds}, not LSSVMClassifier"
         with pytest.raises(InvalidType, match=words):
             asking(LSSVMClassifier().fit(X, y))
         with pytest.raises(InvalidType, match="not NoneType"):

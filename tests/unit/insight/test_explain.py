@@ -236,7 +236,8 @@ MISTAKES = {
         lambda: explain("model", [0.0]),
         InvalidType,
         "This question is for a fitted GPClassifier, GPRegressor, LSSVMClassifier, "
-        "NPlusOneClassifier, LinearGPClassifier or LinearGPRegressor, not str.",
+        "NPlusOneClassifier, LinearGPClassifier, LinearGPRegressor, ForestGPClassifier or "
+        "ForestGPRegressor, not str.",
     ),
 }
 

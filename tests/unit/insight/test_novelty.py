@@ -285,10 +285,12 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
     with pytest.raises(NoExamples, match="all were removed"):
         novelty(clf.fit(X, y).remove(clf.ids_), queries)
     for other in (LogisticRegression().fit(X, y), LSSVMClassifier().fit(X, y)):
-        words = r"^This question is for a fitted GPClassifier or LinearGPClassifier, not"
+        kinds = "GPClassifier, LinearGPClassifier or ForestGPClassifier"
+        words = rf"^This question is for a fitted {kinds}, not"
         with pytest.raises(InvalidType, match=words):
             novelty(other, queries)
-        words = r"a fitted GPClassifier, GPRegressor, LinearGPClassifier or LinearGPRegressor, not"
+        linear = "LinearGPClassifier, LinearGPRegressor"
+        words = f"a fitted GPClassifier, GPRegressor, {linear}, ForestGPClassifier or ForestGPReg"
         with pytest.raises(InvalidType, match=words):
             novelty(other, queries, "variance")
 

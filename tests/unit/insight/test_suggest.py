@@ -273,10 +273,12 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
     with pytest.raises(NoExamples, match="all were removed"):
         suggest(clf.remove(clf.ids_), pool)
     for other in (LogisticRegression().fit(X, y), EigenspaceLDA().fit(X, y)):
-        words = r"^This question is for a fitted GPClassifier or LinearGPClassifier, not"
+        kinds = "GPClassifier, LinearGPClassifier or ForestGPClassifier"
+        words = rf"^This question is for a fitted {kinds}, not"
         with pytest.raises(InvalidType, match=words):
             suggest(other, pool)
-        words = r"a fitted GPClassifier, GPRegressor, LinearGPClassifier or LinearGPRegressor, not"
+        linear = "LinearGPClassifier, LinearGPRegressor"
+        words = f"a fitted GPClassifier, GPRegressor, {linear}, ForestGPClassifier or ForestGPReg"
         with pytest.raises(InvalidType, match=words):
             suggest(other, pool, criterion="variance")
 

@@ -289,8 +289,8 @@ MISTAKES = {
     "no model": (
         lambda: suspects(None),
         InvalidType,
-        "This question is for a fitted GPClassifier, LSSVMClassifier, NPlusOneClassifier or "
-        "LinearGPClassifier, not NoneType.",
+        "This question is for a fitted GPClassifier, LSSVMClassifier, NPlusOneClassifier, "
+        "LinearGPClassifier or ForestGPClassifier, not NoneType.",
     ),
 }
 

@@ -55,10 +55,10 @@ def test_a_class_that_is_absent_from_a_leaf_has_the_target_minus_one_there():
     tree = trees_oracle.grown(dict(enumerate(x.tolist())), 10, 0, 0)
     queries = np.array([[0.1], [5.0], [9.9]])
     got = some.mean(queries)
-    assert some.columns.tolist() == ["high", "low", "top"]
+    assert some.names.tolist() == ["high", "low", "top"]
     for query, scores in zip(queries, got, strict=True):
         ids = trees_oracle.leaf_of(tree, query)
-        T = trees_oracle.targets(labels[ids], some.columns)
+        T = trees_oracle.targets(labels[ids], some.names)
         K = oracle.covariance(KERNEL, x[ids], NOISE)
         k = KERNEL(x[ids], query[None])
         assert_solves(scores[None], k.T @ np.linalg.solve(K, T), K, T, left=k)
@@ -114,7 +114,7 @@ def test_earlier_values_stay_as_they_were():
     scores, ids = some.mean(X), some.examples.ids.tolist()
     after = some.apply(Remove((3, 4))).apply(Replace((5,), X[:1], np.array(["new"])))
     after.mean(X)
-    assert after.columns.tolist() == ["far", "in", "new", "out"]
+    assert after.names.tolist() == ["far", "in", "new", "out"]
     assert np.array_equal(some.mean(X), scores)
     assert some.examples.ids.tolist() == ids
 
@@ -149,7 +149,7 @@ def test_an_empty_forest_has_no_answer_and_grows_again():
     with pytest.raises(NoExamples, match="all have weight zero"):
         _ = light.nonempty
     again = nothing.apply(Add(X, np.arange(120) % 2))
-    assert again.columns.tolist() == [0, 1]
+    assert again.names.tolist() == [0, 1]
     assert again.examples.ids.tolist()[-1] == 239
 
 

@@ -96,6 +96,11 @@ class OneShot(Frozen):
         """Labels of 1 and -1 for each of the two classes, (n_T, 2)."""
         return self.target.targets
 
+    @property
+    def names(self) -> Array:
+        """The two classes, (2,)."""
+        return self.target.names
+
     def follow(self, examples: Examples) -> OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen again."""
         return self._fit(examples, tuple(self.candidates))
