@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 
@@ -51,6 +52,26 @@ def number(name: str, value: Any, interval: str, hint: str = "") -> float:
     if low < x < high or closed:
         return x
     raise InvalidInput(f"{name}={value!r} must be a number in {interval}.{hint and ' ' + hint}")
+
+
+def real_numbers(name: str, values: Any) -> npt.NDArray[np.float64]:
+    """The values as float64 in the shape that they have; None among them is NaN.
+
+    >>> real_numbers("largest", [1, 2.5])
+    array([1. , 2.5])
+    """
+    unmasked(name, values)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "fiubO":
+            return array.astype(np.float64, copy=False)
+        problem = f"they are of type {array.dtype}"
+    except (TypeError, ValueError, OverflowError) as error:
+        problem = str(error)
+    raise InvalidInput(
+        f"{name} has values that are not real numbers: {problem}. Give numbers; of complex ones, "
+        f"real and imaginary parts in columns of their own."
+    )
 
 
 def flag(name: str, value: Any) -> bool:
