@@ -69,8 +69,8 @@ def real_numbers(name: str, values: Any) -> npt.NDArray[np.float64]:
     except (TypeError, ValueError, OverflowError) as error:
         problem = str(error)
     raise InvalidInput(
-        f"{name} has values that are not real numbers: {problem}. Give numbers; of complex ones, "
-        f"real and imaginary parts in columns of their own."
+        f"{name} has values that are not real numbers: {problem}. Encode text and dates as numbers "
+        f"first, and give complex numbers as two columns each."
     )
 
 

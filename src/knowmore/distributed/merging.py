@@ -146,7 +146,7 @@ def fit(
             load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
         elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
             survey = tree(partial(Survey.of, estimator), Survey.merge, shards, load)
-            learn = partial(_started, survey)
+            learn = partial(_started, survey.checked())
         return cast("T", tree(learn, merge, shards, load))
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from knowmore.arguments import is_missing, one_each, unmasked
+from knowmore.arguments import a_type, is_missing, one_each, unmasked
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.edits import Id
@@ -138,6 +138,18 @@ def unknown_label(unknown: Any, classes: Array) -> Array:
     if label[0] in classes:
         raise InvalidInput(f"unknown={unknown!r} is a class of the model. Give another label.")
     return label
+
+
+def refuse_unknown(estimator: BaseEstimator, unknown: Any, rate: Any, remedy: str) -> None:
+    """Raise InvalidType if `predict` is asked to mark rows of no class, which needs all examples.
+
+    remedy : a clause on what to use instead
+    """
+    if unknown is not None or rate is not None:
+        raise InvalidType(
+            f"predict of {a_type(estimator)} takes no unknown or rate, which need a model that "
+            f"leaves out each of its examples, as GPClassifier does. Instead, {remedy}."
+        )
 
 
 def check_declared(y: Any, classes: Any) -> None:

@@ -38,12 +38,20 @@ class ForestEstimator(EditableEstimator[Forest]):
     def _coding(self) -> Coding:
         """What makes targets of the examples of a leaf."""
 
+    @property
+    def _noise_hint(self) -> str:
+        few = f"{type(self).__name__.removeprefix('Forest')} on about 2,000 of the rows"
+        return (
+            f"It is a variance, usually 1e-6 to 1. A forest does not choose it: tune a {few} with "
+            f"knowmore.insight.tune, and give its kernel_ and noise_."
+        )
+
     @abstractmethod
     def _prediction(self, forest: Forest, scores: Array) -> Array:
         """The predictions that follow from these scores (m, M)."""
 
     def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
-        noise = number("noise", self.noise, "[0, inf)", "It is a variance, usually 1e-6 to 1.")
+        noise = number("noise", self.noise, "[0, inf)", self._noise_hint)
         size = {
             "capacity": whole_number("capacity", self.capacity, 2),
             "n_trees": whole_number("n_trees", self.n_trees, 1),
@@ -141,7 +149,7 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
     A leaf is factorised when it is first asked, and keeps its factor. With `capacity=512` that is
     about 2.9 kB for each example and tree, with 128 about 1.8 kB.
 
-    Examples have ids: `remove` forgets them, and there is no `forget`. `predict` has no `unknown`;
+    Examples have ids: `remove` forgets them, and there is no `forget`. `predict` refuses `unknown`;
     `predict_variance` tells how far rows are from the examples. Of the questions in
     `knowmore.insight` only `reliability(forest, X, y)` takes a forest; see `leave_one_out`.
 
@@ -178,8 +186,11 @@ class ForestGPClassifier(ClassifierMixin, ForestEstimator):
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
         return self._fitted.columns.copy()
 
-    def predict(self, X: Any) -> Array:
-        """The class of the largest score, (m,)."""
+    def predict(self, X: Any, unknown: Any = None, rate: Any = None) -> Array:
+        """The class of the largest score, (m,). `unknown` and `rate` are refused: see Notes."""
+        checks.refuse_unknown(
+            self, unknown, rate, "predict_variance(X) tells how far rows are from the examples"
+        )
         forest = self._fitted.nonempty
         return self._prediction(forest, forest.mean(self.model_inputs(X)[0]))
 

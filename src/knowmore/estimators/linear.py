@@ -12,13 +12,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 
-from knowmore.arguments import choice, flag, is_whole, number, one_each
+from knowmore.arguments import a_type, choice, flag, is_whole, number, one_each
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import checks
-from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
+from knowmore.estimators.shell import (
+    check_mergeable,
+    fit_copy,
+    fitted,
+    names_in,
+    update_fitted,
+)
 from knowmore.linalg import Grid, Sums
-from knowmore.linalg.grid import LAYOUTS, blocks
+from knowmore.linalg.grid import LAYOUTS, extremes, warn_if_lost
 from knowmore.models import LeftOut, LinearModel, class_probabilities
 from knowmore.models.linear import digits, target_grid
 from knowmore.tables import check_aligned, index_of
@@ -36,8 +42,8 @@ class LinearGP(BaseEstimator, ABC):
     intercept: bool = True
 
     @abstractmethod
-    def _model(self, X: Any, y: Any) -> LinearModel:
-        """The model of no rows, with the grid of these."""
+    def _model(self, x: Array, y: Any) -> LinearModel:
+        """The model of no rows with the grid of rows that have these extremes, (2, D)."""
 
     @abstractmethod
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
@@ -61,7 +67,9 @@ class LinearGP(BaseEstimator, ABC):
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         rows = self._rows(X, y, sample_weight, reset=True)
-        empty = self._model(*rows[:2])
+        x = self._extremes(rows[0])
+        empty = self._model(x, rows[1])
+        warn_if_lost(empty.grid, x, names_in(self))
         model = empty.of(self._sums(empty, *rows))
         if not model.sums.rows:
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
@@ -128,7 +136,7 @@ class LinearGP(BaseEstimator, ABC):
         return self._held.log_marginal_likelihood()
 
     def leave_one_out(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> LeftOut:
         """The prediction for each of these rows by the model without it, in one pass.
 
@@ -140,6 +148,12 @@ class LinearGP(BaseEstimator, ABC):
         rows. `silent` marks rows about which the others say nothing.
         """
         model = self._held
+        if X is None or y is None:
+            raise InvalidType(
+                f"leave_one_out of {a_type(self)} needs the rows and their targets: the model "
+                f"keeps only their sums. Give rows that it has learnt again, all or some: "
+                f"leave_one_out(X, y)."
+            )
         check_aligned(X=X, y=y, groups=groups)
         X, y, weights = self._rows(X, y, sample_weight, reset=False)
         n = X.shape[0]
@@ -250,12 +264,18 @@ class LinearGP(BaseEstimator, ABC):
         hint = "It is a variance, usually from 1e-6 to 1; 'loo' and 'evidence' choose it."
         return number("noise", self.noise, "(0, inf)", hint)
 
-    def _grid(self, X: Any) -> Grid:
+    def _extremes(self, X: Any) -> Array:
+        """The lowest and the highest value of each feature, (2, D); zeros if the grid is given."""
+        given = isinstance(self.resolution, Grid)
+        return np.zeros((2, X.shape[1])) if given else extremes(X)
+
+    def _grid(self, x: Array) -> Grid:
         wanted = self.resolution
         if isinstance(wanted, Grid):
-            if len(wanted) != X.shape[1]:
+            if len(wanted) != x.shape[1]:
                 raise InvalidInput(
-                    f"resolution has {len(wanted)} columns, but X has {X.shape[1]} features."
+                    f"resolution has {len(wanted)} columns, but X has {x.shape[1]} features. Give "
+                    f"the grid of rows like these: Grid.covering(X)."
                 )
             return wanted
         known = wanted is None or (isinstance(wanted, str) and wanted == "exact")
@@ -264,7 +284,8 @@ class LinearGP(BaseEstimator, ABC):
                 f"resolution={wanted!r} is not known. Give a Grid, 8, 16 or 21 (bits), 'exact' "
                 f"(42 bits: float32 as it is), or None for 21."
             )
-        return Grid.covering(X, _BITS.get(wanted, wanted))  # type: ignore[arg-type]
+        largest = abs(x).max(axis=0)
+        return Grid.reaching(largest, _BITS.get(wanted, wanted))  # type: ignore[arg-type]
 
 
 @final
@@ -293,7 +314,7 @@ class LinearGPClassifier(ClassifierMixin, LinearGP):
     Notes
     -----
     Rows have no ids. `partial_fit` learns and `forget` removes; there is no `add`, `remove`,
-    `replace` or `relabel`. Edits happen in place and return the estimator itself. `predict` has no
+    `replace` or `relabel`. Edits happen in place and return the estimator itself. `predict` refuses
     `unknown`: `knowmore.insight.novelty(clf, X, reference=(X_learnt, y_learnt))` finds such rows.
 
     Examples
@@ -307,9 +328,9 @@ class LinearGPClassifier(ClassifierMixin, LinearGP):
     0.89
     """
 
-    def _model(self, X: Any, y: Any) -> LinearModel:
+    def _model(self, x: Array, y: Any) -> LinearModel:
         noise = self._noise()
-        return LinearModel.of_classes(Sums(self._grid(X)), noise, intercept=self.intercept)
+        return LinearModel.of_classes(Sums(self._grid(x)), noise, intercept=self.intercept)
 
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
         return Sums.of(model.sums.grid, X, y, weights)
@@ -331,8 +352,14 @@ class LinearGPClassifier(ClassifierMixin, LinearGP):
         self._learn_more(X, y, sample_weight)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """The class of the largest score, (m,)."""
+    def predict(self, X: Any, unknown: Any = None, rate: Any = None) -> Array:
+        """The class of the largest score, (m,). `unknown` and `rate` are refused: see Notes."""
+        checks.refuse_unknown(
+            self,
+            unknown,
+            rate,
+            "knowmore.insight.novelty(clf, X, reference=(X_learnt, y_learnt)) finds such rows",
+        )
         model = self._held
         return self._prediction(model, model.mean(self._asked(X)))
 
@@ -399,8 +426,8 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
             )
         return limit
 
-    def _model(self, X: Any, y: Array) -> LinearModel:
-        noise, grid = self._noise(), self._grid(X)
+    def _model(self, x: Array, y: Array) -> LinearModel:
+        noise, grid = self._noise(), self._grid(x)
         Y = _columns(y)
         empty = Sums(grid + target_grid(Y, grid.bits, self._limit(Y.shape[1])))
         normalised = flag("normalize_y", self.normalize_y)
@@ -453,7 +480,7 @@ class Survey:
     """What the grid of all shards must know of one: its columns and its largest values.
 
     estimator : it has noted the columns, and is not fitted
-    x : the largest absolute value of each feature, (1, D)
+    x : the lowest and the highest value of each feature, (2, D)
     y : that of each target, (1,) or (1, q); a classifier's: some label, (1,)
     """
 
@@ -470,11 +497,7 @@ class Survey:
             )
         empty = clone(estimator)
         X, y, _ = empty._rows(X, y, None, reset=True)
-        x = np.zeros((1, X.shape[1]))
-        if not isinstance(empty.resolution, Grid):
-            for block in blocks(X):
-                np.maximum(x, abs(block).max(axis=0), out=x)
-        survey = cls(empty, x, _largest(empty, y))
+        survey = cls(empty, empty._extremes(X), _largest(empty, y))
         survey.start()
         return survey
 
@@ -487,7 +510,13 @@ class Survey:
                 f"there. Give each row the same number of targets."
             )
         y = self.estimator._targets([*self.y, *other.y], 2, None)
-        return Survey(self.estimator, np.maximum(self.x, other.x), _largest(self.estimator, y))
+        x = extremes(np.vstack([self.x, other.x]))
+        return Survey(self.estimator, x, _largest(self.estimator, y))
+
+    def checked(self) -> Survey:
+        """Itself, after a warning if the grid is too coarse for some feature."""
+        warn_if_lost(self.start().grid_, self.x, names_in(self.estimator))
+        return self
 
     def start(self, sums: Sums | None = None) -> LinearGP:
         """A fitted estimator on the common grid, of no rows or of these sums."""

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from knowmore.arguments import a_type, is_whole, real_numbers, some, unmasked
 from knowmore.arrays import Array, Frozen, derived, read_only
-from knowmore.errors import InvalidInput, InvalidType
+from knowmore.columns import Names, names_of
+from knowmore.errors import InvalidInput, InvalidType, warn
 from knowmore.linalg.counting import READ, loops
 
 
@@ -107,10 +108,10 @@ class Grid(Frozen):
         next power of two. The largest absolute value of each column alone decides.
         """
         X = table(X)
-        largest = np.zeros(X.shape[1])
-        for rows in blocks(X):
-            np.maximum(largest, abs(rows).max(axis=0, initial=0), out=largest)
-        return cls.reaching(largest, bits)
+        x = extremes(X)
+        grid = cls.reaching(abs(x).max(axis=0), bits)
+        warn_if_lost(grid, x, names_of(X))
+        return grid
 
     @classmethod
     def reaching(cls, largest: Any, bits: int = 21) -> Self:
@@ -244,6 +245,43 @@ def table(X: Any) -> Any:
     if len(X.shape) != 2 or not X.shape[1]:
         raise InvalidInput(f"X has shape {X.shape}. Give rows and columns, (n, D).")
     return X
+
+
+def extremes(X: Any) -> Array:
+    """The lowest and the highest value of each column of X (n, D), (2, D); zeros of no rows."""
+    if not height(X):
+        return np.zeros((2, X.shape[1]))
+    low, high = np.full((2, X.shape[1]), [[np.inf], [-np.inf]])
+    for rows in blocks(X):
+        np.minimum(low, rows.min(axis=0), out=low)
+        np.maximum(high, rows.max(axis=0), out=high)
+    return np.array([low, high])
+
+
+def warn_if_lost(grid: Grid, x: Array, names: Names = None) -> None:
+    """Warn of columns whose values, from x[0] to x[1], are less than one step of the grid apart.
+
+    Rounding then moves them by more than they vary: a column of the uniform distribution over one
+    step has the variance of the rounding, and less is left of any narrower one.
+
+    x : the lowest and the highest value of each column, (2, D)
+    names : those of the columns, if they have any
+    """
+    apart = x[1] - x[0]
+    lost = np.flatnonzero((apart > 0) & (apart < grid.steps))
+    if not len(lost):
+        return
+    j = int(lost[0])
+    columns = [column if names is None else names[column] for column in lost.tolist()]
+    which = f"Column {columns[0]!r} of X varies"
+    if len(lost) > 1:
+        which = f"{len(lost)} columns of X vary, {some(columns)}: the first one"
+    warn(
+        f"{which} by {apart[j]:g} about {x[:, j].mean():g}, but is read in steps of "
+        f"{grid.steps[j]:g}: nearly all that it says is lost in rounding. Subtract an offset from "
+        f"it, such as {x[0, j]:g}, or read it in finer steps: resolution='exact' (42 bits), or a "
+        f"Grid."
+    )
 
 
 def blocks(X: Any, size: int = BLOCK) -> Iterator[Array]:

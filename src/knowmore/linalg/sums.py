@@ -78,14 +78,14 @@ class _Products(NamedTuple):
 
     diagonal : the sums of squares of the former, (P,), to 64 bits
     squares : the sums of squares of the latter, (P,), whole numbers: so few rows fit into 63 bits
-    count : the number of the latter
+    length : the number of the latter
     """
 
     words: Array | None
     diagonal: Array | float = 0.0
     waiting: tuple[_Batch, ...] = ()
     squares: Array | int = 0
-    count: int = 0
+    length: int = 0
 
     @classmethod
     def summed(cls, words: Array) -> _Products:
@@ -139,7 +139,7 @@ class Sums(Frozen):
             batch = _Batch(grid.multiples(block(X, slice(n))), units, 1)
             loops().count(batch.Z, codes, units, firsts)
             squares = units @ batch.Z.astype(np.int64) ** 2
-            products = _Products(None, waiting=(batch,) if n else (), squares=squares, count=n)
+            products = _Products(None, waiting=(batch,) if n else (), squares=squares, length=n)
         else:
             totals = _swept(grid, X, codes, units, firsts)
             products = _Products.summed(reduce(_sum, totals))
@@ -322,9 +322,9 @@ class Sums(Frozen):
             mine.diagonal,
             mine.waiting + tuple(b._replace(sign=sign * b.sign) for b in theirs.waiting),
             mine.squares + sign * theirs.squares,
-            mine.count + theirs.count,
+            mine.length + theirs.length,
         )
-        return joined if joined.count <= _WAITING else _settled(self.grid, joined)
+        return joined if joined.length <= _WAITING else _settled(self.grid, joined)
 
     @property
     def _kind(self) -> str:
@@ -508,7 +508,7 @@ def _alike(keys: Any) -> Array:
             )
     if keys.dtype.kind == "f" and np.isnan(keys).any():
         raise InvalidInput("keys has NaN, which equals nothing. Leave these rows out.")
-    return keys
+    return np.asarray(keys)
 
 
 def _logarithms(units: Array) -> int:
