@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -47,7 +48,10 @@ def number(name: str, value: Any, interval: str, hint: str = "") -> float:
     2.0
     """
     low, high = map(float, interval[1:-1].split(","))
-    x = float(value) if is_real(value) else np.nan
+    x = np.nan
+    # An integer may be beyond the range of numbers.
+    with suppress(OverflowError):
+        x = float(value) if is_real(value) else x
     closed = (x == low and interval[0] == "[") or (x == high and interval[-1] == "]")
     if low < x < high or closed:
         return x
@@ -97,6 +101,16 @@ def unmasked(name: str, values: Any) -> None:
             f"{name} has {len(where)} masked value(s), the first at {tuple(where[0].tolist())}. "
             f"Fill them in with {name}.filled(...), or leave these examples out."
         )
+
+
+def shape_of(name: str, values: Any) -> tuple[int, ...]:
+    """The shape of the values; raises InvalidInput if they are lists of different lengths."""
+    try:
+        return np.shape(values)
+    except ValueError as error:
+        raise InvalidInput(
+            f"{name} has lists of different lengths: {error} Give each example as many values."
+        ) from error
 
 
 def one_each(name: str, shape: tuple[int, ...], n: int, order: str = "the same order") -> None:

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import dask
-import numpy as np
 from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 from dask.diagnostics.progress import ProgressBar
 from dask.local import get_sync
 from sklearn.base import clone
 
-from knowmore.arguments import whole_number
+from knowmore.arguments import flag, shape_of, whole_number
 from knowmore.distributed.reading import (
     Load,
     Shard,
@@ -59,6 +58,7 @@ def eigenspace(
 
     Examples
     --------
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> whole = eigenspace([X[:10], X[10:45], X[45:]])
     >>> bool(np.allclose(whole.covariance(), np.cov(X.T, bias=True)))
@@ -111,6 +111,7 @@ def fit(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from knowmore import EigenspaceLDA
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -187,7 +188,7 @@ def merged(
     def leaf(name: str, X: Any, y: Any) -> tuple[str, T] | None:
         with located(name), quiet():
             X, y = examples(X, y, load, label)
-            model = None if np.shape(X)[:1] == (0,) else learn(X, y)
+            model = None if shape_of("X", X)[:1] == (0,) else learn(X, y)
             return None if model is None else (name, model)
 
     def node(parts: list[tuple[str, T] | None]) -> tuple[str, T] | None:
@@ -203,6 +204,12 @@ def merged(
         return first, whole
 
     whole_number("split_every", split_every, 2)
+    progress = flag("progress", progress)
+    if not callable(load):
+        raise InvalidType(
+            f"load={load!r} cannot be called. Give a function that reads a file: it gets its path, "
+            f"and returns the rows."
+        )
     level = [delayed(leaf)(*shard) for shard in shards]
     while len(level) > 1:
         starts = range(0, len(level), split_every)

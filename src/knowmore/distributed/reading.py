@@ -14,7 +14,7 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
 
-from knowmore.arguments import some
+from knowmore.arguments import shape_of, some
 from knowmore.arrays import Array
 from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
@@ -100,7 +100,7 @@ def examples(X: Any, y: Any, load: Load, label: str | None) -> tuple[Any, Any]:
                 f"Name the column that has the targets, or give y in shards like X."
             )
         X, y = X[[name for name in columns if name != label]], X[label]
-    if y is not None and np.shape(X)[:1] != np.shape(y)[:1]:
+    if y is not None and shape_of("X", X)[:1] != shape_of("y", y)[:1]:
         raise InvalidInput(f"X has shape {np.shape(X)}, but y has {np.shape(y)}. {_ALIKE}")
     return X, y
 

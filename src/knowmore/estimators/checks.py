@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from knowmore.arguments import a_type, is_missing, one_each, unmasked
+from knowmore.arguments import a_type, is_missing, one_each, shape_of, unmasked
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.edits import Id
@@ -230,7 +230,7 @@ def group_names(groups: Any, ids: tuple[Id, ...]) -> Array | None:
     if groups is None:
         return None
     groups = in_order("groups", groups, ids)
-    one_each("groups", np.shape(groups), len(ids), "the order of ids_")
+    one_each("groups", shape_of("groups", groups), len(ids), "the order of ids_")
     names = _column("groups", groups)
     if _type_of("group", names, _KINDS.values()) == "float":
         _finite("groups", names.astype(float))
@@ -251,6 +251,10 @@ def _translated(name: str = "", remedy: str = "", table: Any = None) -> Iterator
         yield
     except TypeError as error:
         raise InvalidType(str(error)) from error
+    except OverflowError as error:
+        raise InvalidInput(
+            f"{name or 'An argument'} has a number beyond the range of numbers: {error}. Scale it."
+        ) from error
     except ValueError as error:
         message = str(error)
         if name and message.startswith("could not convert"):

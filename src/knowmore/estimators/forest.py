@@ -9,7 +9,7 @@ from typing import Any, Self, final
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from knowmore.arguments import number, whole_number
+from knowmore.arguments import flag, number, whole_number
 from knowmore.arrays import Array
 from knowmore.estimators import checks
 from knowmore.estimators.gaussian_process import target_values
@@ -54,7 +54,7 @@ class ForestEstimator(EditableEstimator[Forest]):
         noise = number("noise", self.noise, "[0, inf)", self._noise_hint)
         size = {
             "capacity": whole_number("capacity", self.capacity, 2),
-            "n_trees": whole_number("n_trees", self.n_trees, 1),
+            "n_trees": whole_number("n_trees", self.n_trees, 1, 2**16),
             "seed": whole_number("seed", self.seed, 0),
         }
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
@@ -268,8 +268,9 @@ class ForestGPRegressor(RegressorMixin, ForestEstimator):
         return_std : and the root of `predict_variance`, of the same shape
         """
         forest, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        with_std = flag("return_std", return_std)
         mean = self._prediction(forest, forest.mean(X))
-        return (mean, np.sqrt(self._variances(forest, forest.variance(X)))) if return_std else mean
+        return (mean, np.sqrt(self._variances(forest, forest.variance(X)))) if with_std else mean
 
     def predict_variance(self, X: Any) -> Array:
         """The variance of a target at each row, noise included, (m,) or (m, q) as the targets are.

@@ -12,7 +12,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 
-from knowmore.arguments import a_type, choice, flag, is_whole, number, one_each
+from knowmore.arguments import (
+    a_type,
+    choice,
+    flag,
+    is_whole,
+    number,
+    one_each,
+    real_numbers,
+    shape_of,
+)
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import checks
@@ -158,7 +167,7 @@ class LinearGP(BaseEstimator, ABC):
         X, y, weights = self._rows(X, y, sample_weight, reset=False)
         n = X.shape[0]
         if groups is not None:
-            one_each("groups", np.shape(groups), n)
+            one_each("groups", shape_of("groups", groups), n)
             groups = groups if index_of(groups) is None else groups.to_numpy()
         names = checks.group_names(groups, tuple(range(n)))
         w = np.ones(n) if weights is None else np.rint(weights * 256) / 256
@@ -418,8 +427,8 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
         """`y_limit` for q columns of targets, checked."""
         if self.y_limit is None:
             return None
-        limit = checks.numbers("y_limit", np.atleast_1d(self.y_limit))
-        if limit.shape not in ((1,), (q,)) or not (limit > 0).all():
+        limit = np.atleast_1d(real_numbers("y_limit", self.y_limit))
+        if limit.shape not in ((1,), (q,)) or not ((limit > 0) & (limit < np.inf)).all():
             raise InvalidInput(
                 f"y_limit={self.y_limit!r}. Give a number above zero, or one for each of {q} "
                 f"columns of targets."
@@ -464,9 +473,9 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
 
         return_std : and the standard deviation of a target there, noise included
         """
-        model, X = self._held, self._asked(X)
+        model, X, with_std = self._held, self._asked(X), flag("return_std", return_std)
         mean = self._prediction(model, model.mean(X))
-        return (mean, np.sqrt(self._shaped(model, model.variance(X)))) if return_std else mean
+        return (mean, np.sqrt(self._shaped(model, model.variance(X)))) if with_std else mean
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
@@ -225,9 +226,9 @@ class Sums(Frozen):
 
     def _group(self, key: Key) -> Group:
         """The group with this key, which must have rows."""
-        if key not in self.groups:
-            raise UnknownId(f"No row has the key {key!r}. Give one of {some([*self.groups])}.")
-        return self.groups[key]
+        with suppress(KeyError, TypeError):
+            return self.groups[key]
+        raise UnknownId(f"No row has the key {key!r}. Give one of {some([*self.groups])}.")
 
     def scatter(self, *, centred: bool = True) -> Array:
         """sum w (x - mean) (x - mean)', or without the means, (D, D). Each entry is rounded once.

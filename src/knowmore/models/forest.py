@@ -31,6 +31,8 @@ from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Tree, digest, 
 
 # The examples of a leaf of the tree that finds them by their ids.
 _SHELF = 512
+# More examples than a leaf can have.
+_LARGEST = 2**31
 
 Answers = Callable[[Array], Array]
 
@@ -181,7 +183,7 @@ class Forest(Frozen):
             float(weights.max(initial=heaviest)),
         )
         sure = self.model.covariance.tolerates(
-            self.trees[0].capacity, np.array(extremes[1:]), extremes.peak
+            min(self.trees[0].capacity, _LARGEST), np.array(extremes[1:]), extremes.peak
         )
         if len(new):
             self._check_leaves()
