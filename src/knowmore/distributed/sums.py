@@ -46,7 +46,7 @@ def write_sums(
     path: str | PathLike[str], estimator: LinearGP, source: dict[str, int] | None, label: str | None
 ) -> None:
     """`save_sums` for a source of which these `facts` were true before it was read."""
-    check_linear(estimator)
+    check_linear(estimator, "fitted ")
     check_label(label)
     model = fitted(estimator, "model_")
     sums, names = model.sums, names_in(estimator)
@@ -167,11 +167,11 @@ class Stored:
         return held
 
 
-def check_linear(estimator: Any) -> None:
-    """Raise InvalidType unless this is an estimator that has sums."""
+def check_linear(estimator: Any, state: str = "") -> None:
+    """Raise InvalidType unless this is an estimator that has sums; state : "fitted " if it must."""
     if not isinstance(estimator, LinearGP):
-        needed = "LinearGPClassifier() or LinearGPRegressor()"
-        raise InvalidType(f"{estimator!r} has no sums to write: give a {needed}.")
+        needed = f"a {state}LinearGPClassifier or LinearGPRegressor"
+        raise InvalidType(f"{estimator!r} has no sums to write: give {needed}.")
 
 
 def check_label(label: Any) -> None:
