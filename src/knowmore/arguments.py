@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from knowmore.errors import InvalidInput
 
@@ -46,11 +48,34 @@ def number(name: str, value: Any, interval: str, hint: str = "") -> float:
     2.0
     """
     low, high = map(float, interval[1:-1].split(","))
-    x = float(value) if is_real(value) else np.nan
+    x = np.nan
+    # An integer may be beyond the range of numbers.
+    with suppress(OverflowError):
+        x = float(value) if is_real(value) else x
     closed = (x == low and interval[0] == "[") or (x == high and interval[-1] == "]")
     if low < x < high or closed:
         return x
     raise InvalidInput(f"{name}={value!r} must be a number in {interval}.{hint and ' ' + hint}")
+
+
+def real_numbers(name: str, values: Any) -> npt.NDArray[np.float64]:
+    """The values as float64 in the shape that they have; None among them is NaN.
+
+    >>> real_numbers("largest", [1, 2.5])
+    array([1. , 2.5])
+    """
+    unmasked(name, values)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "fiubO":
+            return array.astype(np.float64, copy=False)
+        problem = f"they are of type {array.dtype}"
+    except (TypeError, ValueError, OverflowError) as error:
+        problem = str(error)
+    raise InvalidInput(
+        f"{name} has values that are not real numbers: {problem}. Encode text and dates as numbers "
+        f"first, and give complex numbers as two columns each."
+    )
 
 
 def flag(name: str, value: Any) -> bool:
@@ -76,6 +101,16 @@ def unmasked(name: str, values: Any) -> None:
             f"{name} has {len(where)} masked value(s), the first at {tuple(where[0].tolist())}. "
             f"Fill them in with {name}.filled(...), or leave these examples out."
         )
+
+
+def shape_of(name: str, values: Any) -> tuple[int, ...]:
+    """The shape of the values; raises InvalidInput if they are lists of different lengths."""
+    try:
+        return np.shape(values)
+    except ValueError as error:
+        raise InvalidInput(
+            f"{name} has lists of different lengths: {error} Give each example as many values."
+        ) from error
 
 
 def one_each(name: str, shape: tuple[int, ...], n: int, order: str = "the same order") -> None:

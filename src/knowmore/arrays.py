@@ -69,6 +69,9 @@ def enough_memory(purpose: str, remedy: str) -> Iterator[None]:
     """Raise NotEnoughMemory, with what it was for and what to do, instead of MemoryError."""
     try:
         yield
+    except NotEnoughMemory:
+        # It already says what for.
+        raise
     except MemoryError as error:
         raise NotEnoughMemory(
             f"There is not enough memory to {purpose}. Nothing was changed. {remedy}"

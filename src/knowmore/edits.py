@@ -116,6 +116,9 @@ def is_mask(ids: Any) -> bool:
         return ids.dtype == bool and ids.ndim == 1
     if isinstance(ids, str) or not isinstance(ids, Sized) or not isinstance(ids, Iterable):
         return False
+    # A sparse table has no length.
+    if len(getattr(ids, "shape", ())) > 1:
+        return False
     return len(ids) > 0 and all(isinstance(one, (bool, np.bool_)) for one in ids)
 
 

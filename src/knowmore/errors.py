@@ -7,6 +7,9 @@ A call that raises one changes nothing.
 
 from __future__ import annotations
 
+import inspect
+import warnings
+
 import numpy as np
 
 __all__ = [
@@ -95,3 +98,12 @@ class KnowmoreWarning(UserWarning):
 
 class LostVariance(KnowmoreWarning):
     """Rows were removed that were so large that the rest of some feature is lost in rounding."""
+
+
+def warn(message: str) -> None:
+    """Issue a KnowmoreWarning that points to the line which called knowmore."""
+    package = __name__.partition(".")[0]
+    level, frame = 0, inspect.currentframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, KnowmoreWarning, stacklevel=level + 1)

@@ -20,7 +20,7 @@ from uuid import uuid4
 import numpy as np
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, MissingData, NotWritten
+from knowmore.errors import InvalidInput, InvalidType, MissingData, NotWritten
 
 T = TypeVar("T")
 File = str | os.PathLike[str]
@@ -61,6 +61,17 @@ def written(path: File) -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
 
 
+def check_name(path: Any) -> None:
+    """Raise InvalidType or InvalidInput unless this can be the name of a file or folder."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidType(
+            f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file or "
+            f"folder: a str or a pathlib.Path."
+        )
+    if "\0" in str(path):
+        raise InvalidInput(f"{str(path)!r} has a NUL in it, which no name of a file has.")
+
+
 def check_writable(path: File) -> None:
     """Raise NotWritten if `written(path)` cannot start. Call it before long work."""
     with _reported(path):
@@ -98,6 +109,7 @@ def _write_a_byte(folder: Path) -> None:
 @contextmanager
 def _reported(path: File) -> Iterator[None]:
     """Turn an OSError in the block into NotWritten."""
+    check_name(path)
     try:
         yield
     except OSError as error:
@@ -111,6 +123,7 @@ def _reported(path: File) -> Iterator[None]:
 @contextmanager
 def undamaged(path: File, kind: str, remedy: str) -> Iterator[None]:
     """Report any error in the block as damage of the file at `path`, which should be a `kind`."""
+    check_name(path)
     try:
         yield
     # NumPy, zipfile, json and tokenize raise all sorts of errors for damaged files.

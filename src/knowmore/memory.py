@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from knowmore.errors import NotEnoughMemory
+
 _UNLIMITED = 2**60
 
 
@@ -13,6 +15,19 @@ def available_memory() -> int | None:
     found = [_free_of_machine(), _free_of_container()]
     known = [one for one in found if one is not None]
     return min(known, default=None)
+
+
+def check_free(needed: int, what: str, remedy: str) -> None:
+    """Raise NotEnoughMemory if so many bytes are not free.
+
+    what : a clause on what needs them, which ends before their number
+    """
+    free = available_memory()
+    if free is not None and needed >= free:
+        raise NotEnoughMemory(
+            f"{what} {needed / 2**30:.1f} GB, but {free / 2**30:.1f} GB of memory are free. "
+            f"{remedy} Nothing was changed."
+        )
 
 
 def _free_of_machine() -> int | None:

@@ -11,12 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numpy as np
 from dask.delayed import delayed
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from knowmore.arguments import whole_number
+from knowmore.arguments import flag, shape_of, whole_number
 from knowmore.distributed.forests import fit_forest
 from knowmore.distributed.reading import (
     UNNAMED,
@@ -63,6 +62,7 @@ def eigenspace(
 
     Examples
     --------
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> whole = eigenspace([X[:10], X[10:45], X[45:]])
     >>> bool(np.allclose(whole.covariance(), np.cov(X.T, bias=True)))
@@ -124,6 +124,7 @@ def fit(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from knowmore import EigenspaceLDA
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -180,7 +181,7 @@ def fit(
             load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
         elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
             survey = tree(partial(surveyed, estimator), Survey.merge, shards, load)
-            learn = partial(_started, survey)
+            learn = partial(_started, survey.checked())
         else:
             learn = partial(_fitted_on_grid, estimator)
         whole = tree(learn, merge, shards, load)
@@ -240,7 +241,7 @@ def merged(
         name = shard[0]
         with located(name), quiet():
             rows = examples(Shard(*shard), load, names)
-            model = None if np.shape(rows.X)[:1] == (0,) else learn(rows)
+            model = None if shape_of("X", rows.X)[:1] == (0,) else learn(rows)
             return None if model is None else (name, model)
 
     def node(parts: list[tuple[str, T] | None]) -> tuple[str, T] | None:
@@ -256,6 +257,12 @@ def merged(
         return first, whole
 
     whole_number("split_every", split_every, 2)
+    progress = flag("progress", progress)
+    if not callable(load):
+        raise InvalidType(
+            f"load={load!r} cannot be called. Give a function that reads a file: it gets its path, "
+            f"and returns the rows."
+        )
     level = [delayed(leaf)(*shard) for shard in shards]
     while len(level) > 1:
         starts = range(0, len(level), split_every)

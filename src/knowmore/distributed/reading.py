@@ -15,7 +15,7 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
 
-from knowmore.arguments import some
+from knowmore.arguments import shape_of, some
 from knowmore.arrays import Array
 from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
@@ -138,7 +138,7 @@ def examples(shard: Shard, load: Load, names: Names) -> Rows:
     if wanted:
         rows = rows._replace(X=X[[name for name in columns if name not in wanted.values()]])
     for argument, values in rows._asdict().items():
-        if values is not None and np.shape(values)[:1] != np.shape(rows.X)[:1]:
+        if values is not None and shape_of(argument, values)[:1] != shape_of("X", rows.X)[:1]:
             shapes = f"X has shape {np.shape(rows.X)}, but {argument} has {np.shape(values)}"
             raise InvalidInput(f"{shapes}. {_ALIKE.format(argument)}")
     return rows

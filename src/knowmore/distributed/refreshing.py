@@ -12,7 +12,7 @@ import numpy as np
 from dask.delayed import delayed
 from sklearn.base import clone
 
-from knowmore.arguments import some
+from knowmore.arguments import flag, some
 from knowmore.columns import columns_of
 from knowmore.distributed.merging import merged, surveyed
 from knowmore.distributed.reading import Names, Shard, examples, read_examples, shards_of
@@ -21,6 +21,8 @@ from knowmore.distributed.sums import (
     RESOLUTIONS,
     Stored,
     beside,
+    check_label,
+    check_linear,
     data_of,
     facts,
     load_sums,
@@ -29,6 +31,7 @@ from knowmore.distributed.sums import (
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators.linear import LinearGP, LinearGPClassifier, Survey
 from knowmore.estimators.shell import check_mergeable
+from knowmore.files import check_name
 from knowmore.linalg import Grid, Sums
 
 # The files of rows: an .npy file has no room for targets.
@@ -92,6 +95,9 @@ def refresh_sums(
     (4, 75)
     """
     wanted = LinearGPClassifier() if estimator is None else estimator
+    check_linear(wanted)
+    check_label(label)
+    again, progress = flag("again", again), flag("progress", progress)
     paths, orphans = _found(folder)
     if not paths:
         return Refreshed([], {}, [], orphans)
@@ -119,6 +125,7 @@ def refresh_sums(
 
 def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:
     """The files of rows in a folder, and the files of sums whose rows are gone."""
+    check_name(folder)
     if not Path(folder).is_dir():
         raise InvalidInput(f"{str(folder)!r} is not a folder. Name the one that has the rows.")
     files = sorted(Path(folder).iterdir())
@@ -189,7 +196,7 @@ def _compute(
         survey = merged(
             partial(surveyed, wanted), Survey.merge, shards, load, names=names, progress=progress
         )
-        start = survey.start
+        start = survey.checked().start
     else:
         start = partial(_emptied, held, wanted)
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from knowmore import files
+from knowmore.arguments import a_type, flag
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, InvalidType
+from knowmore.errors import InvalidInput, InvalidType, MissingData
 from knowmore.estimators.linear import LinearGP, LinearGPClassifier, LinearGPRegressor, Survey
 from knowmore.estimators.shell import fitted, names_in
 from knowmore.linalg import Grid, Sums
@@ -45,9 +46,8 @@ def write_sums(
     path: str | PathLike[str], estimator: LinearGP, source: dict[str, int] | None, label: str | None
 ) -> None:
     """`save_sums` for a source of which these `facts` were true before it was read."""
-    if not isinstance(estimator, LinearGP):
-        needed = "a fitted LinearGPClassifier or LinearGPRegressor"
-        raise InvalidType(f"{estimator!r} has no sums to write: give {needed}.")
+    check_linear(estimator, "fitted ")
+    check_label(label)
     model = fitted(estimator, "model_")
     sums, names = model.sums, names_in(estimator)
     if names is not None and not all(isinstance(name, (str, int)) for name in names):
@@ -94,7 +94,7 @@ def load_sums(
     True
     """
     stored = Stored.read(path)
-    if fresh and (why := stored.stale(data_of(path))):
+    if flag("fresh", fresh) and (why := stored.stale(data_of(path))):
         raise InvalidInput(
             f"{str(path)!r} holds the sums of other data: {why}. Compute them again: knowmore sums."
         )
@@ -167,6 +167,22 @@ class Stored:
         return held
 
 
+def check_linear(estimator: Any, state: str = "") -> None:
+    """Raise InvalidType unless this is an estimator that has sums; state : "fitted " if it must."""
+    if not isinstance(estimator, LinearGP):
+        needed = f"a {state}LinearGPClassifier or LinearGPRegressor"
+        raise InvalidType(f"{estimator!r} has no sums to write: give {needed}.")
+
+
+def check_label(label: Any) -> None:
+    """Raise InvalidType unless this is the name of a column, or None."""
+    if label is not None and not isinstance(label, str):
+        raise InvalidType(
+            f"label={label!r} is {a_type(label)}. Give the name of the column of the targets, a "
+            f"str, or None."
+        )
+
+
 def beside(source: Path) -> Path:
     """The file for the sums of a source."""
     return source.with_name(f"{source.name}.kms")
@@ -179,7 +195,14 @@ def data_of(path: str | PathLike[str]) -> Path:
 
 def facts(source: str | PathLike[str]) -> dict[str, int]:
     """What tells whether a file has been changed: its size, and the time of the last change."""
-    found = Path(source).stat()
+    files.check_name(source)
+    try:
+        found = Path(source).stat()
+    except OSError as error:
+        raise MissingData(
+            f"There is no file of rows {str(source)!r} to note: {error.strerror}. Check the path, "
+            f"or leave source out."
+        ) from error
     return {"size": found.st_size, "changed": found.st_mtime_ns}
 
 

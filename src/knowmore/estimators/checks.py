@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from knowmore.arguments import is_missing, one_each, unmasked
+from knowmore.arguments import a_type, is_missing, one_each, shape_of, unmasked
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.edits import Id
@@ -140,6 +140,18 @@ def unknown_label(unknown: Any, classes: Array) -> Array:
     return label
 
 
+def refuse_unknown(estimator: BaseEstimator, unknown: Any, rate: Any, remedy: str) -> None:
+    """Raise InvalidType if `predict` is asked to mark rows of no class, which needs all examples.
+
+    remedy : a clause on what to use instead
+    """
+    if unknown is not None or rate is not None:
+        raise InvalidType(
+            f"predict of {a_type(estimator)} takes no unknown or rate, which need a model that "
+            f"leaves out each of its examples, as GPClassifier does. Instead, {remedy}."
+        )
+
+
 def check_declared(y: Any, classes: Any) -> None:
     """Raise InvalidInput if classes are declared and y has a label that is not among them."""
     if classes is None or y is None:
@@ -218,7 +230,7 @@ def group_names(groups: Any, ids: tuple[Id, ...]) -> Array | None:
     if groups is None:
         return None
     groups = in_order("groups", groups, ids)
-    one_each("groups", np.shape(groups), len(ids), "the order of ids_")
+    one_each("groups", shape_of("groups", groups), len(ids), "the order of ids_")
     names = _column("groups", groups)
     if _type_of("group", names, _KINDS.values()) == "float":
         _finite("groups", names.astype(float))
@@ -239,6 +251,10 @@ def _translated(name: str = "", remedy: str = "", table: Any = None) -> Iterator
         yield
     except TypeError as error:
         raise InvalidType(str(error)) from error
+    except OverflowError as error:
+        raise InvalidInput(
+            f"{name or 'An argument'} has a number beyond the range of numbers: {error}. Scale it."
+        ) from error
     except ValueError as error:
         message = str(error)
         if name and message.startswith("could not convert"):

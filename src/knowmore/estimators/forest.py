@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 from sklearn.base import RegressorMixin, clone
 
-from knowmore.arguments import number, whole_number
+from knowmore.arguments import flag, number, whole_number
 from knowmore.arrays import Array, Frozen
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
@@ -45,15 +45,23 @@ class ForestEstimator(EditableEstimator[Forest]):
     def _coding(self) -> Coding:
         """What makes targets of the examples of a leaf."""
 
+    @property
+    def _noise_hint(self) -> str:
+        few = f"{type(self).__name__.removeprefix('Forest')} on about 2,000 of the rows"
+        return (
+            f"It is a variance, usually 1e-6 to 1. A forest does not choose it: tune a {few} with "
+            f"knowmore.insight.tune, and give its kernel_ and noise_."
+        )
+
     @abstractmethod
     def _prediction(self, forest: Forest, scores: Array) -> Array:
         """The predictions that follow from these scores (m, M)."""
 
     def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
-        noise = number("noise", self.noise, "[0, inf)", "It is a variance, usually 1e-6 to 1.")
+        noise = number("noise", self.noise, "[0, inf)", self._noise_hint)
         size = {
             "capacity": whole_number("capacity", self.capacity, 2),
-            "n_trees": whole_number("n_trees", self.n_trees, 1),
+            "n_trees": whole_number("n_trees", self.n_trees, 1, 2**16),
             "seed": whole_number("seed", self.seed, 0),
         }
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
@@ -158,7 +166,7 @@ class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestE
     A leaf is factorised when it is first asked, and keeps its factor. With `capacity=512` that is
     about 2.9 kB for each example and tree, with 128 about 1.8 kB.
 
-    Examples have ids: `remove` forgets them, and there is no `forget`. `predict` has no `unknown`;
+    Examples have ids: `remove` forgets them, and there is no `forget`. `predict` refuses `unknown`;
     `knowmore.insight.novelty(clf, X).unknown(0.95)` marks rows of no class. `knowmore.insight`
     asks a forest leaf by leaf; only `tune` needs another model.
 
@@ -182,6 +190,12 @@ class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestE
     def classes_(self) -> Array:
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
         return self._fitted.names.copy()
+
+    def predict(self, X: Any, unknown: Any = None, rate: Any = None) -> Array:
+        """The class of the largest score, (m,). `unknown` and `rate` are refused: see Notes."""
+        remedy = "knowmore.insight.novelty(clf, X).unknown(0.95) marks such rows"
+        checks.refuse_unknown(self, unknown, rate, remedy)
+        return super().predict(X)
 
     def predict_variance(self, X: Any) -> Array:
         """The mean over the trees of sigma_*^2 in the leaf of each row, noise included, (m,).
@@ -244,8 +258,9 @@ class ForestGPRegressor(RegressorMixin, ForestEstimator):
         return_std : and the root of `predict_variance`, of the same shape
         """
         forest, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        with_std = flag("return_std", return_std)
         mean = self._prediction(forest, forest.mean(X))
-        return (mean, np.sqrt(self._variances(forest, forest.variance(X)))) if return_std else mean
+        return (mean, np.sqrt(self._variances(forest, forest.variance(X)))) if with_std else mean
 
     def predict_variance(self, X: Any) -> Array:
         """The variance of a target at each row, noise included, (m,) or (m, q) as the targets are.

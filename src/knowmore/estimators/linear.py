@@ -12,14 +12,29 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags
 
-from knowmore.arguments import choice, flag, is_whole, number, one_each
+from knowmore.arguments import (
+    a_type,
+    choice,
+    flag,
+    is_whole,
+    number,
+    one_each,
+    real_numbers,
+    shape_of,
+)
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import checks
 from knowmore.estimators.scoring import GaussianClassifier
-from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
+from knowmore.estimators.shell import (
+    check_mergeable,
+    fit_copy,
+    fitted,
+    names_in,
+    update_fitted,
+)
 from knowmore.linalg import Grid, Sums
-from knowmore.linalg.grid import LAYOUTS, blocks
+from knowmore.linalg.grid import LAYOUTS, extremes, warn_if_lost
 from knowmore.models import LeftOut, LinearModel
 from knowmore.models.linear import digits, target_grid
 from knowmore.tables import check_aligned, index_of
@@ -37,8 +52,8 @@ class LinearGP(BaseEstimator, ABC):
     intercept: bool = True
 
     @abstractmethod
-    def _model(self, X: Any, y: Any) -> LinearModel:
-        """The model of no rows, with the grid of these."""
+    def _model(self, x: Array, y: Any) -> LinearModel:
+        """The model of no rows with the grid of rows that have these extremes, (2, D)."""
 
     @abstractmethod
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
@@ -62,7 +77,9 @@ class LinearGP(BaseEstimator, ABC):
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         rows = self._rows(X, y, sample_weight, reset=True)
-        empty = self._model(*rows[:2])
+        x = self._extremes(rows[0])
+        empty = self._model(x, rows[1])
+        warn_if_lost(empty.grid, x, names_in(self))
         model = empty.of(self._sums(empty, *rows))
         if not model.sums.rows:
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
@@ -129,7 +146,7 @@ class LinearGP(BaseEstimator, ABC):
         return self._held.log_marginal_likelihood()
 
     def leave_one_out(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> LeftOut:
         """The prediction for each of these rows by the model without it, in one pass.
 
@@ -141,11 +158,17 @@ class LinearGP(BaseEstimator, ABC):
         rows. `silent` marks rows about which the others say nothing.
         """
         model = self._held
+        if X is None or y is None:
+            raise InvalidType(
+                f"leave_one_out of {a_type(self)} needs the rows and their targets: the model "
+                f"keeps only their sums. Give rows that it has learnt again, all or some: "
+                f"leave_one_out(X, y)."
+            )
         check_aligned(X=X, y=y, groups=groups)
         X, y, weights = self._rows(X, y, sample_weight, reset=False)
         n = X.shape[0]
         if groups is not None:
-            one_each("groups", np.shape(groups), n)
+            one_each("groups", shape_of("groups", groups), n)
             groups = groups if index_of(groups) is None else groups.to_numpy()
         names = checks.group_names(groups, tuple(range(n)))
         w = np.ones(n) if weights is None else np.rint(weights * 256) / 256
@@ -251,12 +274,18 @@ class LinearGP(BaseEstimator, ABC):
         hint = "It is a variance, usually from 1e-6 to 1; 'loo' and 'evidence' choose it."
         return number("noise", self.noise, "(0, inf)", hint)
 
-    def _grid(self, X: Any) -> Grid:
+    def _extremes(self, X: Any) -> Array:
+        """The lowest and the highest value of each feature, (2, D); zeros if the grid is given."""
+        given = isinstance(self.resolution, Grid)
+        return np.zeros((2, X.shape[1])) if given else extremes(X)
+
+    def _grid(self, x: Array) -> Grid:
         wanted = self.resolution
         if isinstance(wanted, Grid):
-            if len(wanted) != X.shape[1]:
+            if len(wanted) != x.shape[1]:
                 raise InvalidInput(
-                    f"resolution has {len(wanted)} columns, but X has {X.shape[1]} features."
+                    f"resolution has {len(wanted)} columns, but X has {x.shape[1]} features. Give "
+                    f"the grid of rows like these: Grid.covering(X)."
                 )
             return wanted
         known = wanted is None or (isinstance(wanted, str) and wanted == "exact")
@@ -265,7 +294,8 @@ class LinearGP(BaseEstimator, ABC):
                 f"resolution={wanted!r} is not known. Give a Grid, 8, 16 or 21 (bits), 'exact' "
                 f"(42 bits: float32 as it is), or None for 21."
             )
-        return Grid.covering(X, _BITS.get(wanted, wanted))  # type: ignore[arg-type]
+        largest = abs(x).max(axis=0)
+        return Grid.reaching(largest, _BITS.get(wanted, wanted))  # type: ignore[arg-type]
 
 
 @final
@@ -294,7 +324,7 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
     Notes
     -----
     Rows have no ids. `partial_fit` learns and `forget` removes; there is no `add`, `remove`,
-    `replace` or `relabel`. Edits happen in place and return the estimator itself. `predict` has no
+    `replace` or `relabel`. Edits happen in place and return the estimator itself. `predict` refuses
     `unknown`: `knowmore.insight.novelty(clf, X, reference=(X_learnt, y_learnt))` finds such rows.
 
     Examples
@@ -308,9 +338,9 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
     0.89
     """
 
-    def _model(self, X: Any, y: Any) -> LinearModel:
+    def _model(self, x: Array, y: Any) -> LinearModel:
         noise = self._noise()
-        return LinearModel.of_classes(Sums(self._grid(X)), noise, intercept=self.intercept)
+        return LinearModel.of_classes(Sums(self._grid(x)), noise, intercept=self.intercept)
 
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
         return Sums.of(model.sums.grid, X, y, weights)
@@ -328,6 +358,12 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
         checks.check_declared(y, classes)
         self._learn_more(X, y, sample_weight)
         return self
+
+    def predict(self, X: Any, unknown: Any = None, rate: Any = None) -> Array:
+        """The class of the largest score, (m,). `unknown` and `rate` are refused: see Notes."""
+        remedy = "knowmore.insight.novelty(clf, X, reference=(X_learnt, y_learnt)) finds such rows"
+        checks.refuse_unknown(self, unknown, rate, remedy)
+        return super().predict(X)
 
     @property
     def classes_(self) -> Array:
@@ -374,16 +410,16 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
         """`y_limit` for q columns of targets, checked."""
         if self.y_limit is None:
             return None
-        limit = checks.numbers("y_limit", np.atleast_1d(self.y_limit))
-        if limit.shape not in ((1,), (q,)) or not (limit > 0).all():
+        limit = np.atleast_1d(real_numbers("y_limit", self.y_limit))
+        if limit.shape not in ((1,), (q,)) or not ((limit > 0) & (limit < np.inf)).all():
             raise InvalidInput(
                 f"y_limit={self.y_limit!r}. Give a number above zero, or one for each of {q} "
                 f"columns of targets."
             )
         return limit
 
-    def _model(self, X: Any, y: Array) -> LinearModel:
-        noise, grid = self._noise(), self._grid(X)
+    def _model(self, x: Array, y: Array) -> LinearModel:
+        noise, grid = self._noise(), self._grid(x)
         Y = _columns(y)
         empty = Sums(grid + target_grid(Y, grid.bits, self._limit(Y.shape[1])))
         normalised = flag("normalize_y", self.normalize_y)
@@ -420,9 +456,9 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
 
         return_std : and the standard deviation of a target there, noise included
         """
-        model, X = self._held, self._asked(X)
+        model, X, with_std = self._held, self._asked(X), flag("return_std", return_std)
         mean = self._prediction(model, model.mean(X))
-        return (mean, np.sqrt(self._shaped(model, model.variance(X)))) if return_std else mean
+        return (mean, np.sqrt(self._shaped(model, model.variance(X)))) if with_std else mean
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -436,7 +472,7 @@ class Survey:
     """What the grid of all shards must know of one: its columns and its largest values.
 
     estimator : it has noted the columns, and is not fitted
-    x : the largest absolute value of each feature, (1, D)
+    x : the lowest and the highest value of each feature, (2, D)
     y : that of each target, (1,) or (1, q); a classifier's: some label, (1,)
     """
 
@@ -453,11 +489,7 @@ class Survey:
             )
         empty = clone(estimator)
         X, y, _ = empty._rows(X, y, None, reset=True)
-        x = np.zeros((1, X.shape[1]))
-        if not isinstance(empty.resolution, Grid):
-            for block in blocks(X):
-                np.maximum(x, abs(block).max(axis=0), out=x)
-        survey = cls(empty, x, _largest(empty, y))
+        survey = cls(empty, empty._extremes(X), _largest(empty, y))
         survey.start()
         return survey
 
@@ -470,7 +502,13 @@ class Survey:
                 f"there. Give each row the same number of targets."
             )
         y = self.estimator._targets([*self.y, *other.y], 2, None)
-        return Survey(self.estimator, np.maximum(self.x, other.x), _largest(self.estimator, y))
+        x = extremes(np.vstack([self.x, other.x]))
+        return Survey(self.estimator, x, _largest(self.estimator, y))
+
+    def checked(self) -> Survey:
+        """Itself, after a warning if the grid is too coarse for some feature."""
+        warn_if_lost(self.start().grid_, self.x, names_in(self.estimator))
+        return self
 
     def start(self, sums: Sums | None = None) -> LinearGP:
         """A fitted estimator on the common grid, of no rows or of these sums."""

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 
 from knowmore._living import Living, M
-from knowmore.arguments import choice
+from knowmore.arguments import choice, shape_of
 from knowmore.arrays import Array
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
 from knowmore.errors import InvalidInput
@@ -196,7 +196,7 @@ class EditableEstimator(BaseEstimator, ABC, Generic[V]):
         single label is for all of them.
         """
         chosen = self._chosen(ids)
-        if not chosen and np.shape(X)[:1] == (0,):
+        if not chosen and shape_of("X", X)[:1] == (0,):
             return self
         X, side = self._inputs(by_name("X", X, chosen, ids), reset=False)
         if len(chosen) != len(X):
@@ -402,7 +402,7 @@ class LivingClassifier(EditableClassifier[Living[M]], LivingEstimator[M]):
 
 def _for_all(y: Any, k: int) -> Any:
     """y, with a single label repeated for each of k examples."""
-    if y is None or np.ndim(y) > 0:
+    if y is None or shape_of("y", y):
         return y
     return [y.item() if isinstance(y, np.ndarray) else y] * k
 

@@ -23,12 +23,17 @@ from knowmore.estimators.living import own_kernel
 from knowmore.estimators.shell import fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, median_rbf
-from knowmore.linalg.grid import BLOCK, blocks
+from knowmore.linalg.grid import BLOCK, blocks, extremes
 from knowmore.linalg.products import evaluated
+from knowmore.memory import check_free
 from knowmore.tables import names_of
 
 # Rows that are transformed at once: enough for fast products, few enough for one to be asked about.
 _ROWS = 32
+# Values that are compared with levels at a time.
+_NUMBERS = 2**20
+# The largest value of a histogram: sums of a few more are still numbers.
+_LARGEST = 2.0**1000
 
 
 @final
@@ -308,19 +313,36 @@ class IntersectionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self
 
     def _learn(self, X: Any) -> None:
-        levels = whole_number("levels", self.levels, 1)
+        levels = whole_number("levels", self.levels, 1, 2**31 - 1)
         X = _histograms(checks.rows(self, X, reset=True, finite=True))
-        largest = np.max([rows.max(axis=0) for rows in blocks(X)], axis=0)
-        self.step_ = float(2.0 ** np.ceil(np.log2(largest.max() / levels or 1.0)))
+        largest = extremes(X)[1]
+        if (most := largest.max()) > _LARGEST:
+            raise InvalidInput(
+                f"X has {most:g}, but values are coded only up to {_LARGEST:g}. Scale them."
+            )
+        self.step_ = float(2.0 ** np.ceil(np.log2(most / levels or 1.0)))
         self.levels_ = np.maximum(np.rint(largest / self.step_), 1).astype(int)
+        self._check_room(1)
 
     def transform(self, X: Any) -> Array:
         """The codes of X (m, D), (m, sum of `levels_`), of type uint8."""
-        counts = self._counts(X)
+        counts, width = self._counts(X), self._n_features_out
+        self._check_room(len(counts))
         first = np.cumsum(self.levels_) - self.levels_
-        level = np.arange(self._n_features_out) - np.repeat(first, self.levels_)
-        parts = [np.repeat(rows, self.levels_, axis=1) > level for rows in blocks(counts)]
-        return np.vstack(parts).astype(np.uint8)
+        level = np.arange(width) - np.repeat(first, self.levels_)
+        codes = np.empty((len(counts), width), np.uint8)
+        step = max(_NUMBERS // width, 1)
+        for begin in range(0, len(counts), step):
+            rows = slice(begin, begin + step)
+            codes[rows] = np.repeat(counts[rows], self.levels_, axis=1) > level
+        return codes
+
+    def _check_room(self, m: int) -> None:
+        """Raise NotEnoughMemory if there is none for the codes of m rows and what they take."""
+        width = self._n_features_out
+        what = f"levels={self.levels} makes {width:,} codes of a row: {m:,} row(s) take"
+        work = 8 * (3 * width + 2 * max(_NUMBERS, width))
+        check_free(m * width + work, what, "Use fewer levels, or transform fewer rows at a time.")
 
     def rounded(self, X: Any) -> Array:
         """The histograms X (m, D) as they are coded, (m, D)."""

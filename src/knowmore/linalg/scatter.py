@@ -134,7 +134,7 @@ def numbers(X: Any) -> Array:
         if array.dtype.kind == "c" or isinstance(X, np.ma.MaskedArray):
             raise TypeError("complex or masked values are not allowed")
         return np.asarray(array, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"X is not a table of numbers (N, D): {error}.") from error
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
@@ -20,11 +21,11 @@ import numpy as np
 from scipy import sparse
 
 from knowmore._progress import report
-from knowmore.arguments import one_each
-from knowmore.arrays import Array, Frozen, read_only
-from knowmore.errors import InvalidInput
+from knowmore.arguments import a_type, one_each, real_numbers, some
+from knowmore.arrays import Array, Frozen, derived, read_only
+from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
 from knowmore.linalg.counting import loops
-from knowmore.linalg.grid import LAYOUTS, Grid, block, height
+from knowmore.linalg.grid import LAYOUTS, Grid, block, height, table
 from knowmore.linalg.products import side_by_side
 from knowmore.linalg.threads import FEW, threads_for
 
@@ -41,6 +42,8 @@ LOG_UNIT: Final = 2.0**32
 _WAITING: Final = 128
 # Rows that are read and multiplied at a time.
 _ROWS: Final = 1024
+# What rounding may do to a sum of squares of 64 bits.
+_ROUNDING: Final = 32 * np.finfo(np.longdouble).eps
 NO_ROWS: Final = (
     "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums are "
     "exact: learn the same rows again, and the model is as it was before."
@@ -54,6 +57,14 @@ class Group(NamedTuple):
     weight: int
     first: Array
 
+    def combined(self, other: Group, sign: int) -> Group:
+        """The group with the rows of another one, or with sign -1 without them."""
+        return Group(
+            self.rows + sign * other.rows,
+            self.weight + sign * other.weight,
+            read_only(self.first + sign * other.first),
+        )
+
 
 class _Batch(NamedTuple):
     """Rows (n, P) to add or, with sign -1, to remove, and their weights in units (n,)."""
@@ -66,19 +77,22 @@ class _Batch(NamedTuple):
 class _Products(NamedTuple):
     """Sums of products: those of many rows in two words, (2, P, P), and rows still to be summed.
 
-    squares : the sums of squares of the latter, (P,)
+    diagonal : the sums of squares of the former, (P,), to 64 bits
+    squares : the sums of squares of the latter, (P,), whole numbers: so few rows fit into 63 bits
+    length : the number of the latter
     """
 
     words: Array | None
+    diagonal: Array | float = 0.0
     waiting: tuple[_Batch, ...] = ()
-    squares: Array | float = 0.0
+    squares: Array | int = 0
+    length: int = 0
 
-    def diagonal(self) -> Array:
-        """The sums of squares of all rows, (P,), to 64 bits."""
-        if self.words is None:
-            return np.asarray(self.squares)
-        high, low = (word.diagonal().astype(np.longdouble) for word in self.words)
-        return np.asarray(high * 2.0**62 + low + self.squares)
+    @classmethod
+    def summed(cls, words: Array) -> _Products:
+        """These sums; no row waits."""
+        high, low = (word.diagonal().astype(np.longdouble) for word in words)
+        return cls(read_only(words), high * 2.0**62 + low)
 
 
 @final
@@ -113,6 +127,9 @@ class Sums(Frozen):
         weights : (n,), below 256, rounded to multiples of 1/256; None: one each. A row of weight
             zero is left out.
         """
+        if not isinstance(grid, Grid):
+            raise InvalidType(f"The grid is {a_type(grid)}. Give a Grid, such as Grid.covering(X).")
+        X = tuple(map(table, X)) if isinstance(X, tuple) else table(X)
         n, P = height(X), width(grid)
         names, codes = _coded(keys, n)
         units = _in_units(weights, n)
@@ -122,11 +139,11 @@ class Sums(Frozen):
         if n <= _WAITING:
             batch = _Batch(grid.multiples(block(X, slice(n))), units, 1)
             loops().count(batch.Z, codes, units, firsts)
-            squares = np.einsum("i,ij,ij->j", units, batch.Z, batch.Z, dtype=np.longdouble)
-            products = _Products(None, (batch,) if n else (), squares)
+            squares = units @ batch.Z.astype(np.int64) ** 2
+            products = _Products(None, waiting=(batch,) if n else (), squares=squares, length=n)
         else:
             totals = _swept(grid, X, codes, units, firsts)
-            products = _Products(read_only(reduce(_sum, totals)))
+            products = _Products.summed(reduce(_sum, totals))
         counts = np.bincount(codes, units > 0, len(names)).astype(int)
         heavy = np.bincount(codes, units, len(names)).astype(int)
         groups = {
@@ -136,9 +153,8 @@ class Sums(Frozen):
             )
             if rows
         }
-        # As integers: a sum of so many in floating point would be rounded.
-        logs = np.rint(LOG_UNIT * np.log(units[units > 0] / UNIT)).astype(np.int64)
-        return cls(grid, groups, int(logs.sum()), products)._checked()
+        logs = 0 if weights is None else _logarithms(units)
+        return cls(grid, groups, logs, products)._checked()
 
     def __post_init__(self) -> None:
         # Their arrays were locked when they were made: to go through all would cost at every edit.
@@ -149,64 +165,70 @@ class Sums(Frozen):
         cls, grid: Grid, groups: Mapping[Key, Group], log_weights: int, words: Array
     ) -> Sums:
         """Sums from their parts, as they were stored; words : (2, P, P), lower triangle."""
-        return cls(grid, groups, log_weights, _Products(read_only(words)))._checked()
+        return cls(grid, groups, log_weights, _Products.summed(words))._checked()
 
     def __repr__(self) -> str:
         return f"Sums({self.rows} rows in {len(self.groups)} groups, {self.grid!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles: no single row is in them."""
-        state = {"groups": dict(self.groups), "_products": _Products(self.words)}
-        return {**super().__getstate__(), **state}
+        """For pickles: no single row is in them, and nothing that depends on the history."""
+        held = self.grid, dict(self.groups), self.log_weights, self.words
+        return dict(zip(("grid", "groups", "log_weights", "words"), held, strict=True))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        locked = {key: read_only(group) for key, group in self.groups.items()}
-        object.__setattr__(self, "groups", MappingProxyType(locked))
+        products = _Products.summed(state.pop("words"))
+        locked = {key: read_only(group) for key, group in state["groups"].items()}
+        super().__setstate__(state | {"groups": MappingProxyType(locked), "_products": products})
 
     # -- what is known ------------------------------------------------------------------------
+
+    @derived
+    def _whole(self) -> Group:
+        """All groups in one. An edit passes it on: to add up all groups would take longer."""
+        nothing = Group(0, 0, np.zeros(width(self.grid), np.int64))
+        groups = [*self.groups.values()] or [nothing]
+        return reduce(lambda one, other: one.combined(other, 1), groups)
 
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return sum(group.rows for group in self.groups.values())
+        return self._whole.rows
 
     @property
     def weight(self) -> int:
         """The total weight, in units of 1 / UNIT."""
-        return sum(group.weight for group in self.groups.values())
+        return self._whole.weight
 
     @property
     def first(self) -> Array:
         """The sum of all rows, in multiples of the steps, (P,)."""
-        total = np.zeros(width(self.grid), np.int64)
-        for group in self.groups.values():
-            total += group.first
-        return total
+        return self._whole.first
 
     @property
     def words(self) -> Array:
         """The sums of products in two words, (2, P, P), lower triangle: see `counting`."""
         products = self._products
         if products.words is None or products.waiting:
-            total = _Total(self.grid, products.words)
-            for sign in (1, -1):
-                # Together: a product of each row alone would cost as much as one of all.
-                if some := [batch for batch in products.waiting if batch.sign == sign]:
-                    Z, units = (np.concatenate(part) for part in [*zip(*some, strict=True)][:2])
-                    total.add(_Batch(Z, units, sign))
             # At once, so that another thread never counts the rows twice.
-            products = _Products(read_only(total.words))
+            products = _settled(self.grid, products)
             object.__setattr__(self, "_products", products)
         return np.asarray(products.words)
 
     def mean(self) -> Array:
         """The mean of all rows, (D,)."""
+        if not self.rows:
+            raise NoExamples("These are the sums of no rows, so they have no mean. Add rows first.")
         return self._joined(self.first / self.weight)
 
     def weights(self, keys: list[Key]) -> Array:
         """The weights of these groups, in units of 1 / UNIT, (G,)."""
-        return np.array([self.groups[key].weight for key in keys])
+        return np.array([self._group(key).weight for key in keys])
+
+    def _group(self, key: Key) -> Group:
+        """The group with this key, which must have rows."""
+        with suppress(KeyError, TypeError):
+            return self.groups[key]
+        raise UnknownId(f"No row has the key {key!r}. Give one of {some([*self.groups])}.")
 
     def scatter(self, *, centred: bool = True) -> Array:
         """sum w (x - mean) (x - mean)', or without the means, (D, D). Each entry is rounded once.
@@ -230,7 +252,7 @@ class Sums(Frozen):
 
         Each entry is rounded once; two slices are put together in floating point.
         """
-        sums = np.array([self.groups[key].first for key in keys])
+        sums = np.array([self._group(key).first for key in keys])
         weights = self.weights(keys) * centred
         words = read_only(np.array([np.zeros_like(sums), sums]))
         C = loops().difference(words, self.weight, weights, self.first, False)
@@ -252,6 +274,10 @@ class Sums(Frozen):
         return self._combined(other, -1)
 
     def _combined(self, other: Sums, sign: int) -> Sums:
+        if not isinstance(other, Sums):
+            raise InvalidType(
+                f"Sums are combined with {a_type(other)}. Give Sums: Sums.of(grid, X) of rows X."
+            )
         if self.grid != other.grid:
             raise InvalidInput(
                 f"The grids differ: {self.grid!r} here, {other.grid!r} there. Sums add up only on "
@@ -264,12 +290,8 @@ class Sums(Frozen):
             )
         groups = dict(self.groups)
         for key, new in other.groups.items():
-            old = groups.get(key, Group(0, 0, np.zeros_like(new.first)))
-            group = Group(
-                old.rows + sign * new.rows,
-                old.weight + sign * new.weight,
-                read_only(old.first + sign * new.first),
-            )
+            old = groups.get(key) or Group(0, 0, np.zeros_like(new.first))
+            group = old.combined(new, sign)
             if not _possible(group, self.grid):
                 raise _not_learnt(key, old.rows)
             groups[key] = group
@@ -281,23 +303,29 @@ class Sums(Frozen):
             self.log_weights + sign * other.log_weights,
             self._products_with(other, sign),
         )
+        vars(result)["_whole"] = self._whole.combined(other._whole, sign)
         if not groups and (result.log_weights or result.words.any()):
             raise _not_learnt(None, self.rows)
         if sign < 0:
-            # By the inequality of Cauchy and Schwarz, for each column.
-            squares, sums = result._products.diagonal(), result.first.astype(np.longdouble) ** 2
-            most = squares * result.weight
-            if (most < sums * (1 - 2.0**-58)).any() or (squares < 0).any():
+            # By the inequality of Cauchy and Schwarz, for each column; equal if all rows are.
+            squares = result._products.diagonal + result._products.squares
+            most = squares * (np.longdouble(result.weight) * (1 + _ROUNDING))
+            if (most < result.first.astype(np.longdouble) ** 2).any():
                 raise _not_learnt(None, self.rows)
         return result._checked()
 
     def _products_with(self, other: Sums, sign: int) -> _Products:
         mine, theirs = self._products, other._products
-        waiting = mine.waiting + tuple(b._replace(sign=sign * b.sign) for b in theirs.waiting)
-        if theirs.words is None and sum(len(batch.Z) for batch in waiting) <= _WAITING:
-            return _Products(mine.words, waiting, mine.squares + sign * theirs.squares)
-        words: Array = loops().combine(self.words, other.words, sign)
-        return _Products(read_only(words))
+        if theirs.words is not None:
+            return _Products.summed(loops().combine(self.words, other.words, sign))
+        joined = _Products(
+            mine.words,
+            mine.diagonal,
+            mine.waiting + tuple(b._replace(sign=sign * b.sign) for b in theirs.waiting),
+            mine.squares + sign * theirs.squares,
+            mine.length + theirs.length,
+        )
+        return joined if joined.length <= _WAITING else _settled(self.grid, joined)
 
     @property
     def _kind(self) -> str:
@@ -379,6 +407,17 @@ def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> lis
     return [total.words for _, total in totals]
 
 
+def _settled(grid: Grid, products: _Products) -> _Products:
+    """The same sums after the rows that wait were summed."""
+    total = _Total(grid, products.words)
+    for sign in (1, -1):
+        # Together: a product of each row alone would cost as much as one of all.
+        if alike := [batch for batch in products.waiting if batch.sign == sign]:
+            Z, units = (np.concatenate(part) for part in [*zip(*alike, strict=True)][:2])
+            total.add(_Batch(Z, units, sign))
+    return _Products.summed(total.words)
+
+
 def _sum(a: Array, b: Array) -> Array:
     """The words of a + b, (2, P, P)."""
     words: Array = loops().combine(read_only(a), read_only(b), 1)
@@ -433,7 +472,9 @@ def width(grid: Grid) -> int:
 
 def _gram(Z: Array) -> Array:
     """Z' Z, (P, P), which NumPy computes as a symmetric product."""
-    with threads_for(Z.size, Z.shape[1]):
+    # It has half of the products, and then copies the other half on one thread: for a few rows a
+    # second one gains little, and loses much while another program takes a core.
+    with threads_for(Z.size // 4, Z.shape[1]):
         return np.asarray(Z.T @ Z)
 
 
@@ -441,19 +482,48 @@ def _coded(keys: Any, n: int) -> tuple[list[Key], Array]:
     """The different keys, and which of them each of n rows has, (n,)."""
     if keys is None:
         return [None], np.zeros(n, np.int64)
-    keys = np.asarray(keys)
+    keys = _alike(keys)
     one_each("keys", keys.shape, n)
     # -0.0 and 0.0 are one key, so they need one name.
     keys = keys + 0.0 if keys.dtype.kind == "f" else keys
+    if n == 1:
+        return keys.tolist(), np.zeros(1, np.int64)
     names, codes = np.unique(keys, return_inverse=True)
     return names.tolist(), codes.astype(np.int64, copy=False)
+
+
+def _alike(keys: Any) -> Array:
+    """Keys as an array of one type, none of them missing."""
+    if not isinstance(keys, np.ndarray) or keys.dtype.kind not in "biufUS":
+        try:
+            found = np.asarray(keys, dtype=object)
+            keys = np.array(found.tolist())
+        except ValueError:
+            # Lists of different lengths.
+            found, keys = np.array([keys], dtype=object), np.empty((0, 0))
+        types = {type(key).__name__ for key in found.flat}
+        if len(types) > 1 or keys.dtype.kind not in "biufUS":
+            raise InvalidInput(
+                f"keys are of the types {', '.join(sorted(types))}. Give all of one type: only "
+                f"str, only int or only bool."
+            )
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        raise InvalidInput("keys has NaN, which equals nothing. Leave these rows out.")
+    return np.asarray(keys)
+
+
+def _logarithms(units: Array) -> int:
+    """The sum of the logarithms of weights in units, in units of 2**-32."""
+    # As integers: a sum of so many in floating point would be rounded.
+    logs = np.rint(LOG_UNIT * np.log(units[units > 0] / UNIT)).astype(np.int64)
+    return int(logs.sum())
 
 
 def _in_units(weights: Array | None, n: int) -> Array:
     """The weights of n rows in units, (n,)."""
     if weights is None:
         return np.full(n, UNIT, np.int64)
-    weights = np.asarray(weights, dtype=float)
+    weights = real_numbers("weights", weights)
     one_each("weights", weights.shape, n)
     units = np.rint(weights * UNIT)
     wrong = ~((units >= 0) & (units <= _MOST)) | ((units == 0) & (weights > 0))

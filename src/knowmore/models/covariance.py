@@ -7,8 +7,6 @@ not enter, so relabelling touches no matrix and the predictive variance is one f
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, final
@@ -17,13 +15,13 @@ import numpy as np
 
 from knowmore._progress import report
 from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite, norm
-from knowmore.errors import InvalidInput, KnowmoreWarning, NotEnoughMemory, NotPositiveDefinite
+from knowmore.errors import InvalidInput, NotPositiveDefinite, warn
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
 from knowmore.linalg import Factor
 from knowmore.linalg.factor import probes
 from knowmore.linalg.products import product
-from knowmore.memory import available_memory
+from knowmore.memory import check_free
 from knowmore.models.weights import Weighting
 
 # Kernel values that are in memory at a time while a question is answered.
@@ -31,7 +29,7 @@ _NUMBERS = 2**23
 # Rows by which the panels of a triangle exceed it, at most.
 _PADDING = 256
 # A model of fewer examples lacks neither memory nor time.
-_MANY = 4000
+MANY = 4000
 # Operations a second of a factorisation on two cores that do nothing else.
 _RATE = 5e10
 _WAYS_OUT = (
@@ -103,7 +101,7 @@ class Covariance(Frozen):
         """The covariance of `examples`, by the smallest update that leads there."""
         _, deleted, appended = self._changes(examples)
         factor, single = self.factor, self.update == "iterative"
-        if len(examples) > _MANY:
+        if len(examples) > MANY:
             _announce(factor.size - len(deleted), appended, self.prepare(examples))
         if len(deleted):
             for rows in deleted[::-1, None] if single else [deleted]:
@@ -320,15 +318,11 @@ class Covariance(Frozen):
 # -- large models --------------------------------------------------------------------------------
 
 
-def check_memory(n: int, needed: int) -> None:
+def check_memory(n: int, needed: int, what: str = "model", remedy: str = _WAYS_OUT) -> None:
     """Raise NotEnoughMemory if a model of n examples needs more bytes than there are."""
-    if n <= _MANY or (free := available_memory()) is None or needed < free:
-        return
-    raise NotEnoughMemory(
-        f"A model of {n:,} examples holds a triangle of n^2 / 2 numbers: with its work space "
-        f"{needed / 2**30:.1f} GB, but {free / 2**30:.1f} GB of memory are free. {_WAYS_OUT} "
-        f"Nothing was changed."
-    )
+    if n > MANY:
+        why = f"A {what} of {n:,} examples holds a triangle of n^2 / 2 numbers: with its work space"
+        check_free(needed, why, remedy)
 
 
 def _announce(stay: int, appended: int, needed: int) -> None:
@@ -340,12 +334,10 @@ def _announce(stay: int, appended: int, needed: int) -> None:
     if minutes < 1:
         return
     what = f"{appended:,} more examples, {n:,} in all," if stay else f"{n:,} examples"
-    warnings.warn(
+    warn(
         f"Learning {what} takes about {work:.0e} operations, as n^3 / 3 does: about "
         f"{_duration(minutes)} on two idle cores, at {_RATE:.0e} a second. knowmore.progress tells "
-        f"how far it is. {_WAYS_OUT}",
-        KnowmoreWarning,
-        stacklevel=_levels_inside(),
+        f"how far it is. {_WAYS_OUT}"
     )
 
 
@@ -356,15 +348,6 @@ def _duration(minutes: int) -> str:
     ('1 min', '59 min', '1 h 0 min', '2 h 5 min')
     """
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
-
-
-def _levels_inside() -> int:
-    """The `stacklevel` with which the caller's warning points to the line that called knowmore."""
-    package = __name__.partition(".")[0]
-    level, frame = 0, inspect.currentframe()
-    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 # -- usable numbers ------------------------------------------------------------------------------

@@ -25,12 +25,15 @@ from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
+from knowmore.models.covariance import MANY, check_memory
 from knowmore.models.kernel_model import KernelModel, loo_scores
 from knowmore.models.loo import LooScores
 from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Node, Tree, digest, keys_of
 
 # The examples of a leaf of the tree that finds them by their ids.
 _SHELF = 512
+# More examples than a leaf can have.
+_LARGEST = 2**31
 
 T = TypeVar("T")
 Answers = Callable[[Array], Array]
@@ -202,13 +205,23 @@ class Forest(Frozen):
             float(weights.max(initial=heaviest)),
         )
         sure = self.model.covariance.tolerates(
-            self.trees[0].capacity, np.array(extremes[1:]), extremes.peak
+            min(self.trees[0].capacity, _LARGEST), np.array(extremes[1:]), extremes.peak
         )
+        if len(new):
+            self._check_leaves()
         if not sure:
             for tree in self.trees:
                 for leaf in tree.leaves():
                     _ = leaf.current
         return replace(self, extremes=extremes)
+
+    def _check_leaves(self) -> None:
+        """Raise NotEnoughMemory if some leaf is so large that it could not be factorised."""
+        if self.trees[0].capacity > MANY:
+            for leaf in (leaf for tree in self.trees for leaf in tree.leaves()):
+                examples = leaf.examples.counted
+                needed = leaf.model.covariance.prepare(examples)
+                check_memory(len(examples), needed, "leaf", REMEDY)
 
     def _with_width(self, examples: Examples) -> Forest:
         """Of other examples, with the kernel width of these, settled if there are enough."""

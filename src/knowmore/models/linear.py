@@ -299,13 +299,20 @@ class LinearModel(Frozen):
         parts = [*_parts(X.shape[0], groups)]
 
         def left_out(rows: Any) -> LooScores:
-            return self._left_out(X[rows], T[rows], weights[rows], together=groups is not None)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return self._left_out(X[rows], T[rows], weights[rows], together=groups is not None)
 
         columns = zip(*side_by_side(left_out, parts), strict=True)
         scores = [np.concatenate(column) for column in columns]
         if groups is not None:
             order = np.concatenate(parts).argsort()
             scores = [column[order] for column in scores]
+        for column in scores[:2]:
+            if (row := first_not_finite(column)) is not None:
+                raise InvalidInput(
+                    f"What is predicted for row {row} without it is beyond the range of numbers, "
+                    f"at noise={self.noise:g}. Use less noise, or scale the targets."
+                )
         return LooScores(*scores)
 
     def _left_out(self, X: Any, T: Array, w: Array, *, together: bool) -> LooScores:
@@ -431,7 +438,8 @@ def target_grid(Y: Array, bits: int, limit: Any = None) -> Grid:
     Without a limit there is room for at least eight times their size.
     """
     if limit is None:
-        above = np.log2(Grid.covering(Y, bits).limits).astype(int) + (3 if bits == 8 else 0)
+        largest = abs(Y).max(axis=0, initial=0)
+        above = np.log2(Grid.reaching(largest, bits).limits).astype(int) + (3 if bits == 8 else 0)
     else:
         above = np.ceil(np.log2(np.broadcast_to(limit, Y.shape[1:]))).astype(int)
     places = (bits - 1) * (1 + np.arange(LAYOUTS[bits].digits))

@@ -38,7 +38,7 @@ def answers(estimator, rows=X[:20]):
     [
         ({"capacity": 1}, "capacity=1. Give a whole number of at least 2."),
         ({"capacity": 2.5}, "capacity=2.5. Give a whole number of at least 2."),
-        ({"n_trees": 0}, "n_trees=0. Give a whole number of at least 1."),
+        ({"n_trees": 0}, "n_trees=0. Give a whole number from 1 to 65536."),
         ({"seed": -1}, "seed=-1. Give a whole number of at least 0."),
         ({"seed": None}, "seed=None. Give a whole number of at least 0."),
         ({"noise": "loo"}, "noise='loo' must be a number in [0, inf)."),

@@ -500,7 +500,8 @@ def test_other_settings_of_the_wrong_kind_are_refused():
         classifier(intercept="no")
     with pytest.raises(KnowmoreError, match=r"^normalize_y=1 is neither True nor False\.$"):
         regressor(normalize_y=1)
-    with pytest.raises(KnowmoreError, match=r"^resolution has 2 columns, but X has 3 features\.$"):
+    words = r"^resolution has 2 columns, but X has 3 features\. Give the grid of rows like these: "
+    with pytest.raises(KnowmoreError, match=words):
         classifier(resolution=Grid([0, 0]))
 
 

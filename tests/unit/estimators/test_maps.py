@@ -265,7 +265,7 @@ def indefinite(A, B):
             "What is asked of row 0 of X is beyond the range of numbers.",
         ),
         (lambda: IntersectionMap().transform(X), "This IntersectionMap is not fitted yet. Call fi"),
-        (lambda: IntersectionMap(0).fit(X), "levels=0. Give a whole number of at least 1."),
+        (lambda: IntersectionMap(0).fit(X), "levels=0. Give a whole number from 1 to 2147483647."),
         (
             lambda: IntersectionMap().fit(-X[:1]),
             f"Negative values in data: X has {(-X[:1]).min():g}, but histograms have none. Give "

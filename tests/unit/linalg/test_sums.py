@@ -507,6 +507,17 @@ def test_squares_that_no_rows_have_are_refused_at_once():
         assert sums - Sums.of(grid, rows[1:]) + Sums.of(grid, rows[1:]) == sums
 
 
+def test_a_column_that_is_the_same_in_a_billion_rows_can_be_forgotten():
+    """Its square of sums is as large as can be, and neither has a form in 64 bits."""
+    grid, row = Grid([0]), np.array([[792271.0]])
+    sums = Sums.of(grid, np.repeat(row, 253, axis=0))
+    for _ in range(22):
+        sums = sums + sums
+    assert (sums - Sums.of(grid, row)).rows == 253 * 2**22 - 1
+    with pytest.raises(KnowmoreError, match=r"^These rows were not all learnt"):
+        sums - Sums.of(grid, -row)
+
+
 def test_a_scatter_of_no_rows_is_seen_by_the_next_question():
     """Each column alone could be that of rows; together they could not."""
     grid = Grid([-8, -8])

@@ -197,7 +197,7 @@ def test_direct_and_iterative_are_the_same_for_one_example():
 
 
 def test_long_work_is_announced_with_its_time_at_the_users_line(monkeypatch, recwarn):
-    monkeypatch.setattr(covariance, "_MANY", 10)
+    monkeypatch.setattr(covariance, "MANY", 10)
     monkeypatch.setattr(covariance, "_RATE", 1.0)
     clf = GPClassifier(RBF(1.0)).fit(X[:20], Y[:20])
     clf.predict(X[:1])
@@ -221,6 +221,6 @@ def test_long_work_is_announced_with_its_time_at_the_users_line(monkeypatch, rec
 
 
 def test_short_work_is_not_announced(monkeypatch, recwarn):
-    monkeypatch.setattr(covariance, "_MANY", 10)
+    monkeypatch.setattr(covariance, "MANY", 10)
     GPClassifier(RBF(1.0)).fit(X, Y).predict(X[:1])
     assert not recwarn.list

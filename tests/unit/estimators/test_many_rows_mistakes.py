@@ -1,0 +1,239 @@
+"""Mistakes with models for many rows: each error says what was got, why, and what to do."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+from sklearn.gaussian_process.kernels import RBF
+
+from knowmore import (
+    ForestGPClassifier,
+    ForestGPRegressor,
+    GPClassifier,
+    Grid,
+    IntersectionMap,
+    KnowmoreError,
+    LinearGPClassifier,
+    LinearGPRegressor,
+    memory,
+)
+from knowmore.distributed import fit, load_sums, refresh_sums, save_sums
+from knowmore.errors import KnowmoreWarning, NotEnoughMemory
+from knowmore.linalg import Sums
+
+rng = np.random.default_rng(0)
+X = abs(rng.normal(size=(40, 3)))
+Y = np.arange(40) % 2
+GRID = Grid.covering(X)
+CLF = LinearGPClassifier().fit(X, Y)
+
+MISTAKES = {
+    "unknown": (
+        lambda: CLF.predict(X, unknown="?"),
+        "predict of a LinearGPClassifier takes no unknown or rate, which need a model that leaves "
+        "out each of its examples, as GPClassifier does. Instead, knowmore.insight.novelty(clf, X, "
+        "reference=(X_learnt, y_learnt)) finds such rows.",
+    ),
+    "unknown of a forest": (
+        lambda: ForestGPClassifier().fit(X, Y).predict(X, unknown="?"),
+        "predict of a ForestGPClassifier takes no unknown or rate, which need a model that leaves "
+        "out each of its examples, as GPClassifier does. Instead, predict_variance(X) tells how "
+        "far rows are from the examples.",
+    ),
+    "leave_one_out without rows": (
+        CLF.leave_one_out,
+        "leave_one_out of a LinearGPClassifier needs the rows and their targets: the model keeps "
+        "only their sums. Give rows that it has learnt again, all or some: leave_one_out(X, y).",
+    ),
+    "noise of a forest": (
+        lambda: ForestGPClassifier(noise="loo").fit(X, Y),
+        "noise='loo' must be a number in [0, inf). It is a variance, usually 1e-6 to 1. A forest "
+        "does not choose it: tune a GPClassifier on about 2,000 of the rows with "
+        "knowmore.insight.tune, and give its kernel_ and noise_.",
+    ),
+    "noise of a forest of regressors": (
+        lambda: ForestGPRegressor(noise="evidence").fit(X, Y),
+        "noise='evidence' must be a number in [0, inf). It is a variance, usually 1e-6 to 1. A "
+        "forest does not choose it: tune a GPRegressor on about 2,000 of the rows with "
+        "knowmore.insight.tune, and give its kernel_ and noise_.",
+    ),
+    "complex rows": (
+        lambda: Grid.covering([[1 + 2j, 3.0]]),
+        "X has values that are not real numbers: they are of type complex128. Encode text and "
+        "dates as numbers first, and give complex numbers as two columns each.",
+    ),
+    "text": (
+        lambda: Sums.of(GRID, np.array([["a", "b", "c"]])),
+        "X has values that are not real numbers: they are of type <U1. Encode text and dates as "
+        "numbers first, and give complex numbers as two columns each.",
+    ),
+    "a negative reach": (
+        lambda: Grid.reaching([2.0, -1.0]),
+        "The largest absolute value of column 1 cannot be -1. Give abs(X).max(axis=0), or use "
+        "Grid.covering(X).",
+    ),
+    "grids of other bits": (
+        lambda: GRID + Grid.covering(X, 16),
+        "The grids have 21 and 16 bits, but the columns of a row are read with as many. Make both "
+        "with the same bits: Grid.covering(X, bits).",
+    ),
+    "a grid and a number": (
+        lambda: GRID + 3,
+        "an int cannot be added to a Grid. Give another Grid.",
+    ),
+    "sums and a number": (
+        lambda: Sums.of(GRID, X) + 3,
+        "Sums are combined with an int. Give Sums: Sums.of(grid, X) of rows X.",
+    ),
+    "mixed keys": (
+        lambda: Sums.of(GRID, X, ["a", 1] * 20),
+        "keys are of the types int, str. Give all of one type: only str, only int or only bool.",
+    ),
+    "tables of other heights": (
+        lambda: Sums.of(GRID, (X[:, :1], X[:5, 1:])),
+        "Tables side by side must have as many rows each, but these have 40, 5. Give one table at "
+        "least, and a row of each for every example.",
+    ),
+    "no mean": (
+        Sums(GRID).mean,
+        "These are the sums of no rows, so they have no mean. Add rows first.",
+    ),
+    "no file of sums": (
+        lambda: load_sums(None),
+        "The path is None, of type NoneType. Give the name of a file or folder: a str or a "
+        "pathlib.Path.",
+    ),
+    "a source that is gone": (
+        lambda: save_sums("new.kms", CLF, source="gone"),
+        "There is no file of rows 'gone' to note: No such file or directory. Check the path, or "
+        "leave source out.",
+    ),
+    "sums of a kernel model": (
+        lambda: refresh_sums(".", estimator=GPClassifier()),
+        "GPClassifier() has no sums to write: give a LinearGPClassifier or LinearGPRegressor.",
+    ),
+    "a loader that cannot be called": (
+        lambda: fit(CLF, [X], [Y], load="csv"),
+        "load='csv' cannot be called. Give a function that reads a file: it gets its path, and "
+        "returns the rows.",
+    ),
+    "variance beyond numbers": (
+        lambda: LinearGPClassifier(noise=1.79e308).fit(X[:6], Y[:6]).leave_one_out(X[:6], Y[:6]),
+        "What is predicted for row 0 without it is beyond the range of numbers, at noise=1.79e+308."
+        " Use less noise, or scale the targets.",
+    ),
+    "an integer beyond numbers": (
+        lambda: CLF.predict(np.array([[10**400] * 3], dtype=object)),
+        "X has a number beyond the range of numbers: int too large to convert to float. Scale it.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_explained(mistake, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call, words = MISTAKES[mistake]
+    with pytest.raises(KnowmoreError) as caught:
+        call()
+    assert str(caught.value) == words
+    assert not any(tmp_path.iterdir())
+
+
+def test_lists_are_rows():
+    assert Sums.of(GRID, X.tolist(), Y.tolist()) == Sums.of(GRID, X, Y)
+    np.testing.assert_array_equal(GRID.multiples(X.tolist()), GRID.multiples(X))
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def test_more_codes_than_memory_are_refused_with_their_number(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**33)
+    with pytest.raises(NotEnoughMemory) as caught:
+        IntersectionMap(levels=10**9).fit([[1.0, 0.5]])
+    assert str(caught.value) == (
+        "levels=1000000000 makes 805,306,368 codes of a row: 1 row(s) take 30.8 GB, but 8.0 GB "
+        "of memory are free. Use fewer levels, or transform fewer rows at a time. Nothing was "
+        "changed."
+    )
+    codes = IntersectionMap(levels=2**20).fit([[1.0, 0.5]])
+    with pytest.raises(NotEnoughMemory, match=r"1,572,864 codes of a row: 9,000 row\(s\) take 1"):
+        codes.transform(np.ones((9000, 2)))
+
+
+def test_a_leaf_that_finds_no_memory_is_told_at_fit_and_changes_nothing(monkeypatch):
+    rows, labels = rng.normal(size=(4200, 2)), np.arange(4200) % 2
+    forest = ForestGPClassifier(RBF(), capacity=5000).fit(rows[:100], labels[:100])
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**26)
+    for call in (forest.fit, forest.add):
+        with pytest.raises(NotEnoughMemory) as caught:
+            call(rows, labels, ids=range(1000, 5200))
+        assert str(caught.value).startswith("A leaf of 4,")
+        assert str(caught.value).endswith(
+            "0.1 GB of memory are free. Free memory, remove examples, or use a smaller capacity or "
+            "n_trees. Nothing was changed."
+        )
+    assert len(forest.ids_) == 100
+    assert len(ForestGPClassifier(RBF(), capacity=500).fit(rows, labels).ids_) == 4200
+
+
+# -- columns that the grid is too coarse for -------------------------------------------------------
+
+STAMPS = np.column_stack([X[:, 0], 1.7e9 + np.arange(40.0)])
+LOST = (
+    "Column {} of X varies by 39 about 1.7e+09, but is read in steps of 524288: nearly all that it "
+    "says is lost in rounding. Subtract an offset from it, such as 1.7e+09, or read it in finer "
+    "steps: resolution='exact' (42 bits), or a Grid."
+)
+
+
+@pytest.mark.parametrize("kind", [LinearGPClassifier, LinearGPRegressor])
+def test_a_column_that_is_lost_in_rounding_is_told_once_at_fit(kind, recwarn):
+    model = kind().fit(STAMPS, Y).partial_fit(STAMPS, Y)
+    model.predict(STAMPS)
+    assert [str(one.message) for one in recwarn] == [LOST.format(1)]
+    assert recwarn[0].category is KnowmoreWarning
+    assert recwarn[0].filename == __file__
+
+
+def test_shards_and_grids_tell_it_too_and_know_the_name_of_the_column():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(STAMPS, columns=["x", "time"])
+    for call in (
+        lambda: LinearGPClassifier().fit(table, Y),
+        lambda: Grid.covering(table),
+        lambda: fit(LinearGPClassifier(), [table[:20], table[20:]], [Y[:20], Y[20:]]),
+    ):
+        with pytest.warns(KnowmoreWarning) as told:
+            call()
+        assert [str(one.message) for one in told] == [LOST.format("'time'")]
+
+
+@pytest.mark.parametrize("resolution", [None, 8, 16, "exact"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        load_digits().data,
+        load_iris().data,
+        rng.integers(0, 256, (100, 20)).astype(np.uint8),
+        sparse.random_array((100, 20), density=0.1, rng=1),
+        np.ones((9, 2)),
+        1.7e9 + 86400.0 * np.arange(9000)[:, None],
+    ],
+    ids=["digits", "iris", "bytes", "sparse", "constant", "days of 24 years"],
+)
+def test_ordinary_rows_raise_no_alarm(rows, resolution):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearGPClassifier(resolution=resolution).fit(rows, np.arange(rows.shape[0]) % 2)
+
+
+def test_the_remedies_help():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearGPClassifier(resolution="exact").fit(STAMPS, Y)
+        LinearGPClassifier().fit(STAMPS - [0, 1.7e9], Y)
