@@ -18,7 +18,7 @@ def assert_same_forest(one, other, X):
     assert here.extremes == there.extremes
     assert one.kernel_ == other.kernel_
     assert here.labels.dtype == there.labels.dtype
-    assert np.array_equal(here.columns, there.columns)
+    assert np.array_equal(here.names, there.names)
     X, _ = one.model_inputs(X)
     assert (here.mean(X) == there.mean(X)).all()
     assert (here.variance(X) == there.variance(X)).all()
