@@ -16,6 +16,8 @@ from knowmore.arrays import Array
 from knowmore.concurrency import moment
 
 PANEL = 128
+# Rows that a first panel has room for; it is copied into the next size when it grows.
+_SIZES = (16, 32, 64, PANEL)
 _trsm = {"d": blas.dtrsm, "f": blas.strsm}
 _trsv = {"d": blas.dtrsv, "f": blas.strsv}
 
@@ -61,7 +63,9 @@ class Panel:
         """A panel whose first `count` rows are the caller's to write."""
         self.start = start
         self.left = _take_left(start, dtype)
-        self.diagonal = np.zeros((PANEL, PANEL), dtype=dtype, order="F")
+        # A forest has many factors of a few rows each, with one panel.
+        size = PANEL if start else next(size for size in _SIZES if count <= size)
+        self.diagonal = np.zeros((size, size), dtype=dtype, order="F")
         self.filled = count
 
     def __del__(self) -> None:
@@ -73,10 +77,10 @@ class Panel:
     def claim(self, at: int, count: int) -> Panel:
         """A panel with the same first `at` rows whose next `count` are the caller's to write.
 
-        That is this panel, unless another factor grew from the same rows before.
+        That is this panel, unless another factor grew from the same rows before, or it is full.
         """
         with moment:
-            if self.filled == at:
+            if self.filled == at and at + count <= len(self.diagonal):
                 self.filled = at + count
                 return self
         copy = Panel(self.start, self.left.dtype, at + count)
