@@ -164,7 +164,7 @@ class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestE
     shape of a tree whatever its weight, and not at all if that is zero.
 
     A leaf is factorised when it is first asked, and keeps its factor. With `capacity=512` that is
-    about 2.9 kB for each example and tree, with 128 about 1.8 kB.
+    about 2.9 kB for each example and tree, with 128 about 1.5 kB.
 
     Examples have ids: `remove` forgets them, and there is no `forget`. `predict` refuses `unknown`;
     `knowmore.insight.novelty(clf, X).unknown(0.95)` marks rows of no class. `knowmore.insight`
