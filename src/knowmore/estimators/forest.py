@@ -330,7 +330,8 @@ class Plot(Frozen):
         counted = X[w > 0]
         other = counted[(counted != counted[:1]).any(axis=1)][:1]
         distinct = np.concatenate([counted[:1], other])
-        next_id = 1 + max((one for one in names or () if isinstance(one, int)), default=-1)
+        largest = max((one for one in names or () if isinstance(one, int)), default=-1)
+        next_id = max(0, largest + 1)
         named = names is not None
         note = Note(noted, labels[:1], n, len(counted), distinct, named, indexed, next_id)
         return cls(note, X, labels, w, names)

@@ -38,7 +38,8 @@ class Suspects(Answer):
     labels : (k,), the labels held
     preferred : (k,), the class that the other examples give the largest score
     margin : (k,), by how much that score exceeds the label's; above zero
-    rows : (k,), their positions among the examples of the model, or the rows given
+    rows : (k,), their positions among the examples of the model whose weight is above zero, or
+        among the rows given
     codes : (n,), the columns of the labels of all examples
     scores, variance : (n, M) and (n,), what the others predict for every example, suspect or not,
         as for a new row

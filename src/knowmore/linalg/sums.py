@@ -38,6 +38,8 @@ _MOST: Final = 2**16 - 1
 _HEAVIEST: Final = 2**41
 # Logarithms of weights are read on a grid of 2**-32.
 LOG_UNIT: Final = 2.0**32
+# The squares of no rows. A float would round those of waiting rows to its own precision.
+_NOTHING: Final = np.longdouble(0)
 # Rows that wait to be summed: a few at a time would cost as much as many.
 _WAITING: Final = 128
 # Rows that are read and multiplied at a time.
@@ -83,7 +85,7 @@ class _Products(NamedTuple):
     """
 
     words: Array | None
-    diagonal: Array | float = 0.0
+    diagonal: Array | np.longdouble = _NOTHING
     waiting: tuple[_Batch, ...] = ()
     squares: Array | int = 0
     length: int = 0
