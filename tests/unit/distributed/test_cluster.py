@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import psutil
@@ -26,9 +27,9 @@ PATIENCE = 120
 pytestmark = pytest.mark.filterwarnings("ignore:Creating scratch directories:UserWarning")
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """Two workers in processes of their own."""
+@contextmanager
+def two_workers(folder):
+    """A cluster of two workers in processes of their own, and a client."""
     # Its own port and folder; no limit of memory on a crowded machine; no word of lost workers.
     with (
         LocalCluster(
@@ -37,12 +38,25 @@ def cluster(tmp_path_factory):
             processes=True,
             dashboard_address=None,
             scheduler_kwargs={"dashboard_address": ":0"},
-            local_directory=str(tmp_path_factory.mktemp("dask")),
+            local_directory=str(folder),
             memory_limit=0,
             silence_logs=logging.CRITICAL + 1,
         ) as cluster,
         Client(cluster),
     ):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with two_workers(tmp_path_factory.mktemp("dask")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def mortal(tmp_path_factory):
+    """A cluster to kill a worker of: on a crowded machine it may not get another in time."""
+    with two_workers(tmp_path_factory.mktemp("dask")) as cluster:
         yield cluster
 
 
@@ -122,12 +136,12 @@ def killed_in_the_middle(work, tmp_path):
     return result
 
 
-def test_a_worker_that_dies_takes_nothing_with_it(cluster, files, tmp_path):
+def test_a_worker_that_dies_takes_nothing_with_it(mortal, files, tmp_path):
     whole = killed_in_the_middle(lambda load: eigenspace(files, load=load), tmp_path)
     assert_models(whole, X, edits=13)
 
 
-def test_a_worker_that_dies_does_not_change_a_bit(cluster, files, tmp_path):
+def test_a_worker_that_dies_does_not_change_a_bit(mortal, files, tmp_path):
     """It dies in the second pass, the one that sums."""
     labels = np.arange(len(X)) % 3
     shards = np.array_split(labels, len(PARTS))
@@ -146,7 +160,7 @@ def test_a_worker_that_dies_does_not_change_a_bit(cluster, files, tmp_path):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_worker_that_dies_does_not_change_a_leaf(cluster, files, tmp_path, weighted):
+def test_a_worker_that_dies_does_not_change_a_leaf(mortal, files, tmp_path, weighted):
     labels, weights = np.arange(len(X)) % 3, np.arange(len(X)) % 4 if weighted else None
     shards = np.array_split(labels, len(PARTS))
     forest = ForestGPClassifier(capacity=4, n_trees=2)
@@ -160,7 +174,7 @@ def test_a_worker_that_dies_does_not_change_a_leaf(cluster, files, tmp_path, wei
     assert_same_forest(alone, whole, X)
 
 
-def test_a_worker_that_dies_while_trees_grow_does_not_change_a_leaf(cluster, files, tmp_path):
+def test_a_worker_that_dies_while_trees_grow_does_not_change_a_leaf(mortal, files, tmp_path):
     """It takes rows with it that were read before, and parts of trees that were grown."""
     labels = np.arange(len(X)) % 3
     shards = np.array_split(labels, len(PARTS))

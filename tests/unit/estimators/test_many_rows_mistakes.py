@@ -41,8 +41,8 @@ MISTAKES = {
     "unknown of a forest": (
         lambda: ForestGPClassifier().fit(X, Y).predict(X, unknown="?"),
         "predict of a ForestGPClassifier takes no unknown or rate, which need a model that leaves "
-        "out each of its examples, as GPClassifier does. Instead, predict_variance(X) tells how "
-        "far rows are from the examples.",
+        "out each of its examples, as GPClassifier does. Instead, "
+        "knowmore.insight.novelty(clf, X).unknown(0.95) marks such rows.",
     ),
     "leave_one_out without rows": (
         CLF.leave_one_out,
