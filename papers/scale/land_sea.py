@@ -35,7 +35,7 @@ from papers.scale.contest import (
     table,
 )
 
-ONE, EIGHT = "forest GP, 1 tree of 512", "forest GP, 8 trees of 128"
+ONE, FOUR = "forest GP, 1 tree of 512", "forest GP, 4 trees of 256"
 # The globe has radius one: some 600 km, over which a coast tells something of its neighbourhood.
 _KERNEL = Matern(0.1, nu=0.5)
 # Numbers of points to learn and to test, and those of a quick run.
@@ -43,6 +43,8 @@ _SIZES, _TESTED = (100_000, 1_000_000), 100_000
 _QUICK_SIZES, _QUICK_TESTED = (3000,), 2000
 # So many examples are removed, and as many added.
 _EDITED = 100
+# By how much a forest of GPs should be more often right than any peer.
+_AHEAD = 0.002
 
 
 @final
@@ -99,10 +101,10 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> L
 
 
 def _methods(trees: int, seed: int) -> Iterator[Method]:
-    for name, capacity, n_trees in ((ONE, 512, 1), (EIGHT, 128, 8)):
+    for name, capacity, n_trees in ((ONE, 512, 1), (FOUR, 256, 4)):
         candidates = [
             ForestGPClassifier(_KERNEL, noise, capacity=capacity, n_trees=n_trees, seed=seed)
-            for noise in (0.01, 0.1)
+            for noise in (0.01, 0.03, 0.1)
         ]
         yield Method(name, "", candidates, ours=True)
     yield from forests(trees, "", seed)
@@ -155,7 +157,7 @@ def report(result: LandSea, out: Path) -> Report:
 def verdicts(result: LandSea) -> Iterator[Verdict]:
     """Accuracy, time, growth and exactness of the forest."""
     for contest in result.contests:
-        yield _as_accurate(contest)
+        yield _ahead(contest)
         own = max(contest.entries[:2], key=lambda e: e.accuracy)
         holds, measured = no_faster_peer(contest.entries, own)
         claim = f"{contest.rows:,} points: no peer that is as accurate is faster."
@@ -172,7 +174,7 @@ def verdicts(result: LandSea) -> Iterator[Verdict]:
     )
 
 
-def _as_accurate(contest: Contest) -> Verdict:
+def _ahead(contest: Contest) -> Verdict:
     """The better forest against the best peer."""
     own = max(range(2), key=lambda i: contest.entries[i].accuracy)
     peers = range(2, len(contest.entries))
@@ -180,8 +182,9 @@ def _as_accurate(contest: Contest) -> Verdict:
     gap = contest.entries[own].accuracy - contest.entries[best].accuracy
     error = standard_error(contest.right[own], contest.right[best])
     return Verdict(
-        claim=f"{contest.rows:,} points: a forest of GPs is as accurate as any peer.",
-        holds=gap >= -2 * error,
+        claim=f"{contest.rows:,} points: a forest of GPs is more often right than any peer, by "
+        f"{100 * _AHEAD:g} points.",
+        holds=gap >= _AHEAD,
         measured=f"{contest.entries[own].accuracy:.4f} ({contest.entries[own].method}), "
         f"{gap:+.4f} ± {error:.4f} against {contest.entries[best].method}",
     )
