@@ -138,7 +138,7 @@ def linear(estimator: LinearGP, found: dict[str, Any], sums: Sums | None = None)
         made.model_ = LinearModel.of_classes(sums, noise, intercept=estimator.intercept)
         return made
     flat, q = found["targets"] == [], (found["targets"] or [1])[0]
-    normalised = bool(estimator.normalize_y)  # type: ignore[attr-defined]
+    normalised = bool(estimator.normalize_y)
     names = np.arange(q)
     made.model_ = LinearModel(sums, names, noise, estimator.intercept, False, normalised, flat)
     return made

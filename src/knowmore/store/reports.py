@@ -34,7 +34,8 @@ class Record(NamedTuple):
 
 
 @final
-class Forgotten(NamedTuple):
+@dataclass(frozen=True)
+class Forgotten:
     """What `forget` did.
 
     count : how many examples were removed
