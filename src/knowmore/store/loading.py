@@ -131,7 +131,7 @@ def _joined(
     new = examples_of(facts, missing, journal.vectors(one.vector for one in missing))
     at = np.array(rows, dtype=np.int64)
     old = at >= 0
-    d = facts["columns"]["count"]
+    d = facts["columns"]["width"]
     X = np.empty((len(live), held.X.shape[1] if len(held) else d))
     X[old], X[~old] = held.X[at[old]], new.X
     side = np.empty((len(live), max(held.side.shape[1], new.side.shape[1])))
