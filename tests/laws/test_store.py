@@ -83,6 +83,17 @@ def held(store):
     )
 
 
+def possible(call):
+    """Do it, unless the examples would make no model of this kind; whether it was done."""
+    try:
+        call()
+    except KnowmoreError as error:
+        if "damaged" in str(error):
+            raise
+        return False
+    return True
+
+
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=5)
 @given(seed=seeds, verbs=st.lists(st.sampled_from(VERBS), min_size=4, max_size=14))
@@ -118,10 +129,7 @@ def test_any_history_is_the_fit_of_what_is_held(name, tmp_path_factory, seed, ve
             if verb == "undo" and len(past) == 1:
                 # Without any examples there is nothing to compare.
                 continue
-            try:
-                getattr(store, verb)()
-            except KnowmoreError:
-                # Not all examples make a model of this kind.
+            if not possible(getattr(store, verb)):
                 continue
             go.append(model)
             model = come.pop()
@@ -129,9 +137,7 @@ def test_any_history_is_the_fit_of_what_is_held(name, tmp_path_factory, seed, ve
             after, edit = expected(model, verb, rng, name)
             if verb == "forget" and len(after) < 3:
                 continue
-            try:
-                edit(store)
-            except KnowmoreError:
+            if not possible(lambda: edit(store)):  # noqa: B023  called at once
                 assert held(store) == model
                 continue
             past = [None] if verb == "forget" else [*past, model]

@@ -125,7 +125,11 @@ def hashed(table: str, values: Row) -> bytes:
     blobs: Row = ()
     if places := _BLOBS[table]:
         blobs = tuple(values[i] for i in places if isinstance(values[i], bytes))
-        values = tuple(len(one) if isinstance(one, bytes) else one for one in values)
+        plain = list(values)
+        for i in places:
+            # In a tuple, which no value of a database is.
+            plain[i] = (len(plain[i]),) if isinstance(plain[i], bytes) else plain[i]
+        values = tuple(plain)
     # Which characters repr escapes depends on the version of Python; ascii escapes all others.
     mark = blake2b(ascii(tuple(values)).encode(), digest_size=16, person=_PERSONS[table])
     for blob in blobs:

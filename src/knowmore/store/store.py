@@ -31,7 +31,6 @@ from knowmore.tables import masked
 
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
-    "fit": "add() learns more, and sklearn.base.clone(store) is an estimator in memory to fit",
     "set_params": "set_parameters() changes them, in the file too",
     "split": "forget() removes examples by their ids",
     "add_support": "give supports to the estimator that the file is made with",
@@ -261,6 +260,13 @@ class Store:
             self._lag += len(names)
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
             return array_of_ids(names)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Refused: a file keeps what it holds. `clone(store)` is an estimator in memory to fit."""
+        raise InvalidInput(
+            "A store has no fit(), which would throw away what the file holds: add() learns more, "
+            "and sklearn.base.clone(store) is an estimator in memory to fit."
+        )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`. `classes` may be left out."""
