@@ -23,9 +23,10 @@ from knowmore.files import check_name
 from knowmore.store import codec, kinds, sources, traces, verification
 from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
 from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
-from knowmore.store.layout import PATIENCE, File, Row
+from knowmore.store.layout import PATIENCE, File
 from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.schema import Row
 from knowmore.store.work import About, Held, Work, holding, vector_blobs
 from knowmore.tables import masked
 
