@@ -1,0 +1,26 @@
+"""Living models in files: SQLite, no pickles, every edit durable and what is forgotten gone."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from knowmore.store.journal import Entry
+from knowmore.store.layout import PATIENCE
+from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.saving import load, save
+from knowmore.store.store import Store
+
+__all__ = ["Entry", "Forgotten", "Record", "Status", "Store", "load", "open", "save"]
+
+
+def open(  # noqa: A001  as in gzip
+    path: str | os.PathLike[str], estimator: Any = None, *, timeout: float = PATIENCE
+) -> Store:
+    """The living model in a file, ready for edits and questions: see `Store`.
+
+    estimator : unfitted, of knowmore; if there is no file, one is made with its settings. An
+        existing file must be of the same kind, and keeps its own settings
+    timeout : how many seconds an edit waits while another process writes to the file
+    """
+    return Store(path, estimator, timeout=timeout)

@@ -1,0 +1,638 @@
+"""A living model in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import replace
+from json import loads
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, Self, final
+
+from sklearn.base import clone
+
+from knowmore.arguments import a_type
+from knowmore.arrays import Array
+from knowmore.edits import Add, Relabel, Replace, as_ids, is_mask
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, UnknownId
+from knowmore.estimators.checks import group_names
+from knowmore.examples import Examples, array_of_ids
+from knowmore.files import check_name
+from knowmore.models import LeftOut
+from knowmore.store import codec, kinds, sources, traces, verification
+from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
+from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
+from knowmore.store.layout import PATIENCE, File
+from knowmore.store.loading import load, numbers_of
+from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.schema import Row
+from knowmore.store.work import About, Held, Work, holding, vector_blobs
+from knowmore.tables import masked
+
+# Verbs of estimators that would change the copy in memory alone.
+_REFUSED: Final = {
+    "set_params": "set_parameters() changes them, in the file too",
+    "split": "forget() removes examples by their ids",
+    "add_support": "give supports to the estimator that the file is made with",
+    "remove_support": "make a file with fewer supports",
+}
+# Shorter bytes than these are found anywhere.
+_SHORT: Final = 8
+
+
+@final
+class Store:
+    """A living model in one file; `knowmore.open` makes one.
+
+    It has the verbs of its estimator. An edit is in the file, durably, when the call returns; if it
+    raises, neither the file nor the model has changed. All else is asked of the estimator:
+    `predict`, `predict_proba`, `leave_one_out`, `classes_`, ... Any number of processes may read
+    the file while one writes; a second writer waits. `refresh` follows what others have written,
+    and so does every edit. Threads may share a store.
+
+    path : of the file
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from knowmore import GPClassifier
+    >>> folder = TemporaryDirectory()
+    >>> with Store(f"{folder.name}/flowers.km", GPClassifier()) as store:
+    ...     store.add([[0.0], [1.0], [5.0]], ["daisy", "daisy", "rose"], ids=["a", "b", "c"])
+    ...     store = store.relabel("b", "rose")
+    array(['a', 'b', 'c'], dtype='<U1')
+    >>> with Store(f"{folder.name}/flowers.km") as store:
+    ...     store.forget("a").count, store.predict([[0.0]]).tolist(), [e.verb for e in store.log()]
+    (1, ['rose'], ['add', 'relabel', 'forget'])
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        estimator: Any = None,
+        *,
+        timeout: float = PATIENCE,
+    ) -> None:
+        check_name(path)
+        self.path = Path(os.path.realpath(path))
+        self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
+        if estimator is not None and not self._exists():
+            self._create(estimator, timeout)
+        self._file = File(self.path, timeout=timeout)
+        try:
+            with self._file.reading():
+                self._file.check_size()
+                facts = self._file.facts()
+                self._check_kind(facts, estimator)
+                self._held = load(self._file, facts, None, self._cache)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _check_kind(self, facts: dict[str, Any], estimator: Any) -> None:
+        """Raise InvalidInput unless the file holds examples, of the estimator's kind if given."""
+        kind = facts.get("kind")
+        if "holds" in facts:
+            raise InvalidInput(
+                f"{str(self.path)!r} holds what a model of kind {kind!r} has learnt, but no "
+                f"examples that could be edited. Read it with knowmore.load(path)."
+            )
+        if estimator is not None and kinds.kind_of(estimator) != kind:
+            raise InvalidInput(
+                f"{str(self.path)!r} holds a model of kind {kind!r}, but {estimator!r} was given. "
+                f"Open it without an estimator, or name another file."
+            )
+
+    def _exists(self) -> bool:
+        # A file without a byte is one whose making was interrupted.
+        return self.path.exists() and self.path.stat().st_size > 0
+
+    def _create(self, estimator: Any, timeout: float) -> None:
+        kind = kinds.kind_of(estimator)
+        if kind not in kinds.LIVING:
+            raise InvalidType(
+                f"{a_type(estimator)} holds no examples that a file could keep. Write what it "
+                f"learnt with save(path), and read it with knowmore.load(path)."
+            )
+        if hasattr(estimator, "_living") or hasattr(estimator, "model_"):
+            raise InvalidInput(
+                "A new file is made with an unfitted estimator, whose settings it takes. Write a "
+                "fitted one with save(path), and open that."
+            )
+        facts = {
+            "kind": kind,
+            "parameters": kinds.parameters(estimator),
+            "numbers": list(Numbers()),
+            "columns": None,
+            "labels": None,
+            "state": None,
+            "notes": {},
+            **sources.facts_of(estimator, self.path),
+        }
+        arrays = sources.arrays_of(estimator)
+        file = File(self.path, timeout=timeout, create=True)
+
+        def write() -> None:
+            number, facts["arrays"] = keep(file, 1, arrays)
+            facts["numbers"] = list(Numbers(array=number))
+            file.write_facts(facts)
+
+        try:
+            file.make(write)
+        finally:
+            file.close()
+
+    # -- the file ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the file. What was confirmed is in it, whether this is called or not.
+
+        What helps to open it faster is written now, if that is possible.
+        """
+        with self._lock:
+            if self._file.closed:
+                return
+            # A cache is no reason to fail.
+            with suppress(KnowmoreError):
+                self._write_cache(wait=False)
+            self._file.close()
+
+    def _write_cache(self, *, wait: bool) -> None:
+        """Write what helps to open the file faster."""
+        held = self._held
+        if not held.fitted or not self._file.writable or self.kind.startswith("forest"):
+            return
+        linear = kinds.is_linear(self.kind)
+        behind = 0 if linear else len(held.index) - self._cache.rows
+        if not self._lag and behind < LAG:
+            return
+
+        def done() -> None:
+            self._held, self._lag = work.done(), 0
+
+        try:
+            with self._file.writing(done, wait=wait):
+                held = self._held = self._followed()
+                work = Work(self._file, held)
+                numbers = held.numbers
+                if linear:
+                    number = write_sums(self._file, numbers.array, held.estimator, numbers.position)
+                else:
+                    living, order = held.estimator._living, numbers_of(held)
+                    number = self._cache.write(self._file, numbers.array, living, order)
+                work.journal.numbers = numbers._replace(array=number)
+                work.finish(None)
+        except BaseException:
+            self._cache.drop()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Store {str(self.path)!r}: {len(self)} examples, {self._held.estimator!r}>"
+
+    def __len__(self) -> int:
+        return len(self._held.index)
+
+    def refresh(self) -> bool:
+        """Follow what other processes have written; whether there was anything."""
+        with self._lock, self._file.reading():
+            before, self._held = self._held, self._followed()
+            return self._held is not before
+
+    def _followed(self) -> Held:
+        """What is held, as the file is in this transaction."""
+        if self._file.stamp == self._held.stamp:
+            return self._held
+        self._lag += 1
+        return load(self._file, self._file.facts(), self._held, self._cache)
+
+    # -- editing -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _editing(self) -> Iterator[Work]:
+        """A block that changes the file, and then what is held, or neither."""
+        work: list[Work] = []
+
+        def done() -> None:
+            self._held = work[0].done()
+
+        with self._lock:
+            with self._file.writing(done):
+                self._held = self._followed()
+                work.append(Work(self._file, self._held))
+                yield work[0]
+                work[0].finish(self._cache)
+            if self._lag >= LAG and not kinds.is_linear(self.kind):
+                with suppress(KnowmoreError):
+                    self._write_cache(wait=False)
+
+    def add(
+        self,
+        X: Any,
+        y: Any,
+        ids: Any = None,
+        sample_weight: Any = None,
+        *,
+        contributor: str | Sequence[str | None] | None = None,
+        origins: str | Sequence[str | None] | None = None,
+        contents: Sequence[bytes | None] | None = None,
+        thumbnails: Sequence[bytes | None] | None = None,
+    ) -> Array:
+        """Learn more examples X (k, d), y, and return their ids, (k,); durable when it returns.
+
+        y, ids, sample_weight : as in `GPClassifier.add`
+        contributor, origins : who gave them and where they came from, one for all or one each
+        contents : the SHA-256 of what each was made from
+        thumbnails : a small picture of each, as bytes of an image file
+        """
+        with self._editing() as work:
+            after, edit = work.holding.add(X, y, ids, sample_weight)
+            assert isinstance(edit, Add)
+            names = edit.ids or ()
+            about = About.of(len(names), contributor, origins, contents, thumbnails)
+            vectors = vector_blobs(edit.X, edit.side, X)
+            self._lag += len(names)
+            work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
+            return array_of_ids(names)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Refused: a file keeps what it holds. `clone(store)` is an estimator in memory to fit."""
+        raise InvalidInput(
+            "A store has no fit(), which would throw away what the file holds: add() learns more, "
+            "and sklearn.base.clone(store) is an estimator in memory to fit."
+        )
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """scikit-learn's word for `add`. `classes` may be left out."""
+        self.add(X, y, sample_weight=sample_weight)
+        return self
+
+    def replace(
+        self,
+        ids: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        contributor: str | Sequence[str | None] | None = None,
+        origins: str | Sequence[str | None] | None = None,
+        contents: Sequence[bytes | None] | None = None,
+        thumbnails: Sequence[bytes | None] | None = None,
+    ) -> Self:
+        """Give these examples other features X (k, d), and other labels unless y is None.
+
+        What they were before can be brought back by `undo`. Contributors and origins stay, unless
+        others are given; contents and thumbnails do not.
+        """
+        with self._editing() as work:
+            change = work.holding.replace(ids, X, y)
+            if change is not None:
+                after, edit = change
+                assert isinstance(edit, Replace)
+                about = About.of(len(edit.ids), contributor, origins, contents, thumbnails)
+                vectors = vector_blobs(edit.X, edit.side, X)
+                old = work.versions(edit.ids)
+                self._lag += len(old)
+                work.enter("replace", after, edit.ids, edit.labels, None, vectors, about, old)
+        return self
+
+    def relabel(
+        self, ids: Any, y: Any = None, *, contributor: str | Sequence[str | None] | None = None
+    ) -> Self:
+        """Give these examples other labels, one each or one for all.
+
+        contributor : who says so; by default that of the example stays
+        """
+        with self._editing() as work:
+            change = work.holding.relabel(ids, y)
+            if change is not None:
+                after, edit = change
+                assert isinstance(edit, Relabel)
+                about, old = About.of(len(edit.ids), contributor, None), work.versions(edit.ids)
+                self._lag += len(old)
+                work.enter("relabel", after, edit.ids, edit.labels, None, None, about, old)
+        return self
+
+    def remove(self, ids: Any) -> Self:
+        """Forget these examples for ever, with all that they ever were: see `forget`."""
+        self.forget(ids)
+        return self
+
+    def forget(
+        self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
+    ) -> Forgotten:
+        """Forget examples for ever: those with these ids, of a contributor, or from an origin.
+
+        All their versions leave the file, with vectors, thumbnails and ids; the journal keeps that
+        something was removed, when, and how many. This cannot be undone. Then the file is searched
+        for bytes of what was removed. What no program can reach is left: blocks of the disk,
+        snapshots, backups.
+        """
+        with self._editing() as work:
+            versions = self._doomed(work, ids, contributor, origin)
+            rows, names = {one.row for one in versions}, dict.fromkeys(v.id for v in versions)
+            index = work.held.index
+            gone = [one for one in map(codec.read_id, names) if index.get(one, (0,))[0] in rows]
+            self._lag += len(gone)
+            after = work.held.estimator
+            if gone:
+                after = work.holding.remove(tuple(gone)).estimator
+            removed = work.forget(after, versions, gone, len(names)) if versions else []
+        needles = [one for one in dict.fromkeys(removed) if len(one) >= _SHORT]
+        return Forgotten(len(names), self._traces(needles))
+
+    def _doomed(
+        self, work: Work, ids: Any, contributor: str | None, origin: str | None
+    ) -> list[Version]:
+        """The versions to delete."""
+        given = [one for one in (ids, contributor, origin) if one is not None]
+        if len(given) != 1:
+            raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
+        journal, column = work.journal, "contributor" if origin is None else "origin"
+        if ids is not None:
+            return self._of_ids(work, ids)
+        name = contributor if origin is None else origin
+        rows = journal.rows_where(column, [codec.text_of(name)])
+        if not rows:
+            raise UnknownId(
+                f"The file holds nothing whose {column} is {name!r}. status() lists the "
+                f"contributors that it knows, records() where each example came from."
+            )
+        # The versions that share a vector with these, such as other labels of it, go too.
+        vectors = {one.vector for one in journal.versions(rows)}
+        return journal.versions(journal.rows_where("vector", vectors))
+
+    def _of_ids(self, work: Work, ids: Any) -> list[Version]:
+        """All versions of these ids, which are held or were."""
+        held = tuple(work.held.index)
+        names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
+        texts = [codec.id_text(one) for one in names]
+        versions = work.journal.versions(work.journal.rows_where("id", texts))
+        if len(names) > len({one.id for one in versions}):
+            work.holding.chosen(names)
+        return versions
+
+    def _traces(self, needles: list[bytes]) -> list[bytes]:
+        """Where bytes of what was removed are left, after the file was written anew if need be."""
+        with self._lock:
+            if not needles or not traces.left_in(self.path, needles):
+                return []
+            self._file.vacuum()
+            return traces.left_in(self.path, needles)
+
+    def merge(self, other: Any) -> Self:
+        """Learn all examples of another store, or of a file at a path, of the same kind.
+
+        Contributors, origins, contents and thumbnails come along. The two must not share an id, and
+        their settings must agree.
+        """
+        if isinstance(other, (str, os.PathLike)):
+            with Store(other) as opened:
+                return self.merge(opened)
+        if not isinstance(other, Store):
+            raise InvalidType(f"A store merges with another, not with {a_type(other)}.")
+        theirs, records = other.examples, other.records()
+        if len(theirs) == 0:
+            return self
+        with self._editing() as work:
+            after, edit = work.holding.merge(other._held.estimator, theirs)
+            assert isinstance(edit, Add)
+            about = About.of(
+                len(records),
+                [one.contributor for one in records],
+                [one.origin for one in records],
+                [one.content for one in records],
+                [one.thumbnail for one in records],
+            )
+            vectors = vector_blobs(edit.X, edit.side, None)
+            self._lag += len(records)
+            work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
+        return self
+
+    def set_parameters(self, **parameters: Any) -> Self:
+        """Give the estimator other parameters, and fit all examples anew; undo brings them back.
+
+        kernel, noise, ... : as the estimator takes them
+        """
+        with self._editing() as work:
+            given, held = work.held.estimator, work.held
+            if apart := sorted({"supports", "source", "semantics"} & set(parameters)):
+                raise InvalidInput(
+                    f"{apart[0]} cannot be changed in a file: make another one with it."
+                )
+            after = kinds.unfitted(self.kind, held.facts["parameters"])
+            for name in {"supports", "source", "source_", "semantics"} & set(vars(given)):
+                setattr(after, name, getattr(given, name))
+            after.set_params(**parameters)
+            self._lag += len(held.index)
+            work.set("set_parameters", self._refitted(work, after), kinds.parameters(after))
+        return self
+
+    def _refitted(self, work: Work, unfitted: Any) -> Any:
+        """The examples that are held, fitted by another estimator."""
+        held = work.held
+        if held.facts["state"] is None:
+            return unfitted
+        kinds.set_columns(unfitted, held.facts["columns"])
+        if kinds.is_linear(self.kind):
+            made = copy(unfitted)
+            grid_kept = unfitted.resolution == held.estimator.resolution
+            if grid_kept:
+                return kinds.linear(made, held.facts["state"], held.estimator.model_.sums)
+            examples = work.holding.read(tuple(held.index))
+            made.fit(examples.X, examples.labels, examples.weights)
+            return made
+        living = held.estimator._fitted
+        keeps = unfitted.kernel is None and living.settled
+        unfitted._living = unfitted._fresh(living.examples, living.kernel if keeps else None)
+        return unfitted
+
+    def set_notes(self, arrays: Mapping[str, Array] | None = None, **notes: Any) -> Self:
+        """Keep notes beside the examples, such as how features are made; JSON can write each.
+
+        arrays : by name, kept as they are
+        """
+        with self._editing() as work:
+            work.note(arrays or {}, notes)
+        return self
+
+    def undo(self) -> Entry:
+        """Undo the last edit that is not undone, and return its entry of the journal."""
+        return self._turn(Journal.undo)
+
+    def redo(self) -> Entry:
+        """Do the edit that was undone last again, and return its entry of the journal."""
+        return self._turn(Journal.redo)
+
+    def _turn(self, turn: Callable[[Journal], Row]) -> Entry:
+        with self._editing() as work:
+            row = turn(work.journal)
+            undone = turn is Journal.undo
+            text = row[5] if undone else row[6]
+            with self._file.understood("journal"):
+                facts = {} if text is None else loads(text)
+            self._lag += row[3]
+            work.turned(facts, lambda now: load(self._file, now, work.held, self._cache))
+            return replace(entry(row), undone=undone)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind of model, such as "gp"."""
+        return str(self._held.facts["kind"])
+
+    @property
+    def estimator(self) -> Any:
+        """A copy of the estimator, in memory: to edit it does not touch the file."""
+        return copy(self._held.estimator)
+
+    @property
+    def ids_(self) -> Array:
+        """The ids of the examples held, (n,)."""
+        with self._lock:
+            return array_of_ids(tuple(self._held.index))
+
+    @property
+    def examples(self) -> Examples:
+        """All examples that are held: their ids, X, labels and weights."""
+        held = self._held
+        if not kinds.is_linear(self.kind) and hasattr(held.estimator, "_living"):
+            examples: Examples = held.estimator._living.examples
+            return examples
+        with self._lock, self._file.reading():
+            held = self._held = self._followed()
+            if not held.fitted:
+                raise NoExamples("The file holds no examples yet. Add some first.")
+            return holding(held, Journal(self._file, held.numbers)).read(tuple(held.index))
+
+    def leave_one_out(self, groups: Any = None) -> LeftOut:
+        """The prediction for each example by the model without it: see `GPClassifier`.
+
+        A linear model is given its rows from the file; those of weight zero are left out.
+        """
+        if not kinds.is_linear(self.kind):
+            left: LeftOut = self._held.estimator.leave_one_out(groups)
+            return left
+        held, examples = self._held.estimator, self.examples
+        names, rows = group_names(groups, examples.names), examples.weights > 0
+        parts = examples.X[rows], examples.labels[rows], examples.weights[rows]
+        left = held.leave_one_out(*parts, None if names is None else names[rows])
+        return replace(left, ids=examples.ids[rows])
+
+    def records(self, ids: Any = None) -> list[Record]:
+        """What is known of these examples, or of all, beside their features."""
+        with self._lock, self._file.reading():
+            held = self._held = self._followed()
+            journal = Journal(self._file, held.numbers)
+            names = tuple(held.index) if ids is None else holding(held, journal).chosen(ids)
+            versions = journal.versions(held.index[one][0] for one in names)
+            vectors = journal.vectors(one.vector for one in versions)
+            with self._file.understood("examples"):
+                return [
+                    Record(
+                        name,
+                        loads(one.label),
+                        float(one.weight),
+                        codec.string(one.origin),
+                        codec.string(one.contributor),
+                        moment_of(one.at),
+                        vectors[one.vector][3],
+                        vectors[one.vector][4],
+                    )
+                    for name, one in zip(names, versions, strict=True)
+                ]
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """The notes of `set_notes`."""
+        return dict(self._held.facts["notes"])
+
+    def arrays(self, prefix: str = "") -> dict[str, Array]:
+        """The arrays of `set_notes` whose names begin with this, under the rest of their names."""
+        with self._lock, self._file.reading():
+            held = self._held = self._followed()
+            found = kept(self._file, held.facts["arrays"])
+        return {
+            name.removeprefix(prefix): array
+            for name, array in found.items()
+            if name.startswith(prefix) and not name.startswith(sources.SUPPORT)
+        }
+
+    def log(self) -> list[Entry]:
+        """The journal, the oldest entry first."""
+        with self._lock, self._file.reading():
+            return Journal(self._file, self._held.numbers).entries()
+
+    def status(self) -> Status:
+        """What the file holds, in numbers."""
+        with self._lock, self._file.reading():
+            held = self._held = self._followed()
+            run = self._file.connection.execute
+            grouped = "SELECT {0}, count(*) FROM examples WHERE live = 1 GROUP BY {0} ORDER BY {0}"
+            classes, contributors = (
+                run(grouped.format(column)).fetchall() for column in ("label", "contributor")
+            )
+            last, entries, undone = run(
+                "SELECT max(at), count(*), total(undone) FROM journal"
+            ).fetchone()
+            regression, linear = self.kind.endswith("regression"), kinds.is_linear(self.kind)
+            columns = held.facts["columns"] or {"count": None, "names": None}
+            with self._file.understood("examples"):
+                return Status(
+                    self.path,
+                    self.kind,
+                    len(held.index),
+                    {} if regression else {loads(text): n for text, n in classes},
+                    columns["count"],
+                    codec.valued(columns["names"]),
+                    {codec.string(text): n for text, n in contributors},
+                    entries,
+                    int(undone),
+                    self._file.size(),
+                    held.estimator.get_params(deep=False),
+                    None if linear or not held.fitted else repr(held.estimator.kernel_),
+                    None if last is None else moment_of(last),
+                )
+
+    def verify(self, fast: bool = False) -> Any:
+        """Whether the file holds what it says: see `Verification`."""
+        return verification.verify(self, fast)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_held" not in self.__dict__:
+            raise AttributeError(name)
+        if name in _REFUSED:
+            raise AttributeError(
+                f"A store has no {name}(), which would change the model in memory alone: "
+                f"{_REFUSED[name]}."
+            )
+        return getattr(self._held.estimator, name)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters of the estimator."""
+        parameters: dict[str, Any] = self._held.estimator.get_params(deep)
+        return parameters
+
+    def __sklearn_clone__(self) -> Any:
+        return clone(self._held.estimator)
+
+    def __sklearn_tags__(self) -> Any:
+        return self._held.estimator.__sklearn_tags__()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return bool(self._held.facts["state"] is not None)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.estimator
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Store, (str(self.path),)
