@@ -7,10 +7,15 @@ neither learns nor forgets. After forgetting, export again.
 from knowmore.export.description import Description, describe
 from knowmore.export.graph import to_onnx
 from knowmore.export.kernels import Node
+from knowmore.export.page import to_html, to_javascript
+from knowmore.export.table import to_table
 
 __all__ = [
     "Description",
     "Node",
     "describe",
+    "to_html",
+    "to_javascript",
     "to_onnx",
+    "to_table",
 ]

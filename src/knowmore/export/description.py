@@ -122,8 +122,8 @@ def check_size(estimator: Any, what: str, most: int) -> None:
         raise InvalidInput(
             f"{what} holds at most {most / 1e9:.1f} GB of numbers, but this model of {n:,} "
             f"examples has {size / 1e9:.1f} GB, {8 * triangle / 1e9:.1f} GB of them for its "
-            f"variance. Export one of fewer examples, or a LinearGPClassifier or LinearGPRegressor, whose "
-            f"size does not depend on them."
+            f"variance. Export a model of fewer examples, or a LinearGPClassifier or "
+            f"LinearGPRegressor, whose size does not depend on them."
         )
 
 
@@ -204,8 +204,9 @@ def erfcx_series() -> tuple[float, ...]:
     (0.25539567631050, 0.25539567631050)
     """
 
-    def scaled(y: Array) -> Array:
-        x = SERIES_CENTRE * (1 + y) / (1 - y)
-        return np.asarray((1 + 2 * x) * erfcx(x))
-
-    return tuple(chebyshev.chebinterpolate(scaled, _TERMS - 1).tolist())
+    y = chebyshev.chebpts1(_TERMS)
+    x = SERIES_CENTRE * (1 + y) / (1 - y)
+    T = chebyshev.chebvander(y, _TERMS - 1)
+    # At these points the polynomials are orthogonal.
+    sums = T.T @ ((1 + 2 * x) * erfcx(x)) / _TERMS
+    return tuple((sums * np.where(np.arange(_TERMS), 2, 1)).tolist())

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from knowmore.arrays import Array
+from knowmore.errors import InvalidInput
 from knowmore.export.description import (
     SERIES_CENTRE,
     Description,
@@ -72,7 +73,7 @@ class _Writer:
             name = name or f"number_{len(self.known)}"
             self.known[key] = name
             if array.dtype.kind == "U":
-                text = [one.encode() for one in array.ravel().tolist()]
+                text = [_encoded(one) for one in array.ravel().tolist()]
                 kind = self.onnx.TensorProto.STRING
                 self.numbers.append(self.helper.make_tensor(name, kind, array.shape, text))
             else:
@@ -243,6 +244,14 @@ class _Writer:
         for c in rest[:0:-1]:
             later, now = now, self("Sub", self("Add", self("Mul", twice, now), c), later)
         return self("Sub", self("Add", self("Mul", y, now), rest[0]), later)
+
+
+def _encoded(label: str) -> bytes:
+    try:
+        return label.encode()
+    except UnicodeEncodeError as error:
+        problem = f"The label {label!r} is no valid Unicode."
+        raise InvalidInput(f"{problem} Rename it to write it to a file.") from error
 
 
 _ACCUMULATE = {"sum": "Add", "product": "Mul"}
