@@ -17,6 +17,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.linear import LinearGP
 from knowmore.estimators.living import EditableEstimator
+from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
 from knowmore.export.description import Stored, column_names, distinct
 from knowmore.extras import optional
@@ -108,6 +109,7 @@ def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
 
 def _by_rows(estimator: Any, examples: Examples) -> LeftOut:
     """Rows of a linear model left out; those of weight zero were not learnt, so are predicted."""
+    estimator = unnamed(estimator)
     learnt, w = examples.weights > 0, examples.weights
     left: LeftOut = estimator.leave_one_out(
         examples.X[learnt], examples.labels[learnt], sample_weight=w[learnt]
