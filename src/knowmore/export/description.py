@@ -84,15 +84,16 @@ class Description(Frozen):
 def describe(estimator: Any) -> Description:
     """What a fitted estimator predicts by.
 
-    estimator : GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier or LinearGPRegressor
+    estimator : GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier or LinearGPRegressor,
+        or what `knowmore.open` returns if it holds one of these
 
     >>> describe(GPClassifier().fit([[0.0], [1.0]], ["a", "b"])).kernel
     Node(kind='rbf', numbers=(1.0,), parts=())
     """
-    estimator = _exportable(estimator)
-    if isinstance(estimator._held, LinearModel):
-        return _of_linear_model(estimator)
-    return _of_kernel_model(estimator)
+    own = _exportable(estimator)
+    is_linear = isinstance(own._held, LinearModel)
+    columns = column_names(estimator)
+    return _of_linear_model(own, columns) if is_linear else _of_kernel_model(own, columns)
 
 
 def _exportable(estimator: Any) -> Any:
@@ -113,7 +114,8 @@ def check_size(estimator: Any, what: str, most: int) -> None:
 
     what : the kind of file, to begin a sentence with
     """
-    model = _exportable(estimator)._held
+    estimator = _exportable(estimator)
+    model = estimator._held
     if not isinstance(model, KernelModel):
         return
     n, d = model.examples.X.shape
@@ -127,7 +129,7 @@ def check_size(estimator: Any, what: str, most: int) -> None:
         )
 
 
-def _of_kernel_model(estimator: Any) -> Description:
+def _of_kernel_model(estimator: Any, columns: tuple[str, ...]) -> Description:
     model: KernelModel = estimator._held
     covariance, units = model.covariance, model.targets.units
     is_regressor, M = isinstance(estimator, GPRegressor), len(model.names)
@@ -137,7 +139,7 @@ def _of_kernel_model(estimator: Any) -> Description:
     n = len(covariance.X)
     return Description(
         kind=type(estimator).__name__,
-        columns=column_names(estimator),
+        columns=columns,
         classes=None if is_regressor else model.names,
         flat=model.examples.labels.ndim == 1,
         kernel=tree(covariance.kernel),
@@ -150,12 +152,12 @@ def _of_kernel_model(estimator: Any) -> Description:
     )
 
 
-def _of_linear_model(estimator: Any) -> Description:
+def _of_linear_model(estimator: Any, columns: tuple[str, ...]) -> Description:
     model: LinearModel = estimator._held
     is_regressor, m = isinstance(estimator, LinearGPRegressor), model.moments
     return Description(
         kind=type(estimator).__name__,
-        columns=column_names(estimator),
+        columns=columns,
         classes=None if is_regressor else model.names,
         flat=model.flat,
         kernel=None,
@@ -168,10 +170,18 @@ def _of_linear_model(estimator: Any) -> Description:
     )
 
 
-def column_names(estimator: Any) -> tuple[str, ...]:
-    """A name for each feature, all different: those of the table it was fitted to, or x0, ..."""
-    names = names_in(estimator)
-    if is_count(names):
+def column_names(model: Any) -> tuple[str, ...]:
+    """A name for each feature of an estimator or store, all different; x0, x1, ... if it has none.
+
+    An estimator knows those of the table it was fitted to, a file those that its rows came with.
+    """
+    estimator, names = model, None
+    if isinstance(model, Stored):
+        estimator = model.estimator
+        # What the commands note beside the examples.
+        names = getattr(model, "notes", {}).get("columns")
+    names = names_in(estimator) if names is None else names
+    if is_count(names if names is None else tuple(names)):
         return tuple(f"x{j}" for j in range(estimator.n_features_in_))
     return tuple(distinct([str(name) for name in names or ()]))
 

@@ -80,7 +80,7 @@ def _columns(model: Any) -> dict[str, Array]:
     if is_classifier(estimator):
         own["loo_score"] = _own_scores(left)
     own |= _each("loo_variance", left.variance) | {"loo_silent": left.silent}
-    names = distinct([*column_names(estimator)], tuple(own))
+    names = distinct([*column_names(model)], tuple(own))
     return own | dict(zip(names, examples.X.T, strict=True))
 
 

@@ -13,6 +13,7 @@ from knowmore.arguments import some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.estimators.shell import unnamed
+from knowmore.export.description import column_names
 from knowmore.insight import novelty
 from knowmore.insight.asking import WITH_VARIANCE, count_of
 from knowmore.models import LinearModel, class_probabilities
@@ -51,7 +52,7 @@ class Answering:
 
     def __init__(self, store: Any, version: int, rate: float) -> None:
         self.version = version
-        self.columns = columns_of(store)
+        self.columns = column_names(store) if len(store.ids_) else ()
         self.estimator = unnamed(store.estimator)
         self.count = len(store.ids_)
         self.is_classifier = is_classifier(self.estimator)
@@ -76,7 +77,10 @@ class Answering:
         if not self.count:
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
         columns = self.columns
-        X = [[*self._by_name(row, i)] if isinstance(row, dict) else row for i, row in enumerate(given)]
+        X = [
+            [*self._by_name(row, i)] if isinstance(row, dict) else row
+            for i, row in enumerate(given)
+        ]
         for i, row in enumerate(X):
             if len(row) != len(columns):
                 raise InvalidInput(
@@ -115,7 +119,12 @@ class Answering:
                 unknown = (improbability(mean, variance) > self.threshold).tolist()
             best = mean.argmax(axis=1)
             chances = P[np.arange(len(P)), best]
-            columns = model.names[best].tolist(), chances.tolist(), np.sqrt(variance).tolist(), unknown
+            columns = (
+                model.names[best].tolist(),
+                chances.tolist(),
+                np.sqrt(variance).tolist(),
+                unknown,
+            )
         elif hasattr(estimator, "predict_proba"):
             P, std = estimator.predict_proba(X), np.sqrt(estimator.predict_variance(X))
             labels = estimator.predict(X).tolist()
