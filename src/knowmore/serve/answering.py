@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from knowmore.arguments import some
+from knowmore.arguments import is_real, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.estimators.shell import unnamed
@@ -88,11 +88,15 @@ class Answering:
                 )
         return np.array(X, dtype=float).reshape(len(X), len(columns))
 
-    def _by_name(self, row: dict[str, Any], i: int) -> Any:
+    def _by_name(self, row: dict[str, Any], i: int) -> Iterator[float]:
         if missing := [name for name in self.columns if name not in row]:
             problem = f"Row {i} lacks {some(missing)}."
             raise InvalidInput(f"{problem} Give a number for each feature: {some(self.columns)}.")
-        return (row[name] for name in self.columns)
+        for name in self.columns:
+            value = row[name]
+            if not is_real(value):
+                raise InvalidInput(f"Row {i}, {name!r}: {_shown(value)} is not a number.")
+            yield value
 
     def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[Answer]:
         """An answer for each row; raises TooSlow if all take longer than so many seconds."""
@@ -132,3 +136,7 @@ class Answering:
         else:
             columns = estimator.predict(X).tolist(), nothing, nothing, nothing
         return [Answer(*each) for each in zip(*columns, strict=True)]
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:50]

@@ -151,6 +151,8 @@ async def _unreadable(_: Request, error: Exception) -> JSONResponse:
     """A request of another form: where, and why; without repeating what was sent."""
     assert isinstance(error, (RequestValidationError, ValidationError))
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return JSONResponse({"detail": f"The body is not JSON: {first['ctx']['error']}."}, 422)
     where = ".".join(str(one) for one in first["loc"] if one != "body") or "The body"
     expected = 'Send {"rows": [[5.1, 3.5, ...], ...]}, or rows by the names of the features.'
     return JSONResponse({"detail": f"{where}: {first['msg']}. {expected}"}, 422)

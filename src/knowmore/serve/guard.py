@@ -22,10 +22,6 @@ _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 _HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 
-class _TooLong(Exception):
-    """A body of more bytes than are read."""
-
-
 @final
 class Guard:
     """An application behind checks of host, token, type and length of a request."""
@@ -40,24 +36,23 @@ class Guard:
                 await self.inner(scope, receive, send)
             return
         begin, answered = time.perf_counter(), 500
-        started = False
 
         async def counted(message: Message) -> None:
-            nonlocal answered, started
+            nonlocal answered
             if message["type"] == "http.response.start":
-                answered, started = message["status"], True
+                answered = message["status"]
                 message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
             await send(message)
 
         try:
-            if (refusal := self._refusal(scope)) is not None:
+            refusal = self._refusal(scope)
+            body = b"" if refusal else await self._body(receive)
+            if body is None:
+                refusal = self._too_long()
+            if refusal is not None:
                 await _say(counted, *refusal)
-                return
-            try:
-                await self.inner(scope, self._limited(receive), counted)
-            except _TooLong:
-                if not started:
-                    await _say(counted, *self._too_long())
+            else:
+                await self.inner(scope, _replayed(body or b"", receive), counted)
         finally:
             self.metrics.request(scope["path"], answered, time.perf_counter() - begin)
 
@@ -98,19 +93,30 @@ class Guard:
             return False
         return hmac.compare_digest(secret.strip().encode(), self.settings.token.encode())
 
-    def _limited(self, receive: Receive) -> Receive:
-        """The messages of a request, until there are too many bytes."""
-        seen = 0
-
-        async def limited() -> Message:
-            nonlocal seen
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The whole body; None if it is too long, whatever length was announced."""
+        body, more = b"", True
+        while more:
             message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self.settings.most_bytes:
-                raise _TooLong
-            return message
+            body += message.get("body", b"")
+            if len(body) > self.settings.most_bytes:
+                return None
+            more = message.get("more_body", False)
+        return body
 
-        return limited
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Messages that begin with a body that was read already."""
+    told = False
+
+    async def replayed() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
 
 
 def _without_port(host: str) -> str:

@@ -144,7 +144,7 @@ def test_other_kernels_are_refused(kernel, tmp_path):
 
 def test_an_unfitted_model_is_refused(tmp_path):
     with pytest.raises(
-        NotFitted, match="This GPClassifier is not fitted yet. Call fit or add first"
+        NotFitted, match=r"This GPClassifier is not fitted yet. Call fit or add first"
     ):
         to_onnx(GPClassifier(), tmp_path / "m.onnx")
 
@@ -156,9 +156,9 @@ def test_labels_that_no_file_can_hold_are_refused(tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(NotWritten, match="No such file or directory"):
+    with pytest.raises(NotWritten, match=r"No such file or directory"):
         to_onnx(GPClassifier().fit(X, Y), tmp_path / "nowhere" / "m.onnx")
-    with pytest.raises(InvalidType, match="Give the name of a file"):
+    with pytest.raises(InvalidType, match=r"Give the name of a file"):
         to_onnx(GPClassifier().fit(X, Y), 3)
 
 
@@ -168,15 +168,15 @@ def test_a_model_beyond_two_gigabytes_is_refused_before_any_work(tmp_path, monke
     with pytest.raises(InvalidInput) as caught:
         to_onnx(GPClassifier().fit(X, Y), tmp_path / "m.onnx")
     assert str(caught.value) == (
-        "An ONNX file holds at most 0.0 GB of numbers, but this model of 3 examples has 0.0 GB, 0.0 "
-        "GB of them for its variance. Export a model of fewer examples, or a LinearGPClassifier or "
-        "LinearGPRegressor, whose size does not depend on them."
+        "An ONNX file holds at most 0.0 GB of numbers, but this model of 3 examples has 0.0 GB, "
+        "0.0 GB of them for its variance. Export a model of fewer examples, or a "
+        "LinearGPClassifier or LinearGPRegressor, whose size does not depend on them."
     )
 
 
 def test_onnx_is_asked_for_in_words(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(MissingExtra, match="It comes with the extra 'onnx'"):
+    with pytest.raises(MissingExtra, match=r"It comes with the extra 'onnx'"):
         to_onnx(GPClassifier().fit(X, Y), tmp_path / "m.onnx")
 
 

@@ -39,10 +39,10 @@ console.log(JSON.stringify(answers));
 def ask(folder, tasks):
     """What modules of these models answer to these rows, from one process of node."""
     paths = []
-    for number, (estimator, questions) in enumerate(tasks):
+    for number, (estimator, asked) in enumerate(tasks):
         path = folder / f"model{number}.mjs"
         to_javascript(estimator, path)
-        paths.append([str(path), questions])
+        paths.append([str(path), asked])
     command = [NODE, "--input-type=module", "-e", ASK]
     run = subprocess.run(command, input=json.dumps(paths), capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -173,9 +173,7 @@ def hostile():
     pandas = pytest.importorskip("pandas")
     names = ["</script><script>alert(1)</script>", '"><img src=x>', "<!--", "a\u2028b"]
     X = pandas.DataFrame(np.random.default_rng(0).normal(size=(6, 4)), columns=names)
-    return GPClassifier().fit(
-        X, ["</title><script>alert(2)</script>", "$model", "<b>"] * 2
-    )
+    return GPClassifier().fit(X, ["</title><script>alert(2)</script>", "$model", "<b>"] * 2)
 
 
 def test_a_page_lets_nothing_in_or_out(hostile, tmp_path):
@@ -226,7 +224,7 @@ def test_a_browser_answers(model, hostile, tmp_path):
 @pytest.mark.parametrize("write", [to_html, to_javascript])
 def test_mistakes(write, tmp_path, monkeypatch):
     X, y = [[0.0], [1.0], [2.0]], ["a", "b", "b"]
-    with pytest.raises(InvalidType, match="^ForestGPClassifier cannot be exported as a formula"):
+    with pytest.raises(InvalidType, match=r"^ForestGPClassifier cannot be exported as a formula"):
         write(ForestGPClassifier().fit(X, y), tmp_path / "out")
     monkeypatch.setattr(page, "_MOST_BYTES", 10)
     with pytest.raises(InvalidInput, match=r"^A page holds at most 0.0 GB of numbers, but this"):

@@ -116,10 +116,10 @@ def test_rows_of_a_linear_model_that_are_kept(weights, scene, tmp_path):
 def test_what_is_refused(tmp_path):
     X, y = [[0.0], [1.0]], [0.0, 1.0]
     path = tmp_path / "t.csv"
-    with pytest.raises(InvalidType, match="^LinearGPRegressor keeps no rows, only their sums"):
+    with pytest.raises(InvalidType, match=r"^LinearGPRegressor keeps no rows, only their sums"):
         to_table(LinearGPRegressor().fit(X, y), path)
     with pytest.raises(
-        InvalidType, match="^There is no table of a list. Give a knowmore estimator"
+        InvalidType, match=r"^There is no table of a list. Give a knowmore estimator"
     ):
         to_table(X, path)
     with pytest.raises(NotFitted):
@@ -127,7 +127,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match=r"t.xlsx' does not end in .csv or .parquet. Name such"):
         to_table(GPRegressor().fit(X, y), tmp_path / "t.xlsx")
     odd = GPClassifier().fit(X, ["a", "\ud800"])
-    with pytest.raises(InvalidInput, match="^Parquet cannot hold the ids, labels or column names"):
+    with pytest.raises(InvalidInput, match=r"^Parquet cannot hold the ids, labels or column names"):
         to_table(odd, tmp_path / "t.parquet")
     assert not any(tmp_path.iterdir())
     to_table(odd, path)
