@@ -34,7 +34,11 @@ def run(model: Path, *, host: str, port: int, token: str | None, label_studio: b
     with _listening(host, port) as listening:
         name, number = listening.getsockname()[:2]
         where = f"[{name}]" if ":" in name else name
-        print(f"Serving {model} at http://{where}:{number}. Ctrl+C ends it.", file=sys.stderr)
+        print(
+            f"Serving {model} at http://{where}:{number}. Ctrl+C ends it.",
+            file=sys.stderr,
+            flush=True,
+        )
         server.run(sockets=[listening])
     if errors:
         raise errors[0]

@@ -65,7 +65,7 @@ class Following:
             self.failures += 1
             self.problem = f"The file could not be read: {error}"
             known = error if isinstance(error, KnowmoreError) else KnowmoreError(str(error))
-            print(f"knowmore: {self.problem}", file=sys.stderr)
+            print(f"knowmore: {self.problem}", file=sys.stderr, flush=True)
             if self.now is None and self._failed is not None:
                 self._failed(known)
         else:
