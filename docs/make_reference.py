@@ -21,6 +21,8 @@ PACKAGES = (
     "knowmore.images",
     "knowmore.semantics",
     "knowmore.distributed",
+    "knowmore.export",
+    "knowmore.serve",
     "knowmore.models",
     "knowmore.linalg",
     "knowmore.examples",

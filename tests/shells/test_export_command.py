@@ -64,7 +64,9 @@ def asked(port, method, path, body=None):
     headers = {"Content-Type": "application/json"}
     connection.request(method, path, None if body is None else json.dumps(body), headers)
     answer = connection.getresponse()
-    return answer.status, answer.read()
+    found = answer.status, answer.read()
+    connection.close()
+    return found
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])

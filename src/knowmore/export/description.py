@@ -43,6 +43,10 @@ class Stored(Protocol):
     def examples(self) -> Examples:
         """All that it holds."""
 
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What the commands note beside them, such as the names of columns."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -178,8 +182,7 @@ def column_names(model: Any) -> tuple[str, ...]:
     estimator, names = model, None
     if isinstance(model, Stored):
         estimator = model.estimator
-        # What the commands note beside the examples.
-        names = getattr(model, "notes", {}).get("columns")
+        names = model.notes.get("columns")
     names = names_in(estimator) if names is None else names
     if is_count(names if names is None else tuple(names)):
         return tuple(f"x{j}" for j in range(estimator.n_features_in_))

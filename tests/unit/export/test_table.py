@@ -94,6 +94,7 @@ class Kept:
 
     estimator: Any
     examples: Examples
+    notes: dict
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(12.0)])
@@ -101,7 +102,7 @@ def test_rows_of_a_linear_model_that_are_kept(weights, scene, tmp_path):
     X, y = scene
     clf = LinearGPClassifier().fit(X, y, sample_weight=weights)
     table = read(
-        Kept(clf, Examples.of(X.to_numpy(), y, tuple("abcdefghijkl"), weights)), tmp_path / "t.csv"
+        Kept(clf, Examples.of(X.to_numpy(), y, tuple("abcdefghijkl"), weights), {}), tmp_path / "t.csv"
     )
     learnt = slice(0 if weights is None else 1, None)
     w = None if weights is None else weights[learnt]
