@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, Protocol, TypeGuard, final
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -31,7 +31,6 @@ SERIES_CENTRE, _TERMS = 3.75, 21
 _KINDS = (GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier, LinearGPRegressor)
 
 
-@runtime_checkable
 class Stored(Protocol):
     """A model in a file: what `knowmore.open` returns."""
 
@@ -46,6 +45,12 @@ class Stored(Protocol):
     @property
     def notes(self) -> dict[str, Any]:
         """What the commands note beside them, such as the names of columns."""
+
+
+def is_stored(model: Any) -> TypeGuard[Stored]:
+    """Whether this is a model in a file. Its type is asked: to read examples may take long."""
+    parts = ("estimator", "examples", "notes")
+    return all(isinstance(getattr(type(model), part, None), property) for part in parts)
 
 
 @final
@@ -102,7 +107,7 @@ def describe(estimator: Any) -> Description:
 
 def _exportable(estimator: Any) -> Any:
     """The estimator, or that of a store; raises InvalidType if it is of another kind."""
-    estimator = estimator.estimator if isinstance(estimator, Stored) else estimator
+    estimator = estimator.estimator if is_stored(estimator) else estimator
     # By the exact type: a subclass may predict in another way.
     if type(estimator) in _KINDS:
         return estimator
@@ -180,7 +185,7 @@ def column_names(model: Any) -> tuple[str, ...]:
     An estimator knows those of the table it was fitted to, a file those that its rows came with.
     """
     estimator, names = model, None
-    if isinstance(model, Stored):
+    if is_stored(model):
         estimator = model.estimator
         names = model.notes.get("columns")
     names = names_in(estimator) if names is None else names

@@ -19,7 +19,7 @@ from knowmore.estimators.linear import LinearGP
 from knowmore.estimators.living import EditableEstimator
 from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
-from knowmore.export.description import Stored, column_names, distinct
+from knowmore.export.description import column_names, distinct, is_stored
 from knowmore.extras import optional
 from knowmore.files import File, check_name, check_writable, written
 from knowmore.models import LeftOut
@@ -86,7 +86,7 @@ def _columns(model: Any) -> dict[str, Array]:
 
 def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
     """The estimator of a model, all of its examples, and each of them left out."""
-    if isinstance(model, Stored):
+    if is_stored(model):
         estimator, examples = model.estimator, model.examples
         if isinstance(estimator, LinearGP):
             return estimator, examples, _by_rows(estimator, examples)

@@ -51,25 +51,27 @@ class Answering:
     """
 
     def __init__(self, store: Any, version: int, rate: float) -> None:
-        self.version = version
-        self.columns = column_names(store) if len(store.ids_) else ()
+        self.version, self.count = version, len(store.ids_)
         self.estimator = unnamed(store.estimator)
-        self.count = len(store.ids_)
         self.is_classifier = is_classifier(self.estimator)
-        self.labels = store.examples.labels[:1] if self.count else np.empty(0)
-        self.threshold = self._threshold(store, rate) if self.count else None
+        self.columns: tuple[str, ...] = ()
+        self.threshold: float | None = None
+        if self.count:
+            self.columns = column_names(store)
+            self.threshold = self._threshold(store, rate)
 
     def _threshold(self, store: Any, rate: float) -> float | None:
         """Above this a row is unknown; None if the model cannot tell."""
-        estimator, examples = self.estimator, store.examples
+        estimator, reference = self.estimator, None
         if not rate or not self.is_classifier or not isinstance(estimator, WITH_VARIANCE):
             return None
         if count_of(estimator.model_) < 2:
             return None
-        reference = None
+        examples = store.examples
         if isinstance(estimator.model_, LinearModel):
-            rows = np.linspace(0, len(examples) - 1, min(len(examples), _SAMPLE)).astype(int)
-            reference = examples.X[rows], examples.labels[rows]
+            learnt = np.flatnonzero(examples.weights > 0)
+            rows = learnt[np.linspace(0, len(learnt) - 1, min(len(learnt), _SAMPLE)).astype(int)]
+            reference = examples.X[rows], examples.labels[rows], examples.weights[rows]
         return novelty(estimator, examples.X[:1], reference=reference).threshold(1 - rate)
 
     def rows(self, given: Sequence[Any]) -> Array:

@@ -63,9 +63,10 @@ class Following:
                 self._follow()
         except Exception as error:
             self.failures += 1
-            self.problem = f"The file could not be read: {error}"
+            before, self.problem = self.problem, f"The file could not be read: {error}"
             known = error if isinstance(error, KnowmoreError) else KnowmoreError(str(error))
-            print(f"knowmore: {self.problem}", file=sys.stderr, flush=True)
+            if self.problem != before:
+                print(f"knowmore: {self.problem}", file=sys.stderr, flush=True)
             if self.now is None and self._failed is not None:
                 self._failed(known)
         else:

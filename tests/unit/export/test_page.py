@@ -15,6 +15,7 @@ from exported import LABELS, classifiers, machines, questions, regressors, rows,
 from sklearn.gaussian_process.kernels import RBF
 from tolerance import assert_rounded, assert_within, expansion_error, variance_error
 
+import knowmore
 from knowmore import ForestGPClassifier, GPClassifier, LSSVMClassifier
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.export import describe, page, to_html, to_javascript
@@ -246,3 +247,13 @@ def test_titles(tmp_path):
 def test_names_that_are_no_unicode(tmp_path):
     to_html(GPClassifier().fit([[0.0], [1.0]], ["a", "\ud800"]), tmp_path / "page.html")
     assert "<title>a or ??</title>" in (tmp_path / "page.html").read_text()
+
+
+def test_columns_that_a_file_knows(tmp_path):
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        assert describe(store).columns == ("x0", "x1")
+        store.set_notes(columns=["width", "height"])
+        assert describe(store).columns == ("width", "height")
+        to_html(store, tmp_path / "page.html")
+    assert '["width", "height"]' in (tmp_path / "page.html").read_text()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 
+import knowmore
 from knowmore import (
     ForestGPClassifier,
     GPClassifier,
@@ -18,7 +17,6 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.errors import InvalidInput, InvalidType, NotFitted
-from knowmore.examples import Examples
 from knowmore.export import to_table
 
 pandas = pytest.importorskip("pandas")
@@ -88,22 +86,15 @@ def test_mixed_ids_and_awkward_words(tmp_path):
         assert [line[1] for line in csv.reader(file)] == ["label", 'a,"b"', "\n"]
 
 
-@dataclass
-class Kept:
-    """What a file keeps beside a linear model: its rows."""
-
-    estimator: Any
-    examples: Examples
-    notes: dict
-
-
 @pytest.mark.parametrize("weights", [None, np.arange(12.0)])
 def test_rows_of_a_linear_model_that_are_kept(weights, scene, tmp_path):
     X, y = scene
     clf = LinearGPClassifier().fit(X, y, sample_weight=weights)
-    table = read(
-        Kept(clf, Examples.of(X.to_numpy(), y, tuple("abcdefghijkl"), weights), {}), tmp_path / "t.csv"
-    )
+    with knowmore.open(tmp_path / "m.km", LinearGPClassifier()) as store:
+        store.add(X.to_numpy(), y, [*"abcdefghijkl"], weights)
+        store.set_notes(columns=["weight", "height"])
+        table = read(store, tmp_path / "t.csv")
+    assert [*table][-2:] == ["weight_", "height"]
     learnt = slice(0 if weights is None else 1, None)
     w = None if weights is None else weights[learnt]
     left = clf.leave_one_out(X[learnt], y[learnt], sample_weight=w)
