@@ -23,15 +23,15 @@ from knowmore.files import check_name
 from knowmore.store import codec, kinds, sources, traces, verification
 from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
 from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
-from knowmore.store.layout import PATIENCE, File, Row
+from knowmore.store.layout import PATIENCE, File
 from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.schema import Row
 from knowmore.store.work import About, Held, Work, holding, vector_blobs
 from knowmore.tables import masked
 
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
-    "fit": "add() learns more, and sklearn.base.clone(store) is an estimator in memory to fit",
     "set_params": "set_parameters() changes them, in the file too",
     "split": "forget() removes examples by their ids",
     "add_support": "give supports to the estimator that the file is made with",
@@ -261,6 +261,13 @@ class Store:
             self._lag += len(names)
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
             return array_of_ids(names)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Refused: a file keeps what it holds. `clone(store)` is an estimator in memory to fit."""
+        raise InvalidInput(
+            "A store has no fit(), which would throw away what the file holds: add() learns more, "
+            "and sklearn.base.clone(store) is an estimator in memory to fit."
+        )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`. `classes` may be left out."""
