@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import knowmore
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import to_html, to_javascript, to_onnx, to_table
 
 
@@ -28,6 +28,8 @@ def run(
         if path.resolve() == model.resolve():
             raise InvalidInput(f"{str(path)!r} is the model itself. Name another file.")
     with knowmore.open(model) as store:
+        if not len(store.ids_):
+            raise NoExamples(f"{str(model)!r} holds no examples yet. Teach it: knowmore learn.")
         for write, path in files:
             write(store, path)
             print(f"Written: {path}")

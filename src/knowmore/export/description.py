@@ -25,7 +25,7 @@ from knowmore.examples import Examples
 from knowmore.export.kernels import Node, tree
 from knowmore.models import KernelModel, LinearModel
 
-# erfcx is smooth in y = (x - c) / (x + c); with this c, so many terms are exact to rounding.
+# erfcx is smooth in y = (x - c) / (x + c); with this c, so many terms give 14 digits.
 SERIES_CENTRE, _TERMS = 3.75, 21
 
 _KINDS = (GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier, LinearGPRegressor)
