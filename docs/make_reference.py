@@ -22,6 +22,8 @@ PACKAGES = (
     "knowmore.images",
     "knowmore.semantics",
     "knowmore.distributed",
+    "knowmore.export",
+    "knowmore.serve",
     "knowmore.models",
     "knowmore.linalg",
     "knowmore.examples",

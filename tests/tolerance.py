@@ -59,6 +59,33 @@ def assert_rounded(got, want, roundings=100, scale=None):
     assert error <= roundings * np.finfo(float).eps * scale, f"{error:.2g} at scale {scale:.2g}"
 
 
+def assert_within(got, want, bound):
+    """Are the values no further apart than the bound, which broadcasts?"""
+    error = abs(np.asarray(got) - want)
+    excess = (error / (bound + np.finfo(float).tiny)).max(initial=0)
+    assert excess <= 1, f"{excess:.2g} times the tolerance"
+
+
+def expansion_error(k, A, b):
+    """How far two evaluations of k A + b may be apart, (m, 1); k (m, n), A (n, M), b (M,).
+
+    A sum of n products is rounded n times, and kernel values by a hundred roundings of themselves.
+    """
+    terms = (abs(k) @ abs(A)).max(axis=1, keepdims=True, initial=0)
+    return np.finfo(float).eps * (100 + len(A)) * (terms + abs(b).max())
+
+
+def variance_error(k, R, prior, noise):
+    """How far two evaluations of prior - |R k'|^2 + noise may be apart, (m,); k (m, n), R (n, n).
+
+    The product with a triangle's inverse differs from a solve with the triangle by eps times its
+    condition, relative to the result.
+    """
+    q = ((k @ R.T) ** 2).sum(axis=1)
+    condition = np.linalg.cond(R)
+    return np.finfo(float).eps * ((100 + len(R)) * (prior + q + noise) + 4 * condition * q)
+
+
 def scatter_error(X, held=None, edits=1):
     """The error that the scatter of X, kept over some edits, may have.
 

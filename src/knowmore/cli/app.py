@@ -115,3 +115,37 @@ def sums(
         again=again,
         as_json=as_json,
     )
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model: a .km file.")],
+    onnx: Annotated[Path | None, typer.Option(help="Write an ONNX graph.")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Write the examples, left out one by one: .csv, .parquet.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page that predicts.")] = None,
+    javascript: Annotated[Path | None, typer.Option(help="Write a JavaScript module.")] = None,
+) -> None:
+    """Write a model for elsewhere. It holds the examples, and later edits do not reach it."""
+    from knowmore.cli.export import run
+
+    run(model, onnx=onnx, table=table, html=html, javascript=javascript)
+
+
+@app.command()
+def serve(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model: a .km file.")],
+    host: Annotated[str, typer.Option(help="The address to serve.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 8000,
+    token: Annotated[
+        str | None, typer.Option(help="A secret that requests carry.", envvar="KNOWMORE_TOKEN")
+    ] = None,
+    label_studio: Annotated[
+        bool, typer.Option("--label-studio", help="Let Label Studio ask, teach and forget.")
+    ] = False,
+) -> None:
+    """Answer predictions over HTTP, and follow the file. It writes nothing but for Label Studio."""
+    from knowmore.cli.serve import run
+
+    run(model, host=host, port=port, token=token, label_studio=label_studio)

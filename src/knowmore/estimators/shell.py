@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from copy import copy
 from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
@@ -94,6 +95,17 @@ def names_in(estimator: BaseEstimator) -> Names:
     scikit-learn's `feature_names_in_` has strings only.
     """
     return cast("Names", vars(estimator).get("_names_in"))
+
+
+def unnamed(estimator: E) -> E:
+    """A copy that knows its columns by position alone: it takes arrays without a warning.
+
+    Living estimators share what they learnt with their copies, which later edits do not reach.
+    """
+    other = copy(estimator)
+    for name in ("feature_names_in_", "_names_in"):
+        vars(other).pop(name, None)
+    return other
 
 
 def _features(estimator: BaseEstimator) -> list[Hashable] | int:

@@ -1,0 +1,257 @@
+"""A fitted model as an ONNX graph in double precision."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import Any, final
+
+import numpy as np
+
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput
+from knowmore.export.description import (
+    SERIES_CENTRE,
+    Description,
+    check_size,
+    describe,
+    erfcx_series,
+)
+from knowmore.export.kernels import VANISHED, Node
+from knowmore.extras import optional
+from knowmore.files import File, check_writable, written
+
+# Old enough for every runtime in use, new enough for all that is needed here.
+_OPSET, _IR = 17, 8
+# What protobuf can hold, less a little for everything that is not a number of the model.
+_MOST_BYTES = 2**31 - 2**20
+
+
+def to_onnx(estimator: Any, path: File) -> None:
+    """Write a fitted model as an ONNX graph in float64.
+
+    estimator : as for `describe`
+    path : the file, replaced when the new one is complete
+
+    The input is X (m, d), float64. A classifier's outputs are label (m,), scores (m, M) with a
+    column for each class in sorted order, and if the estimator has them probabilities (m, M) and
+    variance (m,). A regressor's are value and variance, (m,), or (m, q) for rows of q targets.
+    Values beyond what a histogram kernel takes are not refused: a graph cannot raise an error.
+    """
+    onnx = optional("onnx", "onnx")
+    check_writable(path)
+    check_size(estimator, "An ONNX file", _MOST_BYTES)
+    model = _Writer(onnx).model(describe(estimator))
+    onnx.checker.check_model(model, full_check=True)
+    with written(path) as file:
+        file.write(model.SerializeToString())
+
+
+@final
+class _Writer:
+    """Nodes and numbers of one graph; operations return the names of their results."""
+
+    def __init__(self, onnx: Any, outer: _Writer | None = None) -> None:
+        self.onnx, self.helper, self.double = onnx, onnx.helper, onnx.TensorProto.DOUBLE
+        self.nodes: list[Any] = []
+        self.numbers: list[Any] = [] if outer is None else outer.numbers
+        self.known: dict[Any, str] = {} if outer is None else outer.known
+        self.prefix = "" if outer is None else "row_"
+
+    def __call__(self, operation: str, *inputs: Any, **attributes: Any) -> str:
+        """The result of an operation on results and numbers."""
+        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
+        name = f"{self.prefix}{operation}_{len(self.nodes)}"
+        self.nodes.append(self.helper.make_node(operation, names, [name], name, **attributes))
+        return name
+
+    def constant(self, value: Any, name: str | None = None) -> str:
+        """A number or an array, float64 unless it is of whole numbers, labels or truth values."""
+        array = np.asarray(value)
+        key = (array.dtype.str, array.shape, array.tobytes()) if array.size < 64 else object()
+        if key not in self.known:
+            name = name or f"number_{len(self.known)}"
+            self.known[key] = name
+            if array.dtype.kind == "U":
+                text = [_encoded(one) for one in array.ravel().tolist()]
+                kind = self.onnx.TensorProto.STRING
+                self.numbers.append(self.helper.make_tensor(name, kind, array.shape, text))
+            else:
+                array = np.ascontiguousarray(array)
+                self.numbers.append(self.onnx.numpy_helper.from_array(array, name))
+        return self.known[key]
+
+    # -- the model -------------------------------------------------------------------------------
+
+    def model(self, of: Description) -> Any:
+        """The graph of a description."""
+        helper, d, M = self.helper, len(of.columns), len(of.b)
+        k = self("Sub", "X", of.X) if of.kernel is None else self.cross(of.kernel, of.X)
+        scores = self("Add", self("MatMul", k, of.A), of.b)
+        results: dict[str, tuple[str, Any, list[Any]]] = {}
+        variance = None if of.R is None else self.variance(of, k)
+        if of.classes is None:
+            results["value"] = scores, self.double, ["m", M]
+            if variance is not None:
+                column = self("Unsqueeze", variance, np.array([1]))
+                results["variance"] = self("Mul", column, of.squares), self.double, ["m", M]
+            if of.flat:
+                flat = {
+                    name: self("Squeeze", one[0], np.array([1])) for name, one in results.items()
+                }
+                results = {name: (one, self.double, ["m"]) for name, one in flat.items()}
+        else:
+            best = self("ArgMax", scores, axis=1, keepdims=0)
+            label = self("Gather", self.constant(of.classes, "classes"), best)
+            kind = helper.np_dtype_to_tensor_dtype(np.dtype(of.classes.dtype))
+            if of.classes.dtype.kind == "U":
+                kind = self.onnx.TensorProto.STRING
+            results["label"] = label, kind, ["m"]
+            results["scores"] = scores, self.double, ["m", M]
+            if variance is not None:
+                chances = self.probabilities(scores, variance)
+                results["probabilities"] = chances, self.double, ["m", M]
+                results["variance"] = variance, self.double, ["m"]
+        for name, (result, _, _) in results.items():
+            self.nodes.append(helper.make_node("Identity", [result], [name], name))
+        graph = helper.make_graph(
+            self.nodes,
+            of.kind,
+            [helper.make_tensor_value_info("X", self.double, ["m", d])],
+            [
+                helper.make_tensor_value_info(n, kind, shape)
+                for n, (_, kind, shape) in results.items()
+            ],
+            self.numbers,
+        )
+        model = helper.make_model(
+            graph,
+            producer_name="knowmore",
+            producer_version=version("knowmore"),
+            opset_imports=[helper.make_opsetid("", _OPSET)],
+            ir_version=_IR,
+        )
+        about = {"kind": of.kind, "columns": json.dumps(of.columns)}
+        if of.classes is not None:
+            about["classes"] = json.dumps(of.classes.tolist())
+        helper.set_model_props(model, about)
+        return model
+
+    def variance(self, of: Description, k: str) -> str:
+        """(m,), in the units of the targets as they are learnt."""
+        H = self("MatMul", k, np.asarray(of.R).T)
+        q = self("ReduceSumSquare", H, axes=[1], keepdims=0)
+        if of.kernel is not None:
+            q = self("Max", self("Sub", self.diagonal(of.kernel), q), 0.0)
+        return self("Add", q, of.noise)
+
+    # -- kernels ---------------------------------------------------------------------------------
+
+    def cross(self, kernel: Node, X: Array) -> str:
+        """kappa(x, X) for each row x of the question, (m, n).
+
+        Row by row, so that differences of rows take no more memory than X. A product of matrices
+        would be faster, but loses the digits of short distances.
+        """
+        row = _Writer(self.onnx, self)
+        examples = self.constant(X, "examples")
+        k = row("Expand", row.between(kernel, examples), np.array([len(X)]))
+        body = self.helper.make_graph(
+            row.nodes,
+            "row",
+            [self.helper.make_tensor_value_info("x", self.double, [X.shape[1]])],
+            [self.helper.make_tensor_value_info(k, self.double, [len(X)])],
+        )
+        return self("Scan", "X", num_scan_inputs=1, body=body)
+
+    def between(self, kernel: Node, X: str) -> str:
+        """kappa(x, X) for one row x, (n,) or one number for all."""
+        kind, numbers = kernel.kind, kernel.numbers
+        if kind in _ACCUMULATE:
+            return self.accumulated(kind, [self.between(part, X) for part in kernel.parts])
+        if kind in ("constant", "white"):
+            return self.constant(numbers[0] if kind == "constant" else 0.0)
+        if kind == "dot":
+            return self("Add", self("MatMul", X, "x"), numbers[0])
+        if kind == "intersection":
+            return self("ReduceSum", self("Min", X, "x"), np.array([1]), keepdims=0)
+        apart = self("Div", self("Sub", X, "x"), np.array(numbers))
+        D2 = self("ReduceSumSquare", apart, axes=[1], keepdims=0)
+        if kind == "rbf":
+            return self("Exp", self("Mul", D2, -0.5))
+        order = {"matern-1/2": 0.5, "matern-3/2": 1.5, "matern-5/2": 2.5}[kind]
+        z = self("Min", self("Sqrt", self("Mul", D2, 2 * order)), VANISHED)
+        E = self("Exp", self("Neg", z))
+        if order == 0.5:
+            return E
+        polynomial = self("Add", z, 1.0)
+        if order == 2.5:
+            polynomial = self("Add", polynomial, self("Div", self("Mul", z, z), 3.0))
+        return self("Mul", polynomial, E)
+
+    def diagonal(self, kernel: Node) -> str:
+        """kappa(x, x) for each row of the question, (m,) or one number for all."""
+        kind, numbers = kernel.kind, kernel.numbers
+        if kind in _ACCUMULATE:
+            return self.accumulated(kind, [self.diagonal(part) for part in kernel.parts])
+        if kind in ("constant", "white"):
+            return self.constant(numbers[0])
+        if kind == "dot":
+            return self("Add", self("ReduceSumSquare", "X", axes=[1], keepdims=0), numbers[0])
+        if kind == "intersection":
+            return self("ReduceSum", "X", np.array([1]), keepdims=0)
+        return self.constant(1.0)
+
+    def accumulated(self, kind: str, parts: list[str]) -> str:
+        """The sum or product of results."""
+        result = parts[0]
+        for part in parts[1:]:
+            result = self(_ACCUMULATE[kind], result, part)
+        return result
+
+    # -- probabilities ---------------------------------------------------------------------------
+
+    def probabilities(self, scores: str, variance: str) -> str:
+        """Phi(scores / s), scaled to sum to one, (m, M); from logarithms, as tiny ones vanish."""
+        eps, tiny = np.finfo(float).eps, np.finfo(float).tiny
+        largest = self("ReduceMax", self("Abs", scores), axes=[1], keepdims=1)
+        least = self("Add", self("Mul", largest, np.sqrt(eps)), np.sqrt(tiny))
+        s = self("Max", self("Unsqueeze", self("Sqrt", variance), np.array([1])), least)
+        logs = self.log_phi(self("Div", scores, s))
+        logs = self("Sub", logs, self("ReduceMax", logs, axes=[1], keepdims=1))
+        chances = self("Exp", logs)
+        return self("Div", chances, self("ReduceSum", chances, np.array([1]), keepdims=1))
+
+    def log_phi(self, z: str) -> str:
+        """log Phi(z): with e = exp(x^2) erfc(x), x = |z| / sqrt 2, and q = z^2 / 2 it is
+
+        log(e / 2) - q for z < 0, and log(1 - exp(-q) e / 2) otherwise.
+        """
+        x = self("Mul", self("Abs", z), np.sqrt(0.5))
+        q = self("Mul", self("Mul", z, z), 0.5)
+        y = self("Div", self("Sub", x, SERIES_CENTRE), self("Add", x, SERIES_CENTRE))
+        e = self("Div", self.series(y), self("Add", self("Mul", x, 2.0), 1.0))
+        half = self("Mul", e, 0.5)
+        below = self("Sub", self("Log", half), q)
+        above = self("Log", self("Sub", 1.0, self("Mul", half, self("Exp", self("Neg", q)))))
+        return self("Where", self("Less", z, 0.0), below, above)
+
+    def series(self, y: str) -> str:
+        """sum_k c_k T_k(y) by Clenshaw's recurrence."""
+        *rest, last = erfcx_series()
+        twice = self("Mul", y, 2.0)
+        later, now = self.constant(0.0), self.constant(last)
+        for c in rest[:0:-1]:
+            later, now = now, self("Sub", self("Add", self("Mul", twice, now), c), later)
+        return self("Sub", self("Add", self("Mul", y, now), rest[0]), later)
+
+
+def _encoded(label: str) -> bytes:
+    try:
+        return label.encode()
+    except UnicodeEncodeError as error:
+        problem = f"The label {label!r} is no valid Unicode."
+        raise InvalidInput(f"{problem} Rename it to write it to a file.") from error
+
+
+_ACCUMULATE = {"sum": "Add", "product": "Mul"}

@@ -1,0 +1,156 @@
+"""A fitted model as one file for a browser: a page that predicts, or a JavaScript module."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from knowmore.arrays import Array
+from knowmore.export.description import (
+    SERIES_CENTRE,
+    Description,
+    check_size,
+    describe,
+    erfcx_series,
+)
+from knowmore.export.kernels import VANISHED
+from knowmore.files import File, check_writable, written
+
+# Browsers hold no longer text than half a gigabyte. Four characters are three bytes, and of the
+# factor only a triangle is written, so that this fills half of it.
+_MOST_BYTES = 380_000_000
+# The largest whole number up to which JavaScript knows all.
+_SAFE = 2**53 - 1
+
+
+def to_html(estimator: Any, path: File) -> None:
+    """Write a fitted model as one HTML file that predicts in a browser, without any network.
+
+    estimator : as for `describe`
+    path : the file, replaced when the new one is complete
+
+    The page has a form for one row, by the names of the columns, and takes CSV for many. Its
+    answers are those of the estimator, in double precision.
+    """
+    check_writable(path)
+    of = _described(estimator)
+    script = _text("predictor.js") + _text("page.js")
+    style = _text("page.css")
+    # Data that ends a script element would end it early, wherever it stands.
+    model = json.dumps(_plain(of)).replace("<", "\\u003c")
+    page = Template(_text("page.html")).substitute(
+        title=escape(_title(of)),
+        summary=escape(_summary(of)),
+        version=escape(version("knowmore")),
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+        model=model,
+    )
+    with written(path) as file:
+        file.write(page.encode(errors="replace"))
+
+
+def to_javascript(estimator: Any, path: File) -> None:
+    """Write a fitted model as a JavaScript module, for browsers and servers.
+
+    estimator, path : as for `to_html`
+
+    It exports `predict`, from an array of rows (arrays of numbers, or objects by column names) to
+    an array of answers: {label, probability, std, score, scores, probabilities} of a classifier
+    ({label, score, scores} of a least-squares SVM), {value, std} of a regressor. It also exports
+    `columns` and `classes`.
+    """
+    check_writable(path)
+    model = json.dumps(_plain(_described(estimator)))
+    lines = [
+        f"// Made by knowmore {version('knowmore')}. import {{predict}} from this file.",
+        _text("predictor.js"),
+        f"const model = {model};",
+        "export const predict = predictor(model), {columns, classes} = model;",
+    ]
+    with written(path) as file:
+        file.write("\n".join([*lines, ""]).encode())
+
+
+def _described(estimator: Any) -> Description:
+    check_size(estimator, "A page", _MOST_BYTES)
+    return describe(estimator)
+
+
+def _plain(of: Description) -> dict[str, Any]:
+    """The description for JSON: arrays as base64 of little-endian float64, row by row."""
+    lower = of.R is None or not np.triu(of.R, 1).any()
+    triangle = None
+    if of.R is not None:
+        triangle = of.R[np.tril_indices(len(of.R)) if lower else np.triu_indices(len(of.R))]
+    return {
+        "kind": of.kind,
+        "columns": of.columns,
+        "classes": None if of.classes is None else [_label(one) for one in of.classes.tolist()],
+        "flat": of.flat,
+        "n": len(of.X),
+        "width": len(of.b),
+        "kernel": None if of.kernel is None else of.kernel.to_dict(),
+        "noise": of.noise,
+        "lower": lower,
+        "vanished": VANISHED,
+        "centre": SERIES_CENTRE,
+        "series": erfcx_series(),
+        # What the form begins with.
+        "start": of.X.mean(axis=0).tolist(),
+        **{name: _base64(getattr(of, name)) for name in ("X", "A", "b", "squares")},
+        "R": None if triangle is None else _base64(triangle),
+    }
+
+
+def _label(label: Any) -> Any:
+    """A label as JavaScript can hold it: whole numbers that it would round become text."""
+    is_large = isinstance(label, int) and abs(label) > _SAFE
+    return str(label) if is_large else label
+
+
+def _base64(values: Array) -> str:
+    return b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode()
+
+
+def _text(name: str) -> str:
+    return (files("knowmore.export") / "web" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """The hash by which a content security policy allows this script or style, and no other."""
+    return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _title(of: Description) -> str:
+    if of.classes is None:
+        return "A model that predicts a number" if of.flat else "A model that predicts numbers"
+    names = [str(one) for one in of.classes.tolist()]
+    if len(names) > 4 or sum(map(len, names)) > 60:
+        return f"A classifier of {len(names)} classes"
+    *rest, last = names
+    return f"{', '.join(rest)} or {last}?" if rest else f"A classifier of the one class {last}"
+
+
+def _summary(of: Description) -> str:
+    """What the model is, in a sentence.
+
+    Names may hold lone surrogates, which no file can: only numbers are told here.
+    """
+    d, n = len(of.columns), len(of.X)
+    about = f"{of.kind} of {d:,} {'feature' if d == 1 else 'features'}"
+    if of.kernel is None:
+        return f"{about}."
+    return (
+        f"{about} that learnt from {n:,} {'example' if n == 1 else 'examples'}, held in this file."
+    )

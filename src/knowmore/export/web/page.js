@@ -1,0 +1,197 @@
+// The page: a form for one row, a table for many.
+
+const model = JSON.parse(document.getElementById("model").textContent);
+const predict = predictor(model);
+const $ = (id) => document.getElementById(id);
+const SHOWN = 200, AT_ONCE = 50, MOST_INPUTS = 60;
+const isClassifier = model.classes !== null, hasSpread = model.R !== null;
+
+function element(name, text = "", attributes = {}) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+const short = (value) => typeof value === "number" ? String(Number(value.toPrecision(4))) : String(value);
+
+// -- one row --------------------------------------------------------------------------------------
+
+function answer(result) {
+  const lines = [];
+  if (isClassifier) {
+    lines.push(element("p", String(result.label), {class: "label"}));
+    const shares = result.probabilities ?? result.scores;
+    const order = shares.map((_, c) => c).sort((a, b) => shares[b] - shares[a]).slice(0, 8);
+    const list = element("ul");
+    for (const c of order) {
+      const item = element("li"), name = String(model.classes[c]);
+      const figure = hasSpread ? `${(100 * shares[c]).toFixed(1)} %` : short(shares[c]);
+      item.append(element("span", name));
+      if (hasSpread) item.append(element("meter", figure, {min: 0, max: 1, value: shares[c], "aria-label": name}));
+      item.append(element("span", figure, {class: "number"}));
+      list.append(item);
+    }
+    lines.push(list);
+    if (hasSpread) lines.push(element("p", `Standard deviation of a score: ${short(result.std)}`, {class: "quiet"}));
+  } else {
+    const values = [result.value].flat(), spreads = [result.std].flat();
+    values.forEach((value, c) => lines.push(element("p", `${short(value)} ± ${short(spreads[c])}`, {class: "label"})));
+    lines.push(element("p", "The value and its standard deviation.", {class: "quiet"}));
+  }
+  return lines;
+}
+
+function parsed(text) {
+  return text.trim() === "" ? NaN : Number(text.trim());
+}
+
+function answerForm() {
+  const inputs = [...$("fields").querySelectorAll("input")];
+  inputs.forEach((input) => input.setAttribute("aria-invalid", String(!Number.isFinite(parsed(input.value)))));
+  try {
+    const bad = inputs.findIndex((input) => !Number.isFinite(parsed(input.value)));
+    if (bad >= 0) throw new Error(`"${model.columns[bad]}": "${inputs[bad].value}" is not a number.`);
+    $("answer").replaceChildren(...answer(predict([inputs.map((input) => parsed(input.value))])[0]));
+  } catch (error) {
+    $("answer").replaceChildren(element("p", error.message, {class: "problem"}));
+  }
+}
+
+if (model.columns.length <= MOST_INPUTS) {
+  model.columns.forEach((name, j) => {
+    const field = element("div"), id = `field-${j}`;
+    field.append(element("label", name, {for: id}));
+    field.append(element("input", "", {id, inputmode: "decimal", autocomplete: "off", value: short(model.start[j])}));
+    $("fields").append(field);
+  });
+  $("one").addEventListener("input", answerForm);
+  $("one").addEventListener("submit", (event) => { event.preventDefault(); answerForm(); });
+  answerForm();
+} else {
+  $("single").hidden = true;
+}
+
+// -- many rows ------------------------------------------------------------------------------------
+
+// The cells of CSV text; quoted cells may contain separators, quotes ("") and line breaks.
+function cells(text) {
+  const head = text.slice(0, text.search(/[\r\n]|$/));
+  const separator = ["\t", ";", ","].find((one) => head.includes(one)) ?? ",";
+  const lines = [];
+  let line = [], cell = "", quoted = false, any = false;
+  const endCell = () => { line.push(cell); cell = ""; };
+  const endLine = () => { endCell(); if (any) lines.push(line); line = []; any = false; };
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i];
+    if (quoted) {
+      if (c !== '"') cell += c;
+      else if (text[i + 1] === '"') { cell += '"'; i++; }
+      else quoted = false;
+    } else if (c === '"' && cell === "") { quoted = true; any = true; }
+    else if (c === separator) { endCell(); any = true; }
+    else if (c === "\n") endLine();
+    else if (c !== "\r") { cell += c; any ||= c.trim() !== ""; }
+  }
+  endLine();
+  return {lines, decimalComma: separator !== ","};
+}
+
+// The rows of CSV text as numbers, and a name for each: its cell in a column "id", or its number.
+function table(text) {
+  const {lines, decimalComma} = cells(text.replace(/^\uFEFF/, ""));
+  if (!lines.length) throw new Error("There is nothing to read. Paste rows of numbers.");
+  const number = (cell) => parsed(decimalComma ? cell.replace(",", ".") : cell);
+  const first = lines[0].map((cell) => cell.trim());
+  const named = !first.every((cell) => Number.isFinite(number(cell)));
+  const at = named ? model.columns.map((name) => first.indexOf(name.trim())) : model.columns.map((_, j) => j);
+  const missing = model.columns.filter((_, j) => at[j] < 0);
+  if (missing.length)
+    throw new Error(`The first line does not name ${missing.slice(0, 5).map((one) => `"${one}"`).join(", ")}` +
+                    `${missing.length > 5 ? ` and ${missing.length - 5} more` : ""}. Give a column for each feature.`);
+  const id = named && !model.columns.includes("id") ? first.indexOf("id") : -1;
+  const rows = lines.slice(named ? 1 : 0);
+  rows.forEach((line, i) => {
+    if (line.length !== first.length || (!named && line.length !== model.columns.length))
+      throw new Error(`Row ${i + 1} has ${line.length} cells, but ${named ? first.length : model.columns.length} are expected.`);
+    at.forEach((j, column) => {
+      if (!Number.isFinite(number(line[j])))
+        throw new Error(`Row ${i + 1}, "${model.columns[column]}": "${line[j]}" is not a number.`);
+    });
+  });
+  return {rows: rows.map((line) => at.map((j) => number(line[j]))),
+          names: rows.map((line, i) => id < 0 ? String(i + 1) : line[id])};
+}
+
+const width = model.flat || isClassifier ? 1 : model.width;
+const header = isClassifier ? ["label", ...(hasSpread ? ["probability", "std"] : ["score"])]
+  : width === 1 ? ["value", "std"]
+  : [...Array(width).keys()].flatMap((c) => [`value_${c}`, `std_${c}`]);
+
+function columnsOf(result) {
+  if (isClassifier) return hasSpread ? [result.label, result.probability, result.std] : [result.label, result.score];
+  const values = [result.value].flat(), spreads = [result.std].flat();
+  return values.flatMap((value, c) => [value, spreads[c]]);
+}
+
+const quoted = (cell) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+let done = [], turn = 0;
+
+function say(text, isProblem = false) {
+  $("message").textContent = text;
+  $("message").className = isProblem ? "problem" : "quiet";
+}
+
+async function answerTable(text) {
+  const mine = ++turn;
+  done = [];
+  $("results").hidden = $("download").hidden = true;
+  try {
+    const {rows, names} = table(text);
+    for (let begin = 0; begin < rows.length; begin += AT_ONCE) {
+      say(`${begin} of ${rows.length} rows`);
+      await new Promise((resume) => setTimeout(resume));
+      if (mine !== turn) return;
+      predict(rows.slice(begin, begin + AT_ONCE))
+        .forEach((result, i) => done.push([names[begin + i], ...columnsOf(result)]));
+    }
+    const top = element("tr");
+    for (const name of ["row", ...header])
+      top.append(element("th", name, {scope: "col", class: ["row", "label"].includes(name) ? "" : "number"}));
+    $("top").replaceChildren(top);
+    $("body").replaceChildren(...done.slice(0, SHOWN).map((line) => {
+      const made = element("tr");
+      line.forEach((cell, j) => made.append(j ? element("td", short(cell), typeof cell === "number" ? {class: "number"} : {})
+                                              : element("th", cell, {scope: "row"})));
+      return made;
+    }));
+    say(`${rows.length} ${rows.length === 1 ? "row" : "rows"}` +
+        (rows.length > SHOWN ? `; the first ${SHOWN} are shown, the download has all.` : "."));
+    $("results").hidden = $("download").hidden = false;
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+function download() {
+  const lines = [["row", ...header], ...done].map((line) => line.map((cell) => quoted(String(cell))).join(","));
+  const link = element("a", "", {download: "predictions.csv"});
+  link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], {type: "text/csv"}));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+async function read(file) {
+  $("text").value = "";
+  await answerTable(await file.text());
+}
+
+$("many").addEventListener("submit", (event) => { event.preventDefault(); answerTable($("text").value); });
+$("file").addEventListener("change", () => { if ($("file").files.length) read($("file").files[0]); });
+$("download").addEventListener("click", download);
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => {
+  event.preventDefault();
+  if (event.dataTransfer.files.length) read(event.dataTransfer.files[0]);
+});
+$("columns").textContent = model.columns.slice(0, 30).join(", ") + (model.columns.length > 30 ? ", …" : "");

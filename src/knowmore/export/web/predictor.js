@@ -1,0 +1,161 @@
+// Predicts with a model that is plain data: see Description in knowmore.export for the formulas.
+
+const EPS = 2 ** -52, TINY = 2 ** -1022;
+const ORDERS = {"matern-1/2": 0.5, "matern-3/2": 1.5, "matern-5/2": 2.5};
+
+function numbers(base64) {
+  const text = atob(base64), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return new Float64Array(bytes.buffer);
+}
+
+function accumulated(kind, parts) {
+  return parts.reduce((all, one) => kind === "sum" ? all.map((a, i) => a + one[i])
+                                                   : all.map((a, i) => a * one[i]));
+}
+
+export function predictor(model) {
+  const {columns, classes, kernel, n, noise, vanished, centre, series} = model;
+  const d = columns.length, M = model.width;
+  const [X, A, b, squares] = ["X", "A", "b", "squares"].map((name) => numbers(model[name]));
+  const R = model.R === null ? null : numbers(model.R);
+
+  // -- kernels: kappa(x, X), (n,), and kappa(x, x) ------------------------------------------------
+
+  function between({kind, numbers: c, parts}, x) {
+    if (kind === "sum" || kind === "product")
+      return accumulated(kind, parts.map((part) => between(part, x)));
+    const k = new Float64Array(n);
+    if (kind === "constant") return k.fill(c[0]);
+    if (kind === "white") return k;
+    const order = ORDERS[kind];
+    for (let i = 0, at = 0; i < n; i++, at += d) {
+      let s = 0;
+      if (kind === "dot") {
+        for (let j = 0; j < d; j++) s += X[at + j] * x[j];
+        k[i] = s + c[0];
+      } else if (kind === "intersection") {
+        for (let j = 0; j < d; j++) s += Math.min(X[at + j], x[j]);
+        k[i] = s;
+      } else {
+        for (let j = 0; j < d; j++) {
+          const apart = (X[at + j] - x[j]) / (c.length > 1 ? c[j] : c[0]);
+          s += apart * apart;
+        }
+        if (kind === "rbf") {
+          k[i] = Math.exp(-s / 2);
+        } else {
+          const z = Math.min(Math.sqrt(2 * order * s), vanished);
+          const polynomial = order === 0.5 ? 1 : order === 1.5 ? 1 + z : 1 + z + z * z / 3;
+          k[i] = polynomial * Math.exp(-z);
+        }
+      }
+    }
+    return k;
+  }
+
+  function itself({kind, numbers: c, parts}, x) {
+    if (kind === "sum") return parts.reduce((all, part) => all + itself(part, x), 0);
+    if (kind === "product") return parts.reduce((all, part) => all * itself(part, x), 1);
+    if (kind === "constant" || kind === "white") return c[0];
+    if (kind === "dot") return x.reduce((all, one) => all + one * one, 0) + c[0];
+    return kind === "intersection" ? x.reduce((all, one) => all + one, 0) : 1;
+  }
+
+  const counts = (node) => node.kind === "intersection" || node.parts.some(counts);
+  const onlyCounts = kernel !== null && counts(kernel);
+
+  // -- scores, variance, probabilities ------------------------------------------------------------
+
+  function scored(k) {
+    const scores = Array.from(b);
+    for (let i = 0; i < k.length; i++)
+      for (let c = 0; c < M; c++) scores[c] += k[i] * A[i * M + c];
+    return scores;
+  }
+
+  // |R k|^2; of the triangle R the rows are stored one after the other, without the zeros.
+  function quadratic(k) {
+    let q = 0;
+    for (let i = 0, at = 0; i < k.length; i++) {
+      let h = 0;
+      const [first, last] = model.lower ? [0, i] : [i, k.length - 1];
+      for (let j = first; j <= last; j++) h += R[at++] * k[j];
+      q += h * h;
+    }
+    return q;
+  }
+
+  // exp(x^2) erfc(x) for x >= 0, by Clenshaw's recurrence.
+  function erfcx(x) {
+    const y = (x - centre) / (x + centre);
+    let now = 0, later = 0;
+    for (let i = series.length - 1; i > 0; i--) [now, later] = [2 * y * now + series[i] - later, now];
+    return (y * now + series[0] - later) / (1 + 2 * x);
+  }
+
+  function logPhi(z) {
+    const half = erfcx(Math.abs(z) * Math.SQRT1_2) / 2, q = z * z / 2;
+    return z < 0 ? Math.log(half) - q : Math.log1p(-half * Math.exp(-q));
+  }
+
+  function probabilities(scores, variance) {
+    const largest = Math.max(...scores.map(Math.abs));
+    const s = Math.max(Math.sqrt(variance), Math.sqrt(EPS) * largest + Math.sqrt(TINY));
+    const logs = scores.map((score) => logPhi(score / s)), most = Math.max(...logs);
+    const chances = logs.map((one) => Math.exp(one - most));
+    const total = chances.reduce((all, one) => all + one, 0);
+    return chances.map((one) => one / total);
+  }
+
+  // -- rows ---------------------------------------------------------------------------------------
+
+  function checked(row, number) {
+    const values = Array.isArray(row) || ArrayBuffer.isView(row) ? Array.from(row)
+      : columns.map((name) => {
+        if (row === null || typeof row !== "object" || !Object.hasOwn(row, name))
+          throw new Error(`Row ${number} has no "${name}". Give a number for each feature.`);
+        return row[name];
+      });
+    if (values.length !== d)
+      throw new Error(`Row ${number} has ${values.length} values, but the model has ${d} features.`);
+    values.forEach((value, j) => {
+      if (typeof value !== "number" || !Number.isFinite(value))
+        throw new Error(`Row ${number}, "${columns[j]}": "${value}" is not a finite number.`);
+      if (onlyCounts && value < 0)
+        throw new Error(`Row ${number}, "${columns[j]}": ${value} is negative, but this model ` +
+                        `compares counts.`);
+    });
+    return values;
+  }
+
+  function one(row, number) {
+    const x = checked(row, number);
+    const k = kernel === null ? x.map((value, j) => value - X[j]) : between(kernel, x);
+    const scores = scored(k);
+    let variance = null;
+    if (R !== null) {
+      const q = quadratic(k);
+      variance = (kernel === null ? q : Math.max(itself(kernel, x) - q, 0)) + noise;
+    }
+    if (!scores.every(Number.isFinite) || (variance !== null && !Number.isFinite(variance)))
+      throw new Error(`The answer to row ${number} is beyond the range of numbers: scale it.`);
+    if (classes === null) {
+      const std = Array.from(squares, (square) => Math.sqrt(variance * square));
+      return model.flat ? {value: scores[0], std: std[0]} : {value: scores, std};
+    }
+    const best = scores.indexOf(Math.max(...scores));
+    if (variance === null) return {label: classes[best], score: scores[best], scores};
+    const chances = probabilities(scores, variance);
+    const answer = {label: classes[best], probability: chances[best], std: Math.sqrt(variance)};
+    return {...answer, score: scores[best], scores, probabilities: chances};
+  }
+
+  // rows: each an array of d numbers, or an object of numbers by the names of columns.
+  // A classifier answers {label, probability, std, score, scores, probabilities} for each row (a
+  // least-squares SVM has no probabilities and no std), a regressor {value, std}.
+  return (rows) => {
+    if (!Array.isArray(rows)) throw new Error("Give an array of rows.");
+    return rows.map(one);
+  };
+}

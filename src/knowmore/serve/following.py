@@ -1,0 +1,106 @@
+"""The file behind a service: loaded in the background, and followed as others write to it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, final
+
+from knowmore.errors import KnowmoreError, NoExamples
+from knowmore.serve.settings import Settings
+
+if TYPE_CHECKING:
+    from knowmore.serve.answering import Answering
+
+Failed = Callable[[KnowmoreError], None]
+
+
+@final
+class Following:
+    """The model as it is in the file, at most a moment ago.
+
+    now : the model that answers; None until the first is loaded
+    problem : why the file could not be read when it was last looked at; None if it could
+    failures : how often that happened
+    """
+
+    def __init__(self, settings: Settings, failed: Failed | None = None) -> None:
+        self.settings, self._failed = settings, failed
+        self.now: Answering | None = None
+        self.problem: str | None = "The model is being loaded. Ask again in a moment."
+        self.failures = 0
+        self._store: Any = None
+        # Whether the file that is open holds another model than the one that answers.
+        self._stale = True
+        self._lock, self._end = Lock(), Event()
+        self._thread = Thread(target=self._run, name="knowmore-follow", daemon=True)
+
+    def start(self) -> None:
+        """Load the model and follow the file, in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and let go of the file."""
+        self._end.set()
+        self._thread.join(timeout=5)
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            self.look()
+            if self.now is None and self.failures and self._failed is not None:
+                return
+            self._end.wait(self.settings.follow)
+
+    def look(self) -> None:
+        """Follow the file; if it cannot be read, the model before goes on answering."""
+        try:
+            with self._lock:
+                self._follow()
+        except Exception as error:
+            self.failures += 1
+            before, self.problem = self.problem, f"The file could not be read: {error}"
+            known = error if isinstance(error, KnowmoreError) else KnowmoreError(str(error))
+            if self.problem != before:
+                print(f"knowmore: {self.problem}", file=sys.stderr, flush=True)
+            if self.now is None and self._failed is not None:
+                self._failed(known)
+        else:
+            self.problem = None
+
+    def _follow(self) -> None:
+        import knowmore
+
+        if self._store is None:
+            self._store = knowmore.open(self.settings.path)
+        elif not self._store.refresh() and not self._stale:
+            return
+        self._stale = True
+        self._renew()
+
+    def _renew(self) -> None:
+        """Answer from what the open file holds."""
+        # This loads scikit-learn.
+        from knowmore.serve.answering import Answering
+
+        while self._stale:
+            entries = self._store.log()
+            number = entries[-1].number if entries else 0
+            found = Answering(self._store, number, self.settings.rate)
+            # Whoever wrote in between would have the entry of one model named with another.
+            if not self._store.refresh():
+                self.now, self._stale = found, False
+
+    def edit(self, change: Callable[[Any], Any]) -> Any:
+        """Apply a change to the open file; it is durable, and answered from, on return."""
+        with self._lock:
+            if self._store is None:
+                raise NoExamples(str(self.problem))
+            self._stale = True
+            result = change(self._store)
+            self._renew()
+            return result

@@ -1,0 +1,258 @@
+"""The routes that Label Studio asks of a machine-learning backend, so that it teaches a model.
+
+An annotation is an example whose id is "label-studio/" and the annotation's number, which is all
+that Label Studio tells when one is deleted. Features are the numbers in a task's data, under the
+names of the columns; the label is the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from xml.etree import ElementTree
+
+from anyio import to_thread
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse
+
+from knowmore.errors import InvalidInput
+from knowmore.serve.app import Question, told
+from knowmore.serve.following import Following
+
+_LONGEST = 100_000
+_CREATED = (
+    "ANNOTATION_CREATED",
+    "ANNOTATION_UPDATED",
+    "ANNOTATIONS_CREATED",
+    "ANNOTATIONS_UPDATED",
+)
+_DELETED = ("ANNOTATION_DELETED", "ANNOTATIONS_DELETED")
+_NO_CLASSES = "The model predicts numbers, but Label Studio's choices are classes."
+Answered = Callable[[list[Any]], Awaitable[tuple[Any, list[Any]]]]
+
+
+def add_routes(app: FastAPI, following: Following, answered: Answered) -> None:
+    """Let Label Studio ask and teach."""
+
+    def model_version() -> str:
+        return str(0 if following.now is None else following.now.version)
+
+    @app.get("/health")
+    async def health() -> Any:
+        """Whether the service runs, in Label Studio's words."""
+        return {"status": "UP"}
+
+    @app.post("/setup")
+    async def setup(request: Request) -> Any:
+        """Check a project's labelling interface."""
+        message = await _message(request)
+        if schema := message.get("schema"):
+            control(schema)
+        return {"model_version": model_version()}
+
+    @app.post("/predict")
+    async def predict(request: Request) -> Any:
+        """Predict tasks as Label Studio sends them, or rows."""
+        message = await _message(request)
+        if "tasks" not in message:
+            return told(*await answered(Question.model_validate(message).rows))
+        choices, subject = control(message.get("label_config"))
+        now = following.now
+        columns = () if now is None else now.columns
+        model, answers = await answered([features(task, columns) for task in _tasks(message)])
+        if not model.is_classifier:
+            raise InvalidInput(_NO_CLASSES)
+        found = [_result(one, choices, subject, str(model.version)) for one in answers]
+        return {"results": found, "model_version": str(model.version)}
+
+    @app.post("/train", status_code=201)
+    async def train() -> Any:
+        """Nothing is left to do: each annotation was learnt when it came."""
+        return {"status": "ok", "model_version": model_version()}
+
+    @app.post("/webhook", status_code=201)
+    async def webhook(request: Request) -> Any:
+        """Learn, correct or forget an annotation."""
+        message = await _message(request)
+        action = message.get("action")
+        if action not in _CREATED + _DELETED:
+            return JSONResponse({"status": "ignored", "action": str(action)}, 200)
+        change = forget if action in _DELETED else learn
+        done = await to_thread.run_sync(following.edit, lambda store: change(store, message))
+        return {"status": "ok", **done, "model_version": model_version()}
+
+
+# -- edits ---------------------------------------------------------------------------------------
+
+
+def learn(store: Any, message: dict[str, Any]) -> dict[str, int]:
+    """Add the annotations of a message, or correct those that are held; how many."""
+    from sklearn.base import is_classifier
+
+    from knowmore.export.description import column_names
+
+    if not is_classifier(store.estimator):
+        raise InvalidInput(_NO_CLASSES)
+    done = {"added": 0, "relabelled": 0, "forgotten": 0, "ignored": 0}
+    for annotation in _annotations(message):
+        name, choice = _name(annotation), _choice(annotation)
+        held = name in set(store.ids_.tolist())
+        if choice is None:
+            # A task that was skipped, or an annotation without a choice, teaches nothing.
+            if held:
+                store.forget([name])
+            done["forgotten" if held else "ignored"] += 1
+            continue
+        if not len(store.ids_):
+            raise InvalidInput(
+                "The model holds no examples yet, so it does not know which data of a task are its "
+                "features. Teach it some first: knowmore learn."
+            )
+        label = _typed(choice, store.examples.labels)
+        if held:
+            store.relabel([name], [label])
+            done["relabelled"] += 1
+            continue
+        task = annotation.get("task") if isinstance(annotation.get("task"), dict) else None
+        row = features(task or message.get("task"), column_names(store))
+        by = annotation.get("completed_by")
+        by = by.get("id") if isinstance(by, dict) else by
+        contributor = None if by is None else f"label-studio/{by}"
+        store.add(
+            _table(store, row), [label], [name], contributor=contributor, origins="label-studio"
+        )
+        done["added"] += 1
+    return done
+
+
+def forget(store: Any, message: dict[str, Any]) -> dict[str, int]:
+    """Forget the annotations of a message that are held, for ever; how many."""
+    held = set(store.ids_.tolist())
+    gone = [name for name in map(_name, _annotations(message)) if name in held]
+    if gone:
+        store.forget(gone)
+    return {"forgotten": len(gone)}
+
+
+def _table(store: Any, row: list[float]) -> Any:
+    """One row as a table of the kind that the model was fitted to."""
+    import numpy as np
+
+    from knowmore.estimators.shell import names_in
+    from knowmore.extras import optional
+
+    names = names_in(store.estimator)
+    if names is None:
+        return np.array([row])
+    # By position: its names were made distinct and text for JSON.
+    return optional("pandas", "tables").DataFrame([row], columns=list(names))
+
+
+# -- messages ------------------------------------------------------------------------------------
+
+
+def control(config: Any) -> tuple[str, str]:
+    """The names of the choices in a labelling interface, and of what is labelled by them.
+
+    >>> control('<View><Text name="t" value="$x"/><Choices name="c" toName="t"/></View>')
+    ('c', 't')
+    """
+    problem = "The labelling interface"
+    if not isinstance(config, str) or len(config) > _LONGEST or "<!" in _without_comments(config):
+        raise InvalidInput(f"{problem} is missing, too long, or declares entities.")
+    try:
+        view = ElementTree.fromstring(config)
+    except ElementTree.ParseError as error:
+        raise InvalidInput(f"{problem} is not XML: {error}.") from error
+    for one in view.iter("Choices"):
+        if "name" in one.attrib and "toName" in one.attrib:
+            return one.attrib["name"], one.attrib["toName"].split(",")[0]
+    raise InvalidInput(f"{problem} has no <Choices name=... toName=...>, which a classifier needs.")
+
+
+def _without_comments(config: str) -> str:
+    return config.replace("<!--", "")
+
+
+def features(task: Any, columns: tuple[str, ...]) -> list[float]:
+    """The numbers of a task under the names of the columns, (d,)."""
+    data = task.get("data") if isinstance(task, dict) else None
+    if not isinstance(data, dict):
+        raise InvalidInput("The message has no data of the task. Label Studio sends task.data.")
+    found = []
+    for name in columns:
+        try:
+            found.append(float(data[name]))
+        except KeyError as error:
+            raise InvalidInput(
+                f"The data of task {task.get('id')!r} lack {name!r}, a feature of the model. "
+                f"Import tasks with a number for each of its columns."
+            ) from error
+        except (TypeError, ValueError) as error:
+            problem = f"{name!r} of task {task.get('id')!r} is not a number"
+            raise InvalidInput(f"{problem}: {str(data[name])[:50]!r}.") from error
+    return found
+
+
+def _result(answer: Any, choices: str, subject: str, version: str) -> dict[str, Any]:
+    """A prediction in Label Studio's form; none for what the model does not know."""
+    value = {"choices": [str(answer.label)]}
+    item = {"from_name": choices, "to_name": subject, "type": "choices", "value": value}
+    score = 0.0 if answer.probability is None else answer.probability
+    return {"result": [] if answer.unknown else [item], "score": score, "model_version": version}
+
+
+async def _message(request: Request) -> dict[str, Any]:
+    try:
+        message = await request.json()
+    except ValueError as error:
+        raise HTTPException(422, f"The body is not JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise HTTPException(422, "The body is not a JSON object.")
+    return message
+
+
+def _tasks(message: dict[str, Any]) -> list[Any]:
+    if not isinstance(message["tasks"], list):
+        raise InvalidInput("The tasks are not a list.")
+    return message["tasks"]
+
+
+def _annotations(message: dict[str, Any]) -> list[dict[str, Any]]:
+    given = message.get("annotations", [message.get("annotation")])
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise InvalidInput("The message has no annotation.")
+    return given
+
+
+def _name(annotation: dict[str, Any]) -> str:
+    """The id of the example that an annotation is."""
+    number = annotation.get("id")
+    if not isinstance(number, int):
+        raise InvalidInput("The annotation has no number.")
+    return f"label-studio/{number}"
+
+
+def _choice(annotation: dict[str, Any]) -> str | None:
+    """The class that was chosen; None if none was."""
+    if annotation.get("was_cancelled"):
+        return None
+    for one in annotation.get("result") or []:
+        chosen = one.get("value", {}).get("choices") if isinstance(one, dict) else None
+        if isinstance(chosen, list) and chosen:
+            if len(chosen) > 1:
+                raise InvalidInput(f"{len(chosen)} classes were chosen: an example has one.")
+            return str(chosen[0])
+    return None
+
+
+def _typed(choice: str, held: Any) -> Any:
+    """The label that a choice names, of the type of the labels held."""
+    kind = held.dtype.kind
+    try:
+        if kind == "b":
+            return {"true": True, "false": False}[choice.lower()]
+        return choice if kind == "U" else int(choice) if kind in "iu" else float(choice)
+    except (KeyError, ValueError) as error:
+        known = f"labels such as {held[0].item()!r}"
+        raise InvalidInput(f"{choice!r} was chosen, but the model has {known}.") from error

@@ -1,0 +1,89 @@
+"""What the tests of all exports share: models of every kind, and what they answer."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Matern,
+    WhiteKernel,
+)
+
+from knowmore import (
+    GPClassifier,
+    GPRegressor,
+    LinearGPClassifier,
+    LinearGPRegressor,
+    LSSVMClassifier,
+)
+from knowmore.kernels import HistogramIntersection
+
+KERNELS = [
+    None,
+    RBF([0.5, 1.0, 2.0]),
+    Matern(1.0, nu=0.5),
+    Matern([1.0, 2.0, 0.5], nu=1.5),
+    Matern(2.0, nu=2.5),
+    Matern(2.0, nu=np.inf),
+    DotProduct(1.0),
+    HistogramIntersection(),
+    2.0 * RBF(1.0) + WhiteKernel(0.01),
+    RBF(1.0) * DotProduct(0.5) + ConstantKernel(0.1),
+    HistogramIntersection() * Matern(3.0, nu=1.5) + 0.5 * RBF(1.0),
+    ConstantKernel(2.0),
+]
+LABELS = {
+    "many classes": lambda rng, n: rng.integers(0, 7, n),
+    "two classes": lambda rng, n: np.where(rng.random(n) < 0.5, "yes", "no"),
+    "one class": lambda rng, n: np.full(n, "only"),
+    "awkward words": lambda rng, n: rng.choice(['</script>"', "é\u2028\n", "", "a,b"], n),
+    "large numbers": lambda rng, n: rng.choice([-(2**62), 2**62 + 1], n),
+    "truth values": lambda rng, n: rng.random(n) < 0.5,
+}
+
+
+def rows(rng, n, d=3):
+    """Rows (n, d) that every kernel takes: none is negative."""
+    return abs(rng.normal(size=(n, d)))
+
+
+def questions(rng, X):
+    """Rows to ask about: new ones, some of X, and some far away."""
+    return np.vstack([3 * rows(rng, 12, X.shape[1]), X[:3], rows(rng, 2, X.shape[1]) * 1e3])
+
+
+def classifiers(rng, X, y):
+    """Fitted classifiers of all kinds that can be exported, after some edits."""
+    for kernel in KERNELS:
+        for solver in ("cholesky", "inverse"):
+            clf = GPClassifier(kernel, noise=0.01, solver=solver).fit(X, y)
+            clf.add(X[:2] + 0.1, y[:2], ids=["later", "gone"])
+            yield clf.remove("gone")
+    yield GPClassifier(class_weight="balanced").fit(X, y, sample_weight=rng.random(len(X)))
+    yield LinearGPClassifier().fit(X, y)
+    yield LinearGPClassifier(intercept=False).fit(X, y)
+
+
+def machines(rng, X, y):
+    """Fitted least-squares SVMs, which have scores alone."""
+    yield from (
+        LSSVMClassifier(kernel, C=5.0, bias=bias).fit(X, y)
+        for kernel in KERNELS[:4]
+        for bias in (True, False)
+    )
+
+
+def regressors(rng, X):
+    """Fitted regressors of one target and of several, in units and without."""
+    for y in (1000 + 30 * X[:, 0], X @ rng.normal(size=(3, 2)), X[:, :1]):
+        for normalize_y in (True, False):
+            for kernel in KERNELS[:4]:
+                yield GPRegressor(kernel, normalize_y=normalize_y).fit(X, y)
+            yield LinearGPRegressor(normalize_y=normalize_y).fit(X, y)
+
+
+def scores_of(clf, Q):
+    """The scores (m, M) of a classifier, also of two classes."""
+    return clf.model_.mean(*clf.model_inputs(Q))
