@@ -101,7 +101,7 @@ def test_regression_on_a_finer_grid(folder):
 def test_mistakes(folder, tmp_path):
     held, remedy = "the file holds the columns 'a', 'b', 'c', 'label'. Name", "in a shell --label."
     with pytest.raises(
-        KnowmoreError, match=rf"Shard \d .*: The targets .* are not named: {held} .* {remedy}"
+        KnowmoreError, match=rf"^'.*\d.parquet': The targets .* are not named: {held} .* {remedy}"
     ):
         sums(folder)
     with pytest.raises(KnowmoreError, match=rf"are not in 'species': {held} .* {remedy}"):

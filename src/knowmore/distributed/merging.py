@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from dask.delayed import delayed
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
 from knowmore.arguments import flag, shape_of, whole_number
@@ -34,6 +34,7 @@ from knowmore.distributed.sums import load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators.forest import ForestEstimator
 from knowmore.estimators.linear import LinearGP, LinearGPRegressor, Survey
+from knowmore.estimators.living import LivingEstimator
 from knowmore.linalg import Eigenspace, Grid, Truncation
 
 T = TypeVar("T")
@@ -96,7 +97,10 @@ def fit(
     """A fitted copy of the `estimator`, as if it had learnt all of X and y in one place.
 
     A clone learns each shard, and the clones are merged; so it serves any estimator with
-    `fit(X, y)` and `merge(other)`. The estimator itself does not change.
+    `fit(X, y)` and `merge(other)` whose model of a shard is small: `EigenspacePCA`,
+    `EigenspaceLDA`, linear models, your own. Kernel models (`GPClassifier`, `LSSVMClassifier`, ...)
+    hold a matrix of all pairs of examples, so they are refused. The estimator itself does not
+    change.
 
     A `ForestGPClassifier` or `ForestGPRegressor` is grown and factorised by the workers, each row
     where its path leads; then all of it comes back. It is that of one `fit`, leaf by leaf. Without
@@ -148,6 +152,13 @@ def fit(
     if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
         needed = "an estimator with fit and merge, such as EigenspacePCA()"
         raise InvalidType(f"{estimator!r} cannot be learnt in parts: that needs {needed}.")
+    if isinstance(estimator, LivingEstimator):
+        kind = "Regressor" if is_regressor(estimator) else "Classifier"
+        raise InvalidType(
+            f"{type(estimator).__name__} compares each example with those of all other shards, so "
+            f"it cannot be learnt in parts. Give a ForestGP{kind} or a LinearGP{kind}; or bring "
+            f"the rows to one place, and call its own fit."
+        )
     given = {"sample_weight": sample_weight, "ids": ids}
     for name, value in given.items():
         if value is not None and not has_fit_parameter(estimator, name):

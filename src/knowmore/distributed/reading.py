@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from glob import glob
@@ -20,7 +21,7 @@ from knowmore.arrays import Array
 from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.extras import optional
-from knowmore.files import Arrays, array_in, undamaged
+from knowmore.files import Arrays, array_in, check_name, undamaged
 
 Load = Callable[[Any], Any]
 _OR_LOAD: Final = "or read it another way: fit and eigenspace take load=..."
@@ -79,7 +80,9 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
     except Exception as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         problem = f"The file {str(path)!r} cannot be read as an array: {why}."
-        raise InvalidInput(f"{problem} Put it where workers find it, {_OR_LOAD}") from error
+        lost = isinstance(error, OSError)
+        remedy = "Put it where workers find it" if lost else "If it is damaged, write it again"
+        raise InvalidInput(f"{problem} {remedy}, {_OR_LOAD}") from error
     problem = f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them."
     raise InvalidInput(f"{problem} Say which one: load=functools.partial(read, name=...).")
 
@@ -92,7 +95,8 @@ def read_examples(path: str | PathLike[str], wanted: Names = UNNAMED) -> Any:
     """
     if Path(path).suffix == ".parquet":
         parquet = optional("pyarrow.parquet", "tables")
-        with undamaged(path, "a Parquet table", f"put it where workers find it, {_OR_LOAD}"):
+        damaged = f"it is damaged, or no such table. Write it again, {_OR_LOAD}"
+        with undamaged(path, "a Parquet table", damaged):
             return parquet.read_table(path).to_pandas()
     names: list[str] = []
     # What is no archive, `read` can read, or say what is wrong with it.
@@ -149,14 +153,30 @@ def shards_of(X: Any, y: Any = None, sample_weight: Any = None, ids: Any = None)
     parts = _parts("X", X)
     if not parts:
         raise NoExamples("X has no shards: a model needs rows. Was the list of files empty?")
+    _check_different(parts)
     others = []
     for name, given in (("y", y), ("sample_weight", sample_weight), ("ids", ids)):
         others.append([None] * len(parts) if given is None else _parts(name, given))
         if len(others[-1]) != len(parts):
             counts = f"X has {len(parts)} shards, but {name} has {len(others[-1])}"
             raise InvalidInput(f"{counts}. {_ALIKE.format(name)}")
-    names = [f"Shard {k}" + f" ({str(X)!r})" * is_file(X) for k, X in enumerate(parts)]
+    names = [repr(str(X)) if is_file(X) else f"Shard {k}" for k, X in enumerate(parts)]
     return [Shard(*one) for one in zip(names, parts, *others, strict=True)]
+
+
+def _check_different(parts: list[Any]) -> None:
+    """Raise InvalidInput if two shards are the same file, whose rows would be learnt twice."""
+    found = dict[str, str]()
+    for path in map(str, filter(is_file, parts)):
+        check_name(path)
+        place = os.path.realpath(path)
+        if place in found:
+            other = "" if found[place] == path else f", also as {found[place]!r}"
+            raise InvalidInput(
+                f"The shard {path!r} is given twice{other}: its rows would be learnt twice. Give "
+                f"each file once."
+            )
+        found[place] = path
 
 
 def files_at(path: str | PathLike[str]) -> list[Path]:

@@ -36,10 +36,11 @@ def located(where: str) -> Iterator[None]:
     try:
         yield
     except KnowmoreError as error:
-        error.args = (f"{where}: {error}", *error.args[1:])
+        if where not in str(error):
+            error.args = (f"{where}: {error}", *error.args[1:])
         raise
     except Exception as error:
-        error.add_note(f"{where}.")
+        error.add_note(f"In {where}.")
         raise
 
 

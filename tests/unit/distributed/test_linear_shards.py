@@ -175,7 +175,7 @@ def test_archives_beside_tables_need_a_load_that_returns_arrays(tmp_path):
     FRAME[:40].to_parquet(tmp_path / "0.parquet")
     np.savez(tmp_path / "1.npz", X=X[40:], label=Y[40:])
     assert fit(LinearGPClassifier(), tmp_path, load=load).digest() == WHOLE.digest()
-    with pytest.raises(KnowmoreError, match=r"0.parquet'\) and .*1.npz'\) do not go together: "):
+    with pytest.raises(KnowmoreError, match=r"0.parquet' and .*1.npz' do not go together: "):
         fit(LinearGPClassifier(), tmp_path, "label")
 
 
@@ -278,18 +278,18 @@ MISTAKES = {
     ),
     "an archive without X": (
         lambda at: (np.savez(at / "0.npz", a=X, y=Y), fit(LinearGPClassifier(), at)),
-        "Shard 0 ('{at}/0.npz'): The file '{at}/0.npz' holds the arrays ['a', 'y'], but not ['X']: "
+        "The file '{at}/0.npz' holds the arrays ['a', 'y'], but not ['X']: "
         "rows are read from 'X' and their targets from 'y'. Write it so: np.savez(path, X=..., "
         "y=...), or read it another way: fit and eigenspace take load=...",
     ),
     "no table": (
         lambda at: ((at / "0.parquet").write_text("no"), fit(LinearGPClassifier(), at, "label")),
-        "Shard 0 ('{at}/0.parquet'): The file '{at}/0.parquet' cannot be read as a Parquet table: "
-        "put it where workers find it, or read it another way: fit and eigenspace take load=...",
+        "The file '{at}/0.parquet' cannot be read as a Parquet table: it is damaged, or no such "
+        "table. Write it again, or read it another way: fit and eigenspace take load=...",
     ),
     "an archive without weights": (
         lambda at: fit(LinearGPClassifier(), archives(at) / "0.npz", sample_weight="w"),
-        "Shard 0 ('{at}/0.npz'): The file '{at}/0.npz' holds the arrays ['X', 'y'], but not ['w']: "
+        "The file '{at}/0.npz' holds the arrays ['X', 'y'], but not ['w']: "
         "rows are read from 'X' and their targets from 'y', the weights from 'w'. Write it so: "
         "np.savez(path, X=..., y=..., w=...), or read it another way: fit and eigenspace take "
         "load=...",
