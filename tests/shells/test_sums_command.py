@@ -83,7 +83,7 @@ def test_json(folder):
     FRAME[:5].to_parquet(folder / "0.parquet")
     assert json.loads(sums(folder, "--label", "label", "--json").stdout) == {
         "computed": [],
-        "stale": {f"{folder}/0.parquet": "'0.parquet' was changed since"},
+        "stale": {f"{folder}/0.parquet": "'0.parquet' has changed since its sums were computed"},
         "skipped": [f"{folder}/1.parquet"],
         "orphans": [],
     }

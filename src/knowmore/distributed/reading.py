@@ -25,7 +25,9 @@ from knowmore.files import Arrays, array_in, check_name, undamaged
 
 Load = Callable[[Any], Any]
 _OR_LOAD: Final = "or read it another way: fit and eigenspace take load=..."
-_ALIKE = "Shard both alike; for Dask arrays: {}.rechunk({{0: X.chunks[0]}})."
+_ALIKE = (
+    "Cut both into shards of the same rows; for Dask arrays: {}.rechunk({{0: X.chunks[0]}})."
+)
 # The files of a folder that are shards.
 KINDS: Final = (".npy", ".npz", ".parquet")
 

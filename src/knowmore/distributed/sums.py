@@ -139,7 +139,7 @@ class Stored:
         held = self.settings["source"]
         if held is None or not source.exists() or held == facts(source):
             return None
-        return f"{source.name!r} was changed since"
+        return f"{source.name!r} has changed since its sums were computed"
 
     def held_by(self, estimator: LinearGP | None, path: str | PathLike[str]) -> LinearGP:
         """A fitted copy of the estimator, or of the default one, that holds these sums."""

@@ -6,6 +6,7 @@ Everything that depends on the kind of the estimator or model is here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def asked(
     instead : what to ask a regressor for
     linear, forest : what to do with a linear model or a forest that is not of these kinds
     """
-    last, got = _last_step(estimator), type(estimator).__name__
+    last = _last_step(estimator)
+    got = type(last).__name__
     if not isinstance(last, kinds):
         names = [k.__name__ for k in kinds if not (about and issubclass(k, RegressorMixin))]
         pipeline = "Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
@@ -70,7 +72,7 @@ def asked(
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
     if about and not is_classifier(estimator):
         raise InvalidInput(
-            f"{about} is about classes, but {a_type(estimator)} has none. Ask for {instead}."
+            f"{about} is about classes, but {a_type(last)} has none. Ask for {instead}."
         )
     return model
 
@@ -98,7 +100,7 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     X, y, weights, ids = (*rows, None, None, None, None)[:4]
     if not isinstance(model, LinearModel):
         if any(one is not None for one in rows):
-            kind = type(estimator).__name__
+            kind = type(_last_step(estimator)).__name__
             raise InvalidInput(f"{kind} holds its own examples. Leave out X and y, or reference.")
         return unseen(model)
     if X is None or y is None:
@@ -181,7 +183,11 @@ def inputs(estimator: Any, X: Any, name: str = "X") -> tuple[Array, Array | None
 
 def feature_names(estimator: Any, D: int) -> Array:
     """The names of the D features of the last step, or their numbers."""
-    names = names_in(_last_step(estimator))
+    names: Any = names_in(_last_step(estimator))
+    if names is None and isinstance(estimator, FittedPipeline) and len(estimator.pipeline) > 1:
+        # A step may have no names, or want those of the columns that it was not fitted to.
+        with suppress(AttributeError, ValueError):
+            names = estimator.pipeline[:-1].get_feature_names_out()
     return np.arange(D) if names is None else np.array(names, dtype=object)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy.optimize import brentq
@@ -164,6 +164,9 @@ class Reliability(Answer):
     confidence: Array
     accuracy: Array
     count: Array
+
+    # All bins, unless someone asked for very many.
+    _shown: ClassVar[tuple[int, int]] = 30, 0
 
     @property
     def error(self) -> float:

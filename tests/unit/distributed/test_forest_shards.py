@@ -260,7 +260,7 @@ MISTAKES = {
     ),
     "ids of other rows": (
         lambda: fit(FOREST, split(X), split(Y), ids=split(IDS[:-1])),
-        "Shard 4: X has shape (60, 3), but ids has (59,). Shard both alike; for Dask arrays: "
+        "Shard 4: X has shape (60, 3), but ids has (59,). Cut both into shards of the same rows; for Dask arrays: "
         "ids.rechunk({0: X.chunks[0]}).",
     ),
     "repeated ids": (

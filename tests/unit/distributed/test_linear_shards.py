@@ -296,7 +296,7 @@ MISTAKES = {
     ),
     "weights in other shards": (
         lambda at: fit(LinearGPClassifier(), pairs(X, Y), sample_weight=split(WEIGHTS, 4)),
-        "X has 5 shards, but sample_weight has 4. Shard both alike; for Dask arrays: "
+        "X has 5 shards, but sample_weight has 4. Cut both into shards of the same rows; for Dask arrays: "
         "sample_weight.rechunk({{0: X.chunks[0]}}).",
     ),
     "weights of zero": (

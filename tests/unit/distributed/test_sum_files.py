@@ -270,11 +270,11 @@ def test_sums_of_data_that_changed_are_stale(folder):
     old = load_sums(folder / "1.npz.kms")
     changed = write(folder, 1, slice(45, 60))
     os.utime(changed, ns=(0, 0))
-    with pytest.raises(KnowmoreError, match=r"holds the sums of other data: '1.npz' was changed"):
+    with pytest.raises(KnowmoreError, match=r"holds the sums of other data: '1.npz' has changed"):
         fit(LinearGPClassifier(), f"{folder}/*.kms")
     assert load_sums(folder / "1.npz.kms").digest() == old.digest()
     found = refresh_sums(folder)
-    assert found.stale == {changed: "'1.npz' was changed since"}
+    assert found.stale == {changed: "'1.npz' has changed since its sums were computed"}
     assert names(found.skipped) == ["0.npz", "2.npz"]
     rows = np.r_[0:15, 30:60]
     whole = fit(LinearGPClassifier(), f"{folder}/*.kms")
