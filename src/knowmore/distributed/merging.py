@@ -15,7 +15,7 @@ from dask.delayed import delayed
 from sklearn.base import clone, is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
-from knowmore.arguments import flag, shape_of, whole_number
+from knowmore.arguments import a_type, flag, shape_of, whole_number
 from knowmore.distributed.forests import fit_forest
 from knowmore.distributed.reading import (
     UNNAMED,
@@ -167,7 +167,14 @@ def fit(
     columns = (y, sample_weight, ids)
     names = Names(*(one if isinstance(one, str) else None for one in columns))
     shards = shards_of(X, *(None if isinstance(one, str) else one for one in columns))
+    default = load is None
     load = partial(read_examples, wanted=names) if load is None else load
+    sums = [shard.name for shard in shards if is_file(shard.X) and Path(shard.X).suffix == ".kms"]
+    if sums and default and not isinstance(estimator, LinearGP):
+        raise InvalidInput(
+            f"{sums[0]} holds sums of rows, which serve linear models; {a_type(estimator)} needs "
+            f"the rows. Give their files."
+        )
     if isinstance(estimator, ForestEstimator):
         return cast("T", fit_forest(estimator, shards, load, names, progress=progress))
 
@@ -183,12 +190,13 @@ def fit(
     if not isinstance(estimator, LinearGP):
         return cast("T", tree(learn, merge, shards, load))
     with in_this_process():
-        if any(is_file(shard.X) and Path(shard.X).suffix == ".kms" for shard in shards):
-            if sample_weight is not None:
-                raise InvalidInput(
-                    "sample_weight was given, but .kms files hold sums of rows, whose weights are "
-                    "in them. Leave it out, or give the files of the rows."
-                )
+        if sums:
+            for name, value in (("y", y), ("sample_weight", sample_weight)):
+                if value is not None:
+                    raise InvalidInput(
+                        f"{name} was given, but .kms files hold sums of rows, with their targets "
+                        f"and weights. Leave it out, or give the files of the rows."
+                    )
             load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
         elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
             survey = tree(partial(surveyed, estimator), Survey.merge, shards, load)

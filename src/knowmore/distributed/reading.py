@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from glob import glob
 from itertools import zip_longest
 from os import PathLike
@@ -25,9 +26,9 @@ from knowmore.files import Arrays, array_in, check_name, undamaged
 
 Load = Callable[[Any], Any]
 _OR_LOAD: Final = "or read it another way: fit and eigenspace take load=..."
-_ALIKE = (
-    "Cut both into shards of the same rows; for Dask arrays: {}.rechunk({{0: X.chunks[0]}})."
-)
+_ALIKE = "Cut both into shards of the same rows; for Dask arrays: {}.rechunk({{0: X.chunks[0]}})."
+# So many names `some` shows.
+_LISTED: Final = 5
 # The files of a folder that are shards.
 KINDS: Final = (".npy", ".npz", ".parquet")
 
@@ -89,17 +90,27 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
     raise InvalidInput(f"{problem} Say which one: load=functools.partial(read, name=...).")
 
 
-def read_examples(path: str | PathLike[str], wanted: Names = UNNAMED) -> Any:
+def read_examples(
+    path: str | PathLike[str], wanted: Names = UNNAMED, columns: Sequence[str] | None = None
+) -> Any:
     """The rows of a file, with their targets if it has any: a table, an array, or (X, y, ...).
 
-    A Parquet table is read whole. An archive of several arrays has the rows in `X`, the targets in
-    `y` unless they are `wanted` under another name, and weights and ids if these are wanted.
+    A Parquet table is read whole, or these columns and those that are wanted. An archive of several
+    arrays has the rows in `X`, the targets in `y` unless they are `wanted` under another name, and
+    weights and ids if these are wanted.
     """
     if Path(path).suffix == ".parquet":
         parquet = optional("pyarrow.parquet", "tables")
         damaged = f"it is damaged, or no such table. Write it again, {_OR_LOAD}"
         with undamaged(path, "a Parquet table", damaged):
-            return parquet.read_table(path).to_pandas()
+            if columns is None:
+                return parquet.read_table(path).to_pandas()
+            held, asked = parquet.read_schema(path).names, [*columns, *filter(None, wanted)]
+            if not (lacking := [one for one in asked if one not in held]):
+                return parquet.read_table(path, columns=asked).to_pandas()
+        raise InvalidInput(
+            f"The table has no column {lacking[0]!r}: {listed(lacking[0], held)} Name others."
+        )
     names: list[str] = []
     # What is no archive, `read` can read, or say what is wrong with it.
     with suppress(Exception), Arrays(path) as arrays:
@@ -135,9 +146,9 @@ def examples(shard: Shard, load: Load, names: Names) -> Rows:
     columns = columns_of(X)
     for argument, name in wanted.items():
         if name not in columns:
-            held = some(columns) or "an array has none"
+            held = listed(name, columns) or "an array has none."
             raise InvalidInput(
-                f"{argument}={name!r} names no column of these rows: {held}. Name the column that "
+                f"{argument}={name!r} names no column of these rows: {held} Name the column that "
                 f"has {getattr(_MEANING, argument)}, or give {argument} in shards like X."
             )
         rows = rows._replace(**{argument: X[name]})
@@ -148,6 +159,21 @@ def examples(shard: Shard, load: Load, names: Names) -> Rows:
             shapes = f"X has shape {np.shape(rows.X)}, but {argument} has {np.shape(values)}"
             raise InvalidInput(f"{shapes}. {_ALIKE.format(argument)}")
     return rows
+
+
+def listed(name: str | None, columns: list[Any]) -> str:
+    """The first and last columns, and which is most like a name that is not among them.
+
+    >>> listed("Label", ["length", "width", "label"])
+    "'length', 'width', 'label'. Is it 'label'?"
+    """
+    if not columns:
+        return ""
+    last = f", the last {columns[-1]!r}" if len(columns) > _LISTED else ""
+    near = {str(one).casefold(): one for one in columns}
+    found = get_close_matches(str(name).casefold(), near, 1)
+    guess = f" Is it {near[found[0]]!r}?" if name is not None and found else ""
+    return f"{some(columns)}{last}.{guess}"
 
 
 def shards_of(X: Any, y: Any = None, sample_weight: Any = None, ids: Any = None) -> list[Shard]:

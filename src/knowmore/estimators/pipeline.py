@@ -138,7 +138,9 @@ class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         return self.estimator.add(self._transformed(X), y, names, sample_weight)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
+    ) -> Self:
         """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
         check_declared(y, classes)
         self.add(X, y, sample_weight=sample_weight)
@@ -178,7 +180,9 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
     _of_rows = (*_OF_ROWS, "leave_one_out")
     _of_examples = ("log_marginal_likelihood", "residual", "digest")
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
+    ) -> Self:
         """Learn more rows. `classes` may be left out; otherwise y is checked."""
         check_aligned(X=X, y=y, sample_weight=sample_weight)
         check_declared(y, classes)

@@ -34,8 +34,8 @@ _HALVINGS = 6
 # Kernel values and the factorisation are rounded: an eigenvalue this far below zero, in units of
 # n eps times the largest variance, may be zero.
 _ROUNDINGS = 64
-# How many points a search tries is not known beforehand. A heuristic for `progress`: it is half done
-# after so many.
+# How many points a search tries is not known beforehand. A heuristic for `progress`: it is half
+# done after so many.
 _HALFWAY = 20
 # Fractions of the straight line to an optimum that is not allowed.
 _STRAIGHT = (0.8, 0.6, 0.4, 0.2)

@@ -225,20 +225,20 @@ MISTAKES = {
     "more shards than labels have": (
         lambda: fit(EigenspaceLDA(), [X, X], [Y]),
         ValueError,
-        "X has 2 shards, but y has 1. Cut both into shards of the same rows; for Dask arrays: "
-        "y.rechunk({0: X.chunks[0]}).",
+        "X has 2 shards, but y has 1. Cut both into shards of the same "
+        "rows; for Dask arrays: y.rechunk({0: X.chunks[0]}).",
     ),
     "labels of another size": (
         lambda: fit(EigenspaceLDA(), [X, X[1:]], [Y, Y]),
         ValueError,
-        "Shard 1: X has shape (39, 4), but y has (40,). Cut both into shards of the same rows; for Dask arrays: "
-        "y.rechunk({0: X.chunks[0]}).",
+        "Shard 1: X has shape (39, 4), but y has (40,). Cut both into shards of the same "
+        "rows; for Dask arrays: y.rechunk({0: X.chunks[0]}).",
     ),
     "labels in other chunks": (
         lambda: fit(EigenspaceLDA(), SPREAD, da.from_array(Y[1:], chunks=((10, 10, 9, 10),))),
         ValueError,
-        "Shard 2: X has shape (10, 4), but y has (9,). Cut both into shards of the same rows; for Dask arrays: "
-        "y.rechunk({0: X.chunks[0]}).",
+        "Shard 2: X has shape (10, 4), but y has (9,). Cut both into shards of the same "
+        "rows; for Dask arrays: y.rechunk({0: X.chunks[0]}).",
     ),
     "no labels": (
         lambda: fit(EigenspaceLDA(), [X]),

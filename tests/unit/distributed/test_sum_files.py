@@ -435,8 +435,8 @@ def test_regression_in_a_folder(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read_is_stale(folder, monkeypatch):
-    def read(path, label):
-        found = real(path, label)
+    def read(path, *names):
+        found = real(path, *names)
         os.utime(path, (0, next(times)))
         return found
 
@@ -446,3 +446,32 @@ def test_a_file_that_changes_while_it_is_read_is_stale(folder, monkeypatch):
     monkeypatch.undo()
     assert len(refresh_sums(folder).stale) == 3
     assert len(refresh_sums(folder).skipped) == 3
+
+
+@pytest.mark.parametrize("columns", ["a", [], ["a", "a"], [1], 3], ids=str)
+def test_columns_are_a_list_of_names(columns, folder):
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(folder, columns=columns)
+    assert str(caught.value) == f"columns={columns!r}. Give a list of names of columns, each once."
+
+
+def test_archives_have_weights_but_no_columns(folder):
+    weights = np.linspace(0.5, 2, 15)
+    for k in range(3):
+        rows = slice(15 * k, 15 * (k + 1))
+        np.savez(folder / f"{k}.npz", X=X[rows], y=Y[rows], w=weights)
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(folder, columns=["a"])
+    assert str(caught.value) == (
+        "columns was given, but .npz files have one array of features, X, without names. Leave it "
+        "out."
+    )
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(folder, sample_weight=3)
+    assert (
+        str(caught.value) == "sample_weight=3 is an int. Give the name of a column, a str, or None."
+    )
+    refresh_sums(folder, sample_weight="w")
+    clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
+    alone = LinearGPClassifier().fit(X[:45], Y[:45], np.tile(weights, 3))
+    assert clf.digest() == alone.digest()

@@ -281,7 +281,9 @@ def test_forgetting_what_was_never_learnt_is_refused(what):
 def test_forgetting_a_last_row_twice_is_refused():
     model = classifier().partial_fit(X[5:6], [9]).forget(X[5:6], [9])
     assert model.digest() == classifier().digest()
-    assert_refused(model, lambda m: m.forget(X[5:6], [9]), "cannot all have been learnt: 0 are held")
+    assert_refused(
+        model, lambda m: m.forget(X[5:6], [9]), "cannot all have been learnt: 0 are held"
+    )
 
 
 def test_forgetting_with_another_weight_is_refused_where_sums_can_tell():
@@ -381,9 +383,17 @@ def test_a_likelihood_beyond_numbers_is_refused():
 
 def test_dates_are_refused():
     dates = np.array([["2020-01-01"], ["NaT"]], "datetime64[D]")
-    for table in (dates, pd.DataFrame(dates), dates - dates[0]):
+    for table in (dates, dates - dates[0]):
         with pytest.raises(KnowmoreError, match=r"^X has dates or durations\. Give numbers"):
             LinearGPClassifier().fit(table, [0, 1])
+    table = pd.DataFrame(dates, columns=["when"])
+    table.insert(0, "length", 1.0)
+    with pytest.raises(KnowmoreError) as caught:
+        LinearGPClassifier().fit(table, [0, 1])
+    assert str(caught.value) == (
+        "The column 'when' of X has dates or durations. Give numbers, such as days since a date: "
+        "(dates - dates.min()) / np.timedelta64(1, 'D')."
+    )
 
 
 # -- weights --------------------------------------------------------------------------------------

@@ -466,14 +466,16 @@ def test_what_would_be_the_sums_of_no_rows_is_refused_and_nothing_changes():
         "sums that rows on the grid cannot have": Sums.of(grid, X[:1] - 127, ["a"]),
     }
     for what, other in refused.items():
-        with pytest.raises(KnowmoreError, match=r"^These rows of '.' cannot all have been learnt: \d "):
+        with pytest.raises(
+            KnowmoreError, match=r"^These rows of '.' cannot all have been learnt: \d "
+        ):
             pytest.fail(what) if sums - other else None
     with pytest.raises(KnowmoreError) as error:
         sums - refused["an unknown group"]
     assert str(error.value) == (
-        "These rows of 'd' cannot all have been learnt: 0 are held, and no rows could have the sums "
-        "that would be left. Forget only rows that were learnt, each once, with the same labels "
-        "and weights. Nothing was changed."
+        "These rows of 'd' cannot all have been learnt: 0 are held, and no rows could have the "
+        "sums that would be left. Forget only rows that were learnt, each once, with the same "
+        "labels and weights. Nothing was changed."
     )
     assert sums.digest() == digest
 
