@@ -102,7 +102,7 @@ def test_columns_and_weights_are_chosen(folder):
     for path in folder.iterdir():
         frame = pd.read_parquet(path)
         frame.assign(when=pd.Timestamp(0), w=frame["a"].abs().clip(0.5)).to_parquet(path)
-    with pytest.raises(KnowmoreError, match=r"0.parquet': The column 'when' of X has dates"):
+    with pytest.raises(KnowmoreError, match=r"\d.parquet': The column 'when' of X has dates"):
         sums(folder, "--label", "label")
     chosen = "--label", "label", "--weight", "w", "--columns", "c,a"
     assert "2 computed" in sums(folder, *chosen).stdout

@@ -399,7 +399,7 @@ def test_dates_are_refused():
 # -- weights --------------------------------------------------------------------------------------
 
 WEIGHTS = {
-    "negative": (-1.0, r"^sample_weight\[1\]=-1\.0 is not in"),
+    "negative": (-1.0, r"^sample_weight\[1\]=-1\.0 is below zero"),
     "heavy": (256.0, r"^The weight of row 1 is 256\.0\. Weights are read in multiples of 1/256"),
     "light": (0.001, r"^The weight of row 1 is 0\.001\."),
     "NaN": (np.nan, r"^Input sample_weight contains NaN or infinity"),
