@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from dask.delayed import delayed
 from sklearn.base import clone, is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
@@ -29,7 +28,13 @@ from knowmore.distributed.reading import (
     read_examples,
     shards_of,
 )
-from knowmore.distributed.running import computed, in_this_process, located, quiet_threads
+from knowmore.distributed.running import (
+    computed,
+    in_this_process,
+    located,
+    quiet_threads,
+    task,
+)
 from knowmore.distributed.sums import load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators.forest import ForestEstimator
@@ -282,11 +287,11 @@ def merged(
             f"load={load!r} cannot be called. Give a function that reads a file: it gets its path, "
             f"and returns the rows."
         )
-    level = [delayed(leaf)(*shard) for shard in shards]
+    level = leaves = [task(leaf)(*shard) for shard in shards]
     while len(level) > 1:
         starts = range(0, len(level), split_every)
-        level = [delayed(node)(level[k : k + split_every]) for k in starts]
-    root: tuple[str, T] | None = computed(level, progress)[0]
+        level = [task(node)(level[k : k + split_every]) for k in starts]
+    root: tuple[str, T] | None = computed(level, progress, first=leaves)[0]
     if root is None:
         raise NoExamples(f"None of the {len(shards)} shards has a row. A model needs at least one.")
     return root[1]

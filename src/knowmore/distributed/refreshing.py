@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from dask.delayed import delayed
 from sklearn.base import clone
 
 from knowmore.arguments import flag
 from knowmore.columns import columns_of
 from knowmore.distributed.merging import merged, surveyed
 from knowmore.distributed.reading import Names, Shard, examples, listed, read_examples, shards_of
-from knowmore.distributed.running import computed, in_this_process, located, quiet_threads
+from knowmore.distributed.running import (
+    computed,
+    in_this_process,
+    located,
+    quiet_threads,
+    task,
+)
 from knowmore.distributed.sums import (
     RESOLUTIONS,
     Chosen,
@@ -243,7 +248,8 @@ def _compute(
                     raise InvalidInput(f"{error} {hint}") from error
             write_sums(beside(path), model, before, chosen)
 
-    computed([delayed(write)(shard.name, shard.X) for shard in shards], progress)
+    tasks = [task(write)(shard.name, shard.X) for shard in shards]
+    computed(tasks, progress, first=tasks)
 
 
 def _labelled(path: Path, names: Names, columns: Sequence[str] | None) -> Any:

@@ -100,6 +100,46 @@ def test_errors_arrive_as_they_are(cluster, files, progress):
         eigenspace([X, X[:, :2]], progress=progress)
 
 
+REPEATED = [(X, np.arange(96) % 2, None, np.arange(96))] * 2
+MISTAKES = {
+    "a shard": lambda at: eigenspace([X, X * np.nan]),
+    "two shards": lambda at: fit(LinearGPClassifier(), [X, X[:, :2]], [X[:, 0] > 0] * 2),
+    "a shard of a forest": lambda at: fit(ForestGPClassifier(), [X], [None]),
+    "ids of a forest": lambda at: fit(ForestGPClassifier(capacity=8), REPEATED),
+    "a folder": lambda at: (np.savez(at / "0.npz", X=X), refresh_sums(at)),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_workers_are_silent_about_mistakes_of_users(name, tmp_path, capfd):
+    with (
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address=None,
+            local_directory=str(tmp_path / "dask"),
+            memory_limit=0,
+        ) as cluster,
+        Client(cluster),
+        pytest.raises(KnowmoreError),
+    ):
+        MISTAKES[name](tmp_path)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_error_ends_the_work_at_once(cluster, files, tmp_path):
+    def load(path):
+        if path.stem == "0":
+            return np.full((1, 5), np.nan)
+        time.sleep(0.2)
+        (tmp_path / f"{path.name} was read").touch()
+        return np.load(path)
+
+    with pytest.raises(KnowmoreError, match=r"0.npy': X contains NaN"):
+        eigenspace(files, load=load)
+    assert len([*tmp_path.glob("* was read")]) < len(files) - 1
+
+
 def killed_in_the_middle(work, tmp_path):
     """What `work(load)` returns if a worker is killed while it reads a file of the second half.
 
