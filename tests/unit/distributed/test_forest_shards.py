@@ -255,8 +255,8 @@ MISTAKES = {
     "no such column": (
         lambda: fit(FOREST, [FRAME], "label", sample_weight="w"),
         "Shard 0: sample_weight='w' names no column of these rows: 'p', 'q', 'r', 'label', "
-        "'weight' and 1 more. Name the column that has the weights, or give sample_weight in "
-        "shards like X.",
+        "'weight' and 1 more, the last 'name'. Name the column that has the weights, or give "
+        "sample_weight in shards like X.",
     ),
     "ids of other rows": (
         lambda: fit(FOREST, split(X), split(Y), ids=split(IDS[:-1])),
