@@ -17,8 +17,9 @@ _callback: ContextVar[Callback | None] = ContextVar("knowmore progress", default
 def progress(callback: Callback) -> Iterator[None]:
     """Call `callback` with the fraction done, 0 to 1, from time to time, while the block runs.
 
-    Fits, adds and passes over many rows report; each starts from zero. An exception in the callback
-    ends the work, and leaves everything as it was.
+    Fits, adds, passes over many rows and the search of `knowmore.insight.tune` report; each starts
+    from zero. How long a search takes is not known beforehand: it slows down on the way to 1, and
+    ends before. An exception in the callback ends the work, and leaves everything as it was.
 
     >>> import numpy as np
     >>> from knowmore import LinearGPClassifier, progress

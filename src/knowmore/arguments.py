@@ -113,6 +113,14 @@ def shape_of(name: str, values: Any) -> tuple[int, ...]:
         ) from error
 
 
+def is_empty(X: Any, y: Any) -> bool:
+    """Whether X and y are of no rows; raises InvalidInput if only X is."""
+    if shape_of("X", X)[:1] != (0,):
+        return False
+    one_each("y", shape_of("y", y)[:1], 0)
+    return True
+
+
 def one_each(name: str, shape: tuple[int, ...], n: int, order: str = "the same order") -> None:
     """Raise InvalidInput unless the shape is (n,): one value for each example."""
     if shape != (n,):

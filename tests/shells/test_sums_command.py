@@ -83,7 +83,7 @@ def test_json(folder):
     FRAME[:5].to_parquet(folder / "0.parquet")
     assert json.loads(sums(folder, "--label", "label", "--json").stdout) == {
         "computed": [],
-        "stale": {f"{folder}/0.parquet": "'0.parquet' was changed since"},
+        "stale": {f"{folder}/0.parquet": "'0.parquet' has changed since its sums were computed"},
         "skipped": [f"{folder}/1.parquet"],
         "orphans": [],
     }
@@ -98,10 +98,35 @@ def test_regression_on_a_finer_grid(folder):
     assert reg.digest() == LinearGPRegressor(resolution="exact").fit(X, y).digest()
 
 
+def test_columns_and_weights_are_chosen(folder):
+    for path in folder.iterdir():
+        frame = pd.read_parquet(path)
+        frame.assign(when=pd.Timestamp(0), w=frame["a"].abs().clip(0.5)).to_parquet(path)
+    with pytest.raises(KnowmoreError, match=r"\d.parquet': The column 'when' of X has dates"):
+        sums(folder, "--label", "label")
+    chosen = "--label", "label", "--weight", "w", "--columns", "c,a"
+    assert "2 computed" in sums(folder, *chosen).stdout
+    assert "2 skipped" in sums(folder, *chosen).stdout
+    clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
+    X, y, w = FRAME[[*"ca"]], FRAME["label"], FRAME["a"].abs().clip(0.5)
+    assert clf.digest() == LinearGPClassifier().fit(X, y, w).digest()
+    assert clf.feature_names_in_.tolist() == ["c", "a"]
+    told = sums(folder, "--label", "label", "--columns", "c,a").stdout
+    assert told.count("the weights were in 'w'") == 2
+    told = sums(folder, "--label", "label", "--columns", "a,c").stdout
+    assert told.count("the columns were ('c', 'a')") == 2
+    with pytest.raises(KnowmoreError) as caught:
+        sums(folder, "--label", "label", "--columns", "a,C")
+    assert str(caught.value).endswith(
+        "parquet': The table has no column 'C': 'a', 'b', 'c', 'label', 'when' and 1 more, the "
+        "last 'w'. Is it 'c'? Name others."
+    )
+
+
 def test_mistakes(folder, tmp_path):
     held, remedy = "the file holds the columns 'a', 'b', 'c', 'label'. Name", "in a shell --label."
     with pytest.raises(
-        KnowmoreError, match=rf"Shard \d .*: The targets .* are not named: {held} .* {remedy}"
+        KnowmoreError, match=rf"^'.*\d.parquet': The targets .* are not named: {held} .* {remedy}"
     ):
         sums(folder)
     with pytest.raises(KnowmoreError, match=rf"are not in 'species': {held} .* {remedy}"):

@@ -92,6 +92,13 @@ def sums(
     label: Annotated[
         str | None, typer.Option(help="Column of the targets.", show_default="y, in .npz files")
     ] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column of the weights.", show_default="each weighs one")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns of the features, as a,b,c.", show_default="all others"),
+    ] = None,
     bits: Annotated[
         Literal["8", "16", "21", "42"] | None,
         typer.Option(
@@ -110,6 +117,8 @@ def sums(
     run(
         folder,
         label=label,
+        weight=weight,
+        columns=columns,
         bits=None if bits is None else int(bits),
         regression=regression,
         again=again,

@@ -14,6 +14,8 @@ def run(
     folder: Path,
     *,
     label: str | None,
+    weight: str | None,
+    columns: str | None,
     bits: int | None,
     regression: bool,
     again: bool,
@@ -24,6 +26,8 @@ def run(
     found = refresh_sums(
         folder,
         label,
+        sample_weight=weight,
+        columns=None if columns is None else columns.split(","),
         estimator=kind(resolution="exact" if bits == 42 else bits),
         again=again,
         progress=sys.stdout.isatty() and not as_json,

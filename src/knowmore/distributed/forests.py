@@ -28,6 +28,7 @@ from knowmore.distributed.running import (
     located,
     persisted,
     quiet_threads,
+    task,
 )
 from knowmore.errors import InvalidInput, NoExamples, RepeatedId
 from knowmore.estimators.forest import ForestEstimator, Note, Plot
@@ -66,7 +67,8 @@ def fit_forest(
     """A fitted copy of the estimator, the same as that of one fit."""
     with in_this_process():
         plots = persisted([_plot(estimator, shard, load, names) for shard in shards], progress)
-        notes = computed([delayed(_note)(plot) for plot in plots])
+        noted = [task(_note)(plot) for plot in plots]
+        notes = computed(noted, first=noted)
         held = [k for k, note in enumerate(notes) if note is not None]
         if not held:
             raise NoExamples(
@@ -98,8 +100,7 @@ def _plot(estimator: ForestEstimator, shard: Shard, load: Load, names: Names) ->
             rows = examples(Shard(*shard), load, names)
             return None if np.shape(rows.X)[:1] == (0,) else Plot.of(estimator, *rows)
 
-    task: Delayed = delayed(plot)(*shard)
-    return task
+    return task(plot)(*shard)
 
 
 def _note(plot: Plot | None) -> Note | None:
@@ -170,7 +171,7 @@ def _grown(
         there = delayed(tree, traverse=False)
         parted = [delayed(_parted)(shard, there, cuts) for shard in members]
         mine = [key for key, its in crown.parts.items() if its is tree]
-        tasks += [delayed(grown)(there, key, [shard[key] for shard in parted]) for key in mine]
+        tasks += [task(grown)(there, key, [shard[key] for shard in parted]) for key in mine]
         keys += mine
     parts = dict(zip(keys, computed(tasks, progress), strict=True))
     store, *roots = (crown.node(tree.key, parts) for tree in trees)

@@ -11,11 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from dask.delayed import delayed
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
-from knowmore.arguments import flag, shape_of, whole_number
+from knowmore.arguments import a_type, flag, shape_of, whole_number
 from knowmore.distributed.forests import fit_forest
 from knowmore.distributed.reading import (
     UNNAMED,
@@ -29,11 +28,18 @@ from knowmore.distributed.reading import (
     read_examples,
     shards_of,
 )
-from knowmore.distributed.running import computed, in_this_process, located, quiet_threads
+from knowmore.distributed.running import (
+    computed,
+    in_this_process,
+    located,
+    quiet_threads,
+    task,
+)
 from knowmore.distributed.sums import load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators.forest import ForestEstimator
 from knowmore.estimators.linear import LinearGP, LinearGPRegressor, Survey
+from knowmore.estimators.living import LivingEstimator
 from knowmore.linalg import Eigenspace, Grid, Truncation
 
 T = TypeVar("T")
@@ -96,7 +102,10 @@ def fit(
     """A fitted copy of the `estimator`, as if it had learnt all of X and y in one place.
 
     A clone learns each shard, and the clones are merged; so it serves any estimator with
-    `fit(X, y)` and `merge(other)`. The estimator itself does not change.
+    `fit(X, y)` and `merge(other)` whose model of a shard is small: `EigenspacePCA`,
+    `EigenspaceLDA`, linear models, your own. Kernel models (`GPClassifier`, `LSSVMClassifier`, ...)
+    hold a matrix of all pairs of examples, so they are refused. The estimator itself does not
+    change.
 
     A `ForestGPClassifier` or `ForestGPRegressor` is grown and factorised by the workers, each row
     where its path leads; then all of it comes back. It is that of one `fit`, leaf by leaf. Without
@@ -148,6 +157,13 @@ def fit(
     if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
         needed = "an estimator with fit and merge, such as EigenspacePCA()"
         raise InvalidType(f"{estimator!r} cannot be learnt in parts: that needs {needed}.")
+    if isinstance(estimator, LivingEstimator):
+        kind = "Regressor" if is_regressor(estimator) else "Classifier"
+        raise InvalidType(
+            f"{type(estimator).__name__} compares each example with those of all other shards, so "
+            f"it cannot be learnt in parts. Give a ForestGP{kind} or a LinearGP{kind}; or bring "
+            f"the rows to one place, and call its own fit."
+        )
     given = {"sample_weight": sample_weight, "ids": ids}
     for name, value in given.items():
         if value is not None and not has_fit_parameter(estimator, name):
@@ -156,7 +172,14 @@ def fit(
     columns = (y, sample_weight, ids)
     names = Names(*(one if isinstance(one, str) else None for one in columns))
     shards = shards_of(X, *(None if isinstance(one, str) else one for one in columns))
+    default = load is None
     load = partial(read_examples, wanted=names) if load is None else load
+    sums = [shard.name for shard in shards if is_file(shard.X) and Path(shard.X).suffix == ".kms"]
+    if sums and default and not isinstance(estimator, LinearGP):
+        raise InvalidInput(
+            f"{sums[0]} holds sums of rows, which serve linear models; {a_type(estimator)} needs "
+            f"the rows. Give their files."
+        )
     if isinstance(estimator, ForestEstimator):
         return cast("T", fit_forest(estimator, shards, load, names, progress=progress))
 
@@ -172,12 +195,13 @@ def fit(
     if not isinstance(estimator, LinearGP):
         return cast("T", tree(learn, merge, shards, load))
     with in_this_process():
-        if any(is_file(shard.X) and Path(shard.X).suffix == ".kms" for shard in shards):
-            if sample_weight is not None:
-                raise InvalidInput(
-                    "sample_weight was given, but .kms files hold sums of rows, whose weights are "
-                    "in them. Leave it out, or give the files of the rows."
-                )
+        if sums:
+            for name, value in (("y", y), ("sample_weight", sample_weight)):
+                if value is not None:
+                    raise InvalidInput(
+                        f"{name} was given, but .kms files hold sums of rows, with their targets "
+                        f"and weights. Leave it out, or give the files of the rows."
+                    )
             load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
         elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
             survey = tree(partial(surveyed, estimator), Survey.merge, shards, load)
@@ -263,11 +287,11 @@ def merged(
             f"load={load!r} cannot be called. Give a function that reads a file: it gets its path, "
             f"and returns the rows."
         )
-    level = [delayed(leaf)(*shard) for shard in shards]
+    level = leaves = [task(leaf)(*shard) for shard in shards]
     while len(level) > 1:
         starts = range(0, len(level), split_every)
-        level = [delayed(node)(level[k : k + split_every]) for k in starts]
-    root: tuple[str, T] | None = computed(level, progress)[0]
+        level = [task(node)(level[k : k + split_every]) for k in starts]
+    root: tuple[str, T] | None = computed(level, progress, first=leaves)[0]
     if root is None:
         raise NoExamples(f"None of the {len(shards)} shards has a row. A model needs at least one.")
     return root[1]

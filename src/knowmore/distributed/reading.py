@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from glob import glob
 from itertools import zip_longest
 from os import PathLike
@@ -20,11 +22,13 @@ from knowmore.arrays import Array
 from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.extras import optional
-from knowmore.files import Arrays, array_in, undamaged
+from knowmore.files import Arrays, array_in, check_name, undamaged
 
 Load = Callable[[Any], Any]
 _OR_LOAD: Final = "or read it another way: fit and eigenspace take load=..."
-_ALIKE = "Shard both alike; for Dask arrays: {}.rechunk({{0: X.chunks[0]}})."
+_ALIKE = "Cut both into shards of the same rows; for Dask arrays: {}.rechunk({{0: X.chunks[0]}})."
+# So many names `some` shows.
+_LISTED: Final = 5
 # The files of a folder that are shards.
 KINDS: Final = (".npy", ".npz", ".parquet")
 
@@ -79,21 +83,34 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
     except Exception as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         problem = f"The file {str(path)!r} cannot be read as an array: {why}."
-        raise InvalidInput(f"{problem} Put it where workers find it, {_OR_LOAD}") from error
+        lost = isinstance(error, OSError)
+        remedy = "Put it where workers find it" if lost else "If it is damaged, write it again"
+        raise InvalidInput(f"{problem} {remedy}, {_OR_LOAD}") from error
     problem = f"The file {str(path)!r} holds the arrays {names}, but name={name!r} is none of them."
     raise InvalidInput(f"{problem} Say which one: load=functools.partial(read, name=...).")
 
 
-def read_examples(path: str | PathLike[str], wanted: Names = UNNAMED) -> Any:
+def read_examples(
+    path: str | PathLike[str], wanted: Names = UNNAMED, columns: Sequence[str] | None = None
+) -> Any:
     """The rows of a file, with their targets if it has any: a table, an array, or (X, y, ...).
 
-    A Parquet table is read whole. An archive of several arrays has the rows in `X`, the targets in
-    `y` unless they are `wanted` under another name, and weights and ids if these are wanted.
+    A Parquet table is read whole, or these columns and those that are wanted. An archive of several
+    arrays has the rows in `X`, the targets in `y` unless they are `wanted` under another name, and
+    weights and ids if these are wanted.
     """
     if Path(path).suffix == ".parquet":
         parquet = optional("pyarrow.parquet", "tables")
-        with undamaged(path, "a Parquet table", f"put it where workers find it, {_OR_LOAD}"):
-            return parquet.read_table(path).to_pandas()
+        damaged = f"it is damaged, or no such table. Write it again, {_OR_LOAD}"
+        with undamaged(path, "a Parquet table", damaged):
+            if columns is None:
+                return parquet.read_table(path).to_pandas()
+            held, asked = parquet.read_schema(path).names, [*columns, *filter(None, wanted)]
+            if not (lacking := [one for one in asked if one not in held]):
+                return parquet.read_table(path, columns=asked).to_pandas()
+        raise InvalidInput(
+            f"The table has no column {lacking[0]!r}: {listed(lacking[0], held)} Name others."
+        )
     names: list[str] = []
     # What is no archive, `read` can read, or say what is wrong with it.
     with suppress(Exception), Arrays(path) as arrays:
@@ -129,9 +146,9 @@ def examples(shard: Shard, load: Load, names: Names) -> Rows:
     columns = columns_of(X)
     for argument, name in wanted.items():
         if name not in columns:
-            held = some(columns) or "an array has none"
+            held = listed(name, columns) or "an array has none."
             raise InvalidInput(
-                f"{argument}={name!r} names no column of these rows: {held}. Name the column that "
+                f"{argument}={name!r} names no column of these rows: {held} Name the column that "
                 f"has {getattr(_MEANING, argument)}, or give {argument} in shards like X."
             )
         rows = rows._replace(**{argument: X[name]})
@@ -144,19 +161,50 @@ def examples(shard: Shard, load: Load, names: Names) -> Rows:
     return rows
 
 
+def listed(name: str | None, columns: list[Any]) -> str:
+    """The first and last columns, and which is most like a name that is not among them.
+
+    >>> listed("Label", ["length", "width", "label"])
+    "'length', 'width', 'label'. Is it 'label'?"
+    """
+    if not columns:
+        return ""
+    last = f", the last {columns[-1]!r}" if len(columns) > _LISTED else ""
+    near = {str(one).casefold(): one for one in columns}
+    found = get_close_matches(str(name).casefold(), near, 1)
+    guess = f" Is it {near[found[0]]!r}?" if name is not None and found else ""
+    return f"{some(columns)}{last}.{guess}"
+
+
 def shards_of(X: Any, y: Any = None, sample_weight: Any = None, ids: Any = None) -> list[Shard]:
     """The shards of X, with what is given of each of its rows."""
     parts = _parts("X", X)
     if not parts:
         raise NoExamples("X has no shards: a model needs rows. Was the list of files empty?")
+    _check_different(parts)
     others = []
     for name, given in (("y", y), ("sample_weight", sample_weight), ("ids", ids)):
         others.append([None] * len(parts) if given is None else _parts(name, given))
         if len(others[-1]) != len(parts):
             counts = f"X has {len(parts)} shards, but {name} has {len(others[-1])}"
             raise InvalidInput(f"{counts}. {_ALIKE.format(name)}")
-    names = [f"Shard {k}" + f" ({str(X)!r})" * is_file(X) for k, X in enumerate(parts)]
+    names = [repr(str(X)) if is_file(X) else f"Shard {k}" for k, X in enumerate(parts)]
     return [Shard(*one) for one in zip(names, parts, *others, strict=True)]
+
+
+def _check_different(parts: list[Any]) -> None:
+    """Raise InvalidInput if two shards are the same file, whose rows would be learnt twice."""
+    found = dict[str, str]()
+    for path in map(str, filter(is_file, parts)):
+        check_name(path)
+        place = os.path.realpath(path)
+        if place in found:
+            other = "" if found[place] == path else f", also as {found[place]!r}"
+            raise InvalidInput(
+                f"The shard {path!r} is given twice{other}: its rows would be learnt twice. Give "
+                f"each file once."
+            )
+        found[place] = path
 
 
 def files_at(path: str | PathLike[str]) -> list[Path]:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from dask.delayed import delayed
 from sklearn.base import clone
 
-from knowmore.arguments import flag, some
+from knowmore.arguments import flag
 from knowmore.columns import columns_of
 from knowmore.distributed.merging import merged, surveyed
-from knowmore.distributed.reading import Names, Shard, examples, read_examples, shards_of
-from knowmore.distributed.running import computed, in_this_process, located, quiet_threads
+from knowmore.distributed.reading import Names, Shard, examples, listed, read_examples, shards_of
+from knowmore.distributed.running import (
+    computed,
+    in_this_process,
+    located,
+    quiet_threads,
+    task,
+)
 from knowmore.distributed.sums import (
     RESOLUTIONS,
+    Chosen,
     Stored,
     beside,
-    check_label,
+    check_column,
     check_linear,
     data_of,
     facts,
@@ -36,6 +42,8 @@ from knowmore.linalg import Grid, Sums
 
 # The files of rows: an .npy file has no room for targets.
 _KINDS: Final = (".npz", ".parquet")
+# What is said of sums that were made from other columns.
+_WERE: Final = ("the targets were in", "the weights were in", "the columns were")
 
 
 class Refreshed(NamedTuple):
@@ -58,6 +66,8 @@ def refresh_sums(
     folder: str | PathLike[str],
     label: str | None = None,
     *,
+    sample_weight: str | None = None,
+    columns: Sequence[str] | None = None,
     estimator: LinearGP | None = None,
     again: bool = False,
     progress: bool = False,
@@ -74,6 +84,9 @@ def refresh_sums(
         with tables
     label : the column of the targets, in `.npz` files the name of their array; None: `.npz` files
         have the arrays X and y
+    sample_weight : the column, or array, of the weights; None: each row weighs one
+    columns : the columns of a table that are features, in this order; None: all others. A column of
+        text or dates has to be left out, or encoded as numbers before.
     estimator : None: a `LinearGPClassifier()`. If its resolution is None, that of the sums in the
         folder is kept, or is 21 bits if there are none; another one, or another kind of estimator,
         is refused unless `again`.
@@ -96,11 +109,18 @@ def refresh_sums(
     """
     wanted = LinearGPClassifier() if estimator is None else estimator
     check_linear(wanted)
-    check_label(label)
+    check_column("label", label)
+    check_column("sample_weight", sample_weight)
+    chosen = Chosen(label, sample_weight, _features(columns))
     again, progress = flag("again", again), flag("progress", progress)
     paths, orphans = _found(folder)
     if not paths:
         return Refreshed([], {}, [], orphans)
+    if columns is not None and paths[0].suffix == ".npz":
+        raise InvalidInput(
+            "columns was given, but .npz files have one array of features, X, without names. Leave "
+            "it out."
+        )
     wanted = _settled(wanted, paths, again)
     shards = shards_of(paths)
     new, stale, right = list[Path](), dict[Path, str](), list[Path]()
@@ -111,7 +131,7 @@ def refresh_sums(
         elif again:
             stale[path] = "all were to be computed again"
         else:
-            found = _checked(path, label, wanted, grid)
+            found = _checked(path, chosen, wanted, grid)
             if isinstance(found, str):
                 stale[path] = found
             else:
@@ -119,7 +139,7 @@ def refresh_sums(
                 grid = found
     if wrong := [shard for shard in shards if shard.X not in right]:
         with in_this_process():
-            _compute(wrong, beside(right[0]) if right else None, label, wanted, progress)
+            _compute(wrong, beside(right[0]) if right else None, chosen, wanted, progress)
     return Refreshed(new, stale, right, orphans)
 
 
@@ -166,7 +186,17 @@ def _settled(wanted: LinearGP, paths: list[Path], again: bool) -> LinearGP:
     return wanted
 
 
-def _checked(path: Path, label: str | None, wanted: LinearGP, grid: Grid | None) -> Grid | str:
+def _features(columns: Any) -> tuple[str, ...] | None:
+    """The names of columns, each once; None if there are none to choose."""
+    if columns is None:
+        return None
+    given = columns if isinstance(columns, (list, tuple)) else [None]
+    if not given or not all(isinstance(one, str) for one in given) or len({*given}) < len(given):
+        raise InvalidInput(f"columns={columns!r}. Give a list of names of columns, each once.")
+    return tuple(given)
+
+
+def _checked(path: Path, chosen: Chosen, wanted: LinearGP, grid: Grid | None) -> Grid | str:
     """The grid of the sums beside a file, or why they cannot stay.
 
     grid : that of the others
@@ -179,18 +209,20 @@ def _checked(path: Path, label: str | None, wanted: LinearGP, grid: Grid | None)
         stored.held_by(wanted, beside(path))
     except KnowmoreError:
         return "they were for another kind of model or resolution"
-    if stored.settings["label"] != label:
-        return f"the targets were in {stored.settings['label']!r}"
+    for words, then, now in zip(_WERE, stored.chosen, chosen, strict=True):
+        if then != now:
+            return f"{words} {then!r}"
     if grid is not None and stored.sums.grid != grid:
         return "the grid was not that of the others"
     return stored.stale(path) or stored.sums.grid
 
 
 def _compute(
-    shards: list[Shard], held: Path | None, label: str | None, wanted: LinearGP, progress: bool
+    shards: list[Shard], held: Path | None, chosen: Chosen, wanted: LinearGP, progress: bool
 ) -> None:
     """Write the sums of these shards, on the grid of the sums `held`, or on a new one."""
-    load, names, quiet = partial(_labelled, label=label), Names(label), quiet_threads()
+    names, quiet = Names(chosen.label, chosen.sample_weight), quiet_threads()
+    load = partial(_labelled, names=names, columns=chosen.columns)
     start: Callable[[], LinearGP]
     if held is None:
         survey = merged(
@@ -208,27 +240,28 @@ def _compute(
             model = start()
             if np.shape(rows.X)[0]:
                 try:
-                    model.partial_fit(rows.X, rows.y)
+                    model.partial_fit(rows.X, rows.y, sample_weight=rows.sample_weight)
                 except InvalidInput as error:
                     if held is None or not _fit_another_grid(model, rows.X, rows.y):
                         raise
                     hint = "If a new grid is needed, compute all sums again: knowmore sums --again."
                     raise InvalidInput(f"{error} {hint}") from error
-            write_sums(beside(path), model, before, label)
+            write_sums(beside(path), model, before, chosen)
 
-    computed([delayed(write)(shard.name, shard.X) for shard in shards], progress)
+    tasks = [task(write)(shard.name, shard.X) for shard in shards]
+    computed(tasks, progress, first=tasks)
 
 
-def _labelled(path: Path, label: str | None) -> Any:
+def _labelled(path: Path, names: Names, columns: Sequence[str] | None) -> Any:
     """The rows of a file, with the targets or a column that has them."""
-    rows = read_examples(path, Names(label))
-    columns = columns_of(rows)
-    if isinstance(rows, tuple) or label in columns:
+    rows, label = read_examples(path, names, columns), names.y
+    found = columns_of(rows)
+    if isinstance(rows, tuple) or label in found:
         return rows
     named = "are not named" if label is None else f"are not in {label!r}"
-    held = f"the columns {some(columns)}" if columns else "one array"
+    held = f"the columns {listed(label, found)}" if found else "one array."
     raise InvalidInput(
-        f"The targets of these rows {named}: the file holds {held}. Name their column: label=..., "
+        f"The targets of these rows {named}: the file holds {held} Name their column: label=..., "
         f"in a shell --label. An .npz file needs the arrays X and {label or 'y'}."
     )
 

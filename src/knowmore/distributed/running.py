@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from functools import wraps
+from typing import Any, NamedTuple
 
 import dask
 from dask.base import compute, get_scheduler, persist
-from dask.delayed import Delayed
+from dask.delayed import Delayed, delayed
 from dask.diagnostics.progress import ProgressBar
 from dask.local import get_sync
+from distributed import Client, as_completed
 
 from knowmore.errors import KnowmoreError
 from knowmore.linalg.products import one_thread
@@ -36,19 +38,78 @@ def located(where: str) -> Iterator[None]:
     try:
         yield
     except KnowmoreError as error:
-        error.args = (f"{where}: {error}", *error.args[1:])
+        if where not in str(error):
+            error.args = (f"{where}: {error}", *error.args[1:])
         raise
     except Exception as error:
-        error.add_note(f"{where}.")
+        error.add_note(f"In {where}.")
         raise
 
 
-def computed(tasks: Sequence[Delayed], progress: bool = False) -> Sequence[Any]:
-    """The values, after a progress bar if one is wanted."""
+class Failed(NamedTuple):
+    """What a task on a cluster returns for an error of ours.
+
+    If it were raised, the worker would print its traceback before the user reads the message.
+    """
+
+    error: KnowmoreError
+
+
+def task(work: Callable[..., Any]) -> Callable[..., Delayed]:
+    """`delayed(work)`; on a cluster errors of ours are values, which later tasks pass on."""
+
+    @wraps(work)
+    def quiet(*given: Any) -> Any:
+        parts = (one for each in given for one in (each if isinstance(each, list) else [each]))
+        if failed := next((one for one in parts if isinstance(one, Failed)), None):
+            return failed
+        try:
+            return work(*given)
+        except KnowmoreError as error:
+            return Failed(error)
+
+    made: Callable[..., Delayed] = delayed(work if _client() is None else quiet)
+    return made
+
+
+def computed(
+    tasks: Sequence[Delayed], progress: bool = False, *, first: Sequence[Delayed] = ()
+) -> Sequence[Any]:
+    """The values, after a progress bar if one is wanted; raises the error of one that failed.
+
+    first : tasks that these need. On a cluster the error of one of them ends the work at once.
+    """
     if progress:
         tasks = persisted(tasks, progress)
-    values: Sequence[Any] = compute(*tasks)
+    client, values = _client(), list[Any]()
+    if client is None:
+        values.extend(compute(*tasks))
+    else:
+        futures = client.compute([*tasks, *map(delayed(_failure), first)])
+        try:
+            for _, failed in as_completed(futures[len(tasks) :], with_results=True):
+                _raised(failed)
+            values.extend(client.gather(futures[: len(tasks)]))
+        finally:
+            client.cancel(futures)
+    for value in values:
+        _raised(value)
     return values
+
+
+def _client() -> Client | None:
+    """The client whose cluster does the work, if there is one."""
+    owner = getattr(get_scheduler(), "__self__", None)
+    return owner if isinstance(owner, Client) else None
+
+
+def _failure(value: Any) -> Failed | None:
+    return value if isinstance(value, Failed) else None
+
+
+def _raised(value: Any) -> None:
+    if isinstance(value, Failed):
+        raise value.error
 
 
 def persisted(tasks: Sequence[Delayed], progress: bool = False) -> Sequence[Delayed]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -39,15 +39,23 @@ def save_sums(
     source, label : the file of the rows and the column of their targets, to be noted. Only the size
         of that file and the time when it was changed are kept.
     """
-    write_sums(path, estimator, None if source is None else facts(source), label)
+    check_linear(estimator, "fitted ")
+    check_column("label", label)
+    write_sums(path, estimator, None if source is None else facts(source), Chosen(label))
+
+
+class Chosen(NamedTuple):
+    """What the columns of a file are read as: see `refresh_sums`."""
+
+    label: str | None = None
+    sample_weight: str | None = None
+    columns: tuple[str, ...] | None = None
 
 
 def write_sums(
-    path: str | PathLike[str], estimator: LinearGP, source: dict[str, int] | None, label: str | None
+    path: str | PathLike[str], estimator: LinearGP, source: dict[str, int] | None, chosen: Chosen
 ) -> None:
     """`save_sums` for a source of which these `facts` were true before it was read."""
-    check_linear(estimator, "fitted ")
-    check_label(label)
     model = fitted(estimator, "model_")
     sums, names = model.sums, names_in(estimator)
     if names is not None and not all(isinstance(name, (str, int)) for name in names):
@@ -61,8 +69,8 @@ def write_sums(
         "keys": list(groups),
         "log_weights": sums.log_weights,
         "digest": sums.digest(),
-        "label": label,
         "source": source,
+        **chosen._asdict(),
     }
     rows, columns = np.tril_indices(P)
     arrays = {
@@ -134,12 +142,19 @@ class Stored:
             f"is needed. A later knowmore may have written it: update this one, or compute again."
         )
 
+    @property
+    def chosen(self) -> Chosen:
+        """What the columns of the source were read as."""
+        # Earlier files have neither weights nor columns.
+        label, weight, columns = (self.settings.get(name) for name in Chosen._fields)
+        return Chosen(label, weight, None if columns is None else tuple(columns))
+
     def stale(self, source: Path) -> str | None:
         """Why these are not the sums of a source; None if they are, or if it is not there."""
         held = self.settings["source"]
         if held is None or not source.exists() or held == facts(source):
             return None
-        return f"{source.name!r} was changed since"
+        return f"{source.name!r} has changed since its sums were computed"
 
     def held_by(self, estimator: LinearGP | None, path: str | PathLike[str]) -> LinearGP:
         """A fitted copy of the estimator, or of the default one, that holds these sums."""
@@ -174,12 +189,11 @@ def check_linear(estimator: Any, state: str = "") -> None:
         raise InvalidType(f"{estimator!r} has no sums to write: give {needed}.")
 
 
-def check_label(label: Any) -> None:
+def check_column(argument: str, name: Any) -> None:
     """Raise InvalidType unless this is the name of a column, or None."""
-    if label is not None and not isinstance(label, str):
+    if name is not None and not isinstance(name, str):
         raise InvalidType(
-            f"label={label!r} is {a_type(label)}. Give the name of the column of the targets, a "
-            f"str, or None."
+            f"{argument}={name!r} is {a_type(name)}. Give the name of a column, a str, or None."
         )
 
 

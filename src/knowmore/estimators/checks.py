@@ -86,11 +86,14 @@ def _validated(
 def _refuse_dates(X: Any) -> None:
     """Raise InvalidInput if X has dates: NumPy would read a missing one as a number."""
     types = getattr(X, "dtypes", None)
-    types = [getattr(X, "dtype", None)] if types is None else types
-    if any(getattr(one, "kind", "") in ("m", "M") for one in types):
+    types = [getattr(X, "dtype", None)] if types is None else [*types]
+    dates = [at for at, one in enumerate(types) if getattr(one, "kind", "") in ("m", "M")]
+    if dates:
+        columns = columns_of(X)
+        where = f"The column {columns[dates[0]]!r} of X" if columns else "X"
         raise InvalidInput(
-            "X has dates or durations. Give numbers, such as days since a date: "
-            "(dates - dates.min()) / np.timedelta64(1, 'D')."
+            f"{where} has dates or durations. Give numbers, such as days since a date: "
+            f"(dates - dates.min()) / np.timedelta64(1, 'D')."
         )
 
 
@@ -208,8 +211,9 @@ def sample_weights(weights: Any, k: int) -> Array | None:
     one_each("sample_weight", values.shape, k)
     bad = np.flatnonzero((values < 0) | (values > _HEAVIEST))
     if len(bad):
-        weight = f"sample_weight[{bad[0]}]={values[bad[0]]}"
-        raise InvalidInput(f"{weight} is not in [0, {_HEAVIEST:g}].")
+        row, weight = bad[0], values[bad[0]]
+        problem = "below zero" if weight < 0 else f"above {_HEAVIEST:g}"
+        raise InvalidInput(f"sample_weight[{row}]={weight} is {problem}. Give weights from 0 on.")
     return values
 
 

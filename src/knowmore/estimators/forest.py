@@ -47,7 +47,7 @@ class ForestEstimator(EditableEstimator[Forest]):
 
     @property
     def _noise_hint(self) -> str:
-        few = f"{type(self).__name__.removeprefix('Forest')} on about 2,000 of the rows"
+        few = f"{type(self).__name__.removeprefix('Forest')} on about 1,000 of the rows"
         return (
             f"It is a variance, usually 1e-6 to 1. A forest does not choose it: tune a {few} with "
             f"knowmore.insight.tune, and give its kernel_ and noise_."
@@ -91,6 +91,11 @@ class ForestEstimator(EditableEstimator[Forest]):
     def model_(self) -> Forest:
         """The frozen forest."""
         return self._fitted
+
+    @property
+    def noise_(self) -> float:
+        """The noise in use, that of every leaf."""
+        return self._fitted.model.covariance.noise
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """The prediction for each example by the leaves without it, in closed form.
@@ -142,7 +147,7 @@ class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestE
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
         None is an RBF kernel as wide as the median distance of the examples, as for `GPClassifier`.
-        That is often too wide: `knowmore.insight.tune` a `GPClassifier` on about 2,000 of the rows,
+        That is often too wide: `knowmore.insight.tune` a `GPClassifier` on about 1,000 of the rows,
         and give its `kernel_` and `noise_`.
     noise : sigma^2, the variance of the noise on the labels, a number; may be zero. "loo", which a
         `GPClassifier` takes, is not offered. With little or none, or a callable kernel, each edit

@@ -16,6 +16,7 @@ from knowmore.arguments import (
     a_type,
     choice,
     flag,
+    is_empty,
     is_whole,
     number,
     one_each,
@@ -41,6 +42,15 @@ from knowmore.models.linear import digits, target_grid
 from knowmore.tables import check_aligned, index_of
 
 _BITS = {None: 21, "exact": 42}
+# What models that hold examples have, and what to do here.
+INSTEAD = {
+    "add": "Learn rows by partial_fit(X, y).",
+    "remove": "Forget rows by forget(X, y), giving them again.",
+    "replace": "Forget the old rows, forget(X, y), and learn the new ones by partial_fit.",
+    "relabel": "Forget the rows with the old labels, forget(X, y), and learn them with the new "
+    "ones by partial_fit.",
+    "ids_": "n_samples_ is the number of rows learnt; keep their ids where you keep the rows.",
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -115,6 +125,8 @@ class LinearGP(Savable, BaseEstimator, ABC):
     def _change(
         self, X: Any, y: Any, weights: Any, operation: Callable[[Sums, Sums], Sums]
     ) -> None:
+        if is_empty(X, y):
+            return
         rows = self._rows(X, y, weights, reset=False)
 
         def changed(model: LinearModel) -> LinearModel:
@@ -249,6 +261,16 @@ class LinearGP(Savable, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what to do instead of the verbs that need ids."""
+        if name in INSTEAD:
+            raise AttributeError(
+                f"{type(self).__name__} keeps no rows and no ids, so it has no {name}. "
+                f"{INSTEAD[name]}"
+            )
+        # Again, for its own error: a property may have raised that it is not fitted.
+        return super().__getattribute__(name)
 
     # -- inside ------------------------------------------------------------------------------
 

@@ -9,10 +9,11 @@ from joblib import hash  # noqa: A004  of the content, and the same in every pro
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from knowmore.arguments import some
+from knowmore.arguments import is_empty, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
+from knowmore.estimators.checks import check_declared
+from knowmore.estimators.linear import INSTEAD, LinearGPClassifier, LinearGPRegressor
 from knowmore.estimators.living import EditableEstimator
 from knowmore.estimators.maps import Landmarks
 from knowmore.estimators.shell import fitted
@@ -102,9 +103,9 @@ class FittedPipeline(Generic[E]):
         # Copies and pickles look up private names and `pipeline` before there is a pipeline.
         public = name[0] != "_" and name != "pipeline"
         is_value = public and (name[-1] == "_" or name in self.estimator.get_params(deep=False))
-        if is_value or name in self._of_examples:
+        if is_value or name in self._of_examples or name in INSTEAD:
             return getattr(self.estimator, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(f"living(pipeline) has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
         values = (name for name in dir(self.estimator) if name[-1] == "_" and name[0] != "_")
@@ -137,8 +138,11 @@ class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
         names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
         return self.estimator.add(self._transformed(X), y, names, sample_weight)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`."""
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
+    ) -> Self:
+        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
+        check_declared(y, classes)
         self.add(X, y, sample_weight=sample_weight)
         return self
 
@@ -176,10 +180,14 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
     _of_rows = (*_OF_ROWS, "leave_one_out")
     _of_examples = ("log_marginal_likelihood", "residual", "digest")
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn more rows."""
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
+    ) -> Self:
+        """Learn more rows. `classes` may be left out; otherwise y is checked."""
         check_aligned(X=X, y=y, sample_weight=sample_weight)
-        self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
+        check_declared(y, classes)
+        if not is_empty(X, y):
+            self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -188,12 +196,16 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
         A row that is a landmark of an earlier step is refused: that step would go on holding it.
         """
         check_aligned(X=X, y=y, sample_weight=sample_weight)
+        if is_empty(X, y):
+            return self
         for at, (name, step) in enumerate(self.pipeline.steps[:-1]):
             if isinstance(step, Landmarks) and (ids := step._find(self._transformed(X, at))):
                 raise InvalidInput(
                     f"Among these rows are landmarks of the step {name!r}: {some(ids)}. It would "
-                    f"still hold them, so nothing was changed. Fit the pipeline again without "
-                    f"them. To forget them in the last step alone, call "
+                    f"still hold them, so nothing was changed. Withdraw them first, "
+                    f"pipeline[{at}].forget(ids=...).renew(), and fit the last step again to the "
+                    f"rows that are left: pipeline[-1].fit(pipeline[:-1].transform(X), y). Or fit "
+                    f"the pipeline again without them. To forget them in the last step alone, call "
                     f"pipeline[-1].forget(pipeline[:-1].transform(X), y)."
                 )
         self.estimator.forget(self._transformed(X), y, sample_weight)

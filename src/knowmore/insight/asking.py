@@ -6,6 +6,7 @@ Everything that depends on the kind of the estimator or model is here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def asked(
     instead : what to ask a regressor for
     linear, forest : what to do with a linear model or a forest that is not of these kinds
     """
-    last, got = _last_step(estimator), type(estimator).__name__
+    last = last_step(estimator)
+    got = type(last).__name__
     if not isinstance(last, kinds):
         names = [k.__name__ for k in kinds if not (about and issubclass(k, RegressorMixin))]
         pipeline = "Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
@@ -70,12 +72,13 @@ def asked(
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
     if about and not is_classifier(estimator):
         raise InvalidInput(
-            f"{about} is about classes, but {a_type(estimator)} has none. Ask for {instead}."
+            f"{about} is about classes, but {a_type(last)} has none. Ask for {instead}."
         )
     return model
 
 
-def _last_step(estimator: Any) -> Any:
+def last_step(estimator: Any) -> Any:
+    """The estimator, or the one at the end of a living pipeline."""
     return estimator.estimator if isinstance(estimator, FittedPipeline) else estimator
 
 
@@ -98,7 +101,7 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     X, y, weights, ids = (*rows, None, None, None, None)[:4]
     if not isinstance(model, LinearModel):
         if any(one is not None for one in rows):
-            kind = type(estimator).__name__
+            kind = type(last_step(estimator)).__name__
             raise InvalidInput(f"{kind} holds its own examples. Leave out X and y, or reference.")
         return unseen(model)
     if X is None or y is None:
@@ -116,6 +119,14 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     groups = model.sums.groups if model.classes else {}
     counts = np.array([groups[one].rows if groups else 0 for one in left.names.tolist()])
     return Unseen(numbers, left.labels, left.names, scores, variance, left.silent, counts)
+
+
+def reference_rows(reference: Any) -> tuple[Any, ...]:
+    """Rows that a linear model has learnt, (X, y) or (X, y, sample_weight); none if it is None."""
+    given = () if reference is None else reference
+    if not isinstance(given, (tuple, list)) or len(given) not in (0, 2, 3):
+        raise InvalidInput("reference must be a pair, (X, y), or (X, y, sample_weight).")
+    return tuple(given)
 
 
 def needs_rows(how: str) -> InvalidInput:
@@ -152,7 +163,7 @@ def removal_weights(model: KernelModel, rows: Array) -> Array:
 
 def is_gaussian(estimator: Any) -> bool:
     """Is the estimator a Gaussian process, with a marginal likelihood?"""
-    return isinstance(_last_step(estimator), GAUSSIAN)
+    return isinstance(last_step(estimator), GAUSSIAN)
 
 
 def noise_parameter(estimator: Any, noise: float) -> tuple[str, float, float]:
@@ -181,7 +192,11 @@ def inputs(estimator: Any, X: Any, name: str = "X") -> tuple[Array, Array | None
 
 def feature_names(estimator: Any, D: int) -> Array:
     """The names of the D features of the last step, or their numbers."""
-    names = names_in(_last_step(estimator))
+    names: Any = names_in(last_step(estimator))
+    if names is None and isinstance(estimator, FittedPipeline) and len(estimator.pipeline) > 1:
+        # A step may have no names, or want those of the columns that it was not fitted to.
+        with suppress(AttributeError, ValueError):
+            names = estimator.pipeline[:-1].get_feature_names_out()
     return np.arange(D) if names is None else np.array(names, dtype=object)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy.optimize import brentq
@@ -20,13 +20,22 @@ from knowmore.answers import Answer
 from knowmore.arguments import whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.insight.asking import WITH_VARIANCE, asked, check_both, inputs, left_out, true_labels
+from knowmore.insight.asking import (
+    WITH_VARIANCE,
+    asked,
+    check_both,
+    inputs,
+    left_out,
+    reference_rows,
+    true_labels,
+)
 from knowmore.models import KernelModel, LinearModel, class_probabilities
 from knowmore.models.forest import Forest
 from knowmore.models.probabilities import log_chances
 
 # Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
 _REACH = 50.0
+_HOW = "Give rows that it has learnt, reliability(model, reference=(X, y)), or test data."
 
 
 @final
@@ -165,6 +174,9 @@ class Reliability(Answer):
     accuracy: Array
     count: Array
 
+    # All bins, unless someone asked for very many.
+    _shown: ClassVar[tuple[int, int]] = 30, 0
+
     @property
     def error(self) -> float:
         """sum_b count_b |confidence_b - accuracy_b| / sum_b count_b."""
@@ -177,11 +189,16 @@ class Reliability(Answer):
         return f"expected calibration error {self.error:.4f} of {self.count.sum()} predictions"
 
 
-def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> Reliability:
+def reliability(
+    model: Any, X: Any = None, y: Any = None, *, bins: int = 15, reference: Any = None
+) -> Reliability:
     """How well the probabilities of a classifier match its accuracy.
 
     X (m, d), y (m,): test data, for any classifier that has `predict_proba`; default:
-    leave-one-out, for a GPClassifier, a ForestGPClassifier or a calibrated one.
+    leave-one-out, for a GPClassifier, a ForestGPClassifier, a LinearGPClassifier or a calibrated
+    one.
+    reference : only for leave-one-out of a LinearGPClassifier, which holds no rows: (X, y) or
+        (X, y, sample_weight), rows that it has learnt, all or some
 
     >>> from knowmore import GPClassifier
     >>> clf = GPClassifier().fit([[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"])
@@ -192,12 +209,16 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     """
     bins = whole_number("bins", bins, 1)
     check_both(X, y)
+    rows = reference_rows(reference)
+    if X is not None and rows:
+        raise InvalidInput("Test data and a reference were given. Give one of them.")
     if X is None:
         if isinstance(model, Calibrated):
-            gp, temperature = model._current()
+            estimator, (gp, temperature) = model.estimator, model._current()
         else:
-            gp, temperature = asked(model, WITH_VARIANCE, "Reliability", "predict_variance()"), 1.0
-        left = left_out(model, gp, "Give test data: reliability(model, X, y).")
+            estimator, temperature = model, 1.0
+            gp = asked(model, WITH_VARIANCE, "Reliability", "predict_variance()")
+        left = left_out(estimator, gp, _HOW, *rows)
         P, classes = class_probabilities(left.scores, left.variance, temperature), left.names
         labels = left.labels
     elif not hasattr(model, "predict_proba"):

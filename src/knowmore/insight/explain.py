@@ -30,7 +30,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import NPlusOneClassifier
 from knowmore.examples import array_of_ids
-from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs, processes
+from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs, last_step, processes
 from knowmore.linalg.grid import blocks
 from knowmore.models import KernelModel, LinearModel
 from knowmore.models.forest import columns_in
@@ -130,7 +130,7 @@ def explain(
     if by is not None and choice("by", by, ("examples", "features")) != parts:
         more = " To see rows like x, ask a GPClassifier of some." if parts == "features" else ""
         raise InvalidInput(
-            f"by={by!r}, but the score of {a_type(model)} is a sum over {parts}. Ask "
+            f"by={by!r}, but the score of {a_type(last_step(model))} is a sum over {parts}. Ask "
             f"by={parts!r}.{more}"
         )
     row, side = _one_row(model, x)

@@ -19,7 +19,15 @@ from knowmore.arguments import choice, number
 from knowmore.arrays import Array, bounded, derived
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import WITH_VARIANCE, asked, count_of, inputs, left_out, needs_rows
+from knowmore.insight.asking import (
+    WITH_VARIANCE,
+    asked,
+    count_of,
+    inputs,
+    left_out,
+    needs_rows,
+    reference_rows,
+)
 from knowmore.kernels.distances import distances
 from knowmore.models import KernelModel, LinearModel
 from knowmore.models.forest import Forest
@@ -128,9 +136,7 @@ def novelty(model: Any, X: Any, method: str = "probability", *, reference: Any =
     """
     about = "" if choice("method", method, _METHODS) == "variance" else f"method={method!r}"
     gp = asked(model, WITH_VARIANCE, about, "method='variance'")
-    given = () if reference is None else reference
-    if not isinstance(given, (tuple, list)) or len(given) not in (0, 2, 3):
-        raise InvalidInput("reference must be a pair, (X, y), or (X, y, sample_weight).")
+    given = reference_rows(reference)
     left = left_out(model, gp, _HOW, *given) if given else None
     (rows, _), index = inputs(model, X), index_of(X)
     ids = np.arange(rows.shape[0]) if index is None else np.asarray(index.to_flat_index())

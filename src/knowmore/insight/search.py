@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.optimize import minimize
 
+from knowmore._progress import report
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
@@ -31,6 +34,9 @@ _HALVINGS = 6
 # Kernel values and the factorisation are rounded: an eigenvalue this far below zero, in units of
 # n eps times the largest variance, may be zero.
 _ROUNDINGS = 64
+# How many points a search tries is not known beforehand. A heuristic for `progress`: it is half
+# done after so many.
+_HALFWAY = 20
 # Fractions of the straight line to an optimum that is not allowed.
 _STRAIGHT = (0.8, 0.6, 0.4, 0.2)
 
@@ -54,6 +60,7 @@ class Slope:
     classes : whether T are classes or values
     dtype : of the factor that will hold K~ in the end
     groups : (n,), those that are left out together; None: each example alone
+    tried : counts the points, for `progress`
     """
 
     space: Space
@@ -65,6 +72,7 @@ class Slope:
     classes: bool = False
     dtype: Any = np.float64
     groups: Array | None = None
+    tried: Iterator[int] = field(default_factory=lambda: count(1), repr=False)
 
     @cached_property
     def _gram(self) -> Gram:
@@ -84,6 +92,8 @@ class Slope:
         A kernel that is not positive definite has no value. The noise can hide that from the
         examples, and even lets them fit perfectly, but new rows are predicted far off.
         """
+        tried = next(self.tried)
+        report(tried / (tried + _HALFWAY))
         if is_indefinite(self.space.at(theta).kernel, self.X):
             return _no_value(theta)
         found = self._evaluated(theta)

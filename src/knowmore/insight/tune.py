@@ -25,7 +25,7 @@ from knowmore.models import KernelModel
 # Said of other models.
 _INSTEAD = {
     "linear": "It has no kernel to tune; noise='evidence' or noise='loo' chooses its noise.",
-    "forest": "Tune a GPClassifier or GPRegressor of about 2,000 of its examples, and fit a forest "
+    "forest": "Tune a GPClassifier or GPRegressor of about 1,000 of its examples, and fit a forest "
     "with the kernel_ and noise_ that this finds.",
 }
 
@@ -75,8 +75,11 @@ class Tuned(Answer):
 
     def _summary(self) -> str:
         if not self.changes:
+            if self.held_back:
+                return f"held back at {self.before:.6g}: what gains has a larger leave-one-out loss"
             return f"nothing to gain at {self.before:.6g}"
-        return f"objective from {self.before:.6g} to {self.after:.6g}"
+        held_back = ", held back by the leave-one-out loss" if self.held_back else ""
+        return f"objective from {self.before:.6g} to {self.after:.6g}{held_back}"
 
 
 def tune(

@@ -47,7 +47,7 @@ _ROWS: Final = 1024
 # What rounding may do to a sum of squares of 64 bits.
 _ROUNDING: Final = 32 * np.finfo(np.longdouble).eps
 NO_ROWS: Final = (
-    "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums are "
+    "No rows could have these sums: some were forgotten twice, or were never learnt. Sums are "
     "exact: learn the same rows again, and the model is as it was before."
 )
 
@@ -548,8 +548,8 @@ def _possible(group: Group, grid: Grid) -> bool:
 def _not_learnt(key: Key, held: int) -> InvalidInput:
     of = "" if key is None else f" of {key!r}"
     return InvalidInput(
-        f"These rows{of} were not all learnt: {held} are held, and what would be left are "
-        f"the sums of no rows. Forget only rows that were learnt, each once, with the same "
+        f"These rows{of} cannot all have been learnt: {held} are held, and no rows could have the "
+        f"sums that would be left. Forget only rows that were learnt, each once, with the same "
         f"labels and weights. Nothing was changed."
     )
 

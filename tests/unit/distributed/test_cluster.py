@@ -94,10 +94,50 @@ def test_the_active_client_does_the_work(cluster, files, tmp_path, capfd):
 @pytest.mark.parametrize("progress", [False, True])
 def test_errors_arrive_as_they_are(cluster, files, progress):
     files[7].unlink()
-    with pytest.raises(KnowmoreError, match=r"^Shard 7 \('.*7.npy'\): .*No such file or directory"):
+    with pytest.raises(KnowmoreError, match=r"^The file '.*7.npy' .*No such file or directory"):
         eigenspace(files, progress=progress)
     with pytest.raises(KnowmoreError, match=r"^Shard 0 and Shard 1 do not go together: "):
         eigenspace([X, X[:, :2]], progress=progress)
+
+
+REPEATED = [(X, np.arange(96) % 2, None, np.arange(96))] * 2
+MISTAKES = {
+    "a shard": lambda at: eigenspace([X, X * np.nan]),
+    "two shards": lambda at: fit(LinearGPClassifier(), [X, X[:, :2]], [X[:, 0] > 0] * 2),
+    "a shard of a forest": lambda at: fit(ForestGPClassifier(), [X], [None]),
+    "ids of a forest": lambda at: fit(ForestGPClassifier(capacity=8), REPEATED),
+    "a folder": lambda at: (np.savez(at / "0.npz", X=X), refresh_sums(at)),
+}
+
+
+def test_workers_are_silent_about_mistakes_of_users(tmp_path, capfd):
+    with (
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address=None,
+            local_directory=str(tmp_path / "dask"),
+            memory_limit=0,
+        ) as cluster,
+        Client(cluster),
+    ):
+        for name, mistake in MISTAKES.items():
+            with pytest.raises(KnowmoreError):
+                mistake(tmp_path)
+            assert "Traceback" not in capfd.readouterr().err, name
+
+
+def test_an_error_ends_the_work_at_once(cluster, files, tmp_path):
+    def load(path):
+        if path.stem == "0":
+            return np.full((1, 5), np.nan)
+        time.sleep(0.2)
+        (tmp_path / f"{path.name} was read").touch()
+        return np.load(path)
+
+    with pytest.raises(KnowmoreError, match=r"0.npy': X contains NaN"):
+        eigenspace(files, load=load)
+    assert len([*tmp_path.glob("* was read")]) < len(files) - 1
 
 
 def killed_in_the_middle(work, tmp_path):
@@ -204,5 +244,5 @@ def test_workers_write_the_sums_of_a_folder(cluster, tmp_path, capfd):
     whole = fit(LinearGPClassifier(), f"{tmp_path}/*.kms")
     assert whole.digest() == LinearGPClassifier().fit(X, labels).digest()
     np.savez(tmp_path / "2.npz", X=X * np.nan, y=labels)
-    with pytest.raises(KnowmoreError, match=r"^Shard 2 \('.*2.npz'\): .*NaN or infinity"):
+    with pytest.raises(KnowmoreError, match=r"^'.*2.npz': .*NaN or infinity"):
         refresh_sums(tmp_path)

@@ -250,18 +250,18 @@ MISTAKES = {
     ),
     "a negative weight": (
         lambda: fit(FOREST, shards(X, Y, np.where(np.arange(N) == 70, -0.5, W))),
-        "Shard 1: sample_weight[10]=-0.5 is not in [0, 1e+150].",
+        "Shard 1: sample_weight[10]=-0.5 is below zero. Give weights from 0 on.",
     ),
     "no such column": (
         lambda: fit(FOREST, [FRAME], "label", sample_weight="w"),
         "Shard 0: sample_weight='w' names no column of these rows: 'p', 'q', 'r', 'label', "
-        "'weight' and 1 more. Name the column that has the weights, or give sample_weight in "
-        "shards like X.",
+        "'weight' and 1 more, the last 'name'. Name the column that has the weights, or give "
+        "sample_weight in shards like X.",
     ),
     "ids of other rows": (
         lambda: fit(FOREST, split(X), split(Y), ids=split(IDS[:-1])),
-        "Shard 4: X has shape (60, 3), but ids has (59,). Shard both alike; for Dask arrays: "
-        "ids.rechunk({0: X.chunks[0]}).",
+        "Shard 4: X has shape (60, 3), but ids has (59,). Cut both into shards of the same "
+        "rows; for Dask arrays: ids.rechunk({0: X.chunks[0]}).",
     ),
     "repeated ids": (
         lambda: fit(FOREST, split(X), split(Y), ids=split(np.arange(N) % 290)),

@@ -18,7 +18,14 @@ from distributed import Client
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from knowmore import EigenspacePCA, Grid, KnowmoreError, LinearGPClassifier, LinearGPRegressor
+from knowmore import (
+    EigenspacePCA,
+    ForestGPClassifier,
+    Grid,
+    KnowmoreError,
+    LinearGPClassifier,
+    LinearGPRegressor,
+)
 from knowmore.distributed import fit, save_sums
 from knowmore.linalg.products import one_thread
 
@@ -175,7 +182,7 @@ def test_archives_beside_tables_need_a_load_that_returns_arrays(tmp_path):
     FRAME[:40].to_parquet(tmp_path / "0.parquet")
     np.savez(tmp_path / "1.npz", X=X[40:], label=Y[40:])
     assert fit(LinearGPClassifier(), tmp_path, load=load).digest() == WHOLE.digest()
-    with pytest.raises(KnowmoreError, match=r"0.parquet'\) and .*1.npz'\) do not go together: "):
+    with pytest.raises(KnowmoreError, match=r"0.parquet' and .*1.npz' do not go together: "):
         fit(LinearGPClassifier(), tmp_path, "label")
 
 
@@ -269,7 +276,12 @@ MISTAKES = {
     "no such column of many": (
         lambda at: fit(LinearGPClassifier(), [pd.DataFrame(np.eye(100)).add_prefix("f")], "class"),
         "Shard 0: y='class' names no column of these rows: 'f0', 'f1', 'f2', 'f3', 'f4' and 95 "
-        "more. Name the column that has the targets, or give y in shards like X.",
+        "more, the last 'f99'. Name the column that has the targets, or give y in shards like X.",
+    ),
+    "a column by nearly its name": (
+        lambda at: fit(LinearGPClassifier(), [FRAME], "Lable"),
+        "Shard 0: y='Lable' names no column of these rows: 'p', 'q', 'r', 's', 'label'. Is it "
+        "'label'? Name the column that has the targets, or give y in shards like X.",
     ),
     "a column of an array": (
         lambda at: fit(LinearGPClassifier(), [X], "class"),
@@ -278,26 +290,26 @@ MISTAKES = {
     ),
     "an archive without X": (
         lambda at: (np.savez(at / "0.npz", a=X, y=Y), fit(LinearGPClassifier(), at)),
-        "Shard 0 ('{at}/0.npz'): The file '{at}/0.npz' holds the arrays ['a', 'y'], but not ['X']: "
+        "The file '{at}/0.npz' holds the arrays ['a', 'y'], but not ['X']: "
         "rows are read from 'X' and their targets from 'y'. Write it so: np.savez(path, X=..., "
         "y=...), or read it another way: fit and eigenspace take load=...",
     ),
     "no table": (
         lambda at: ((at / "0.parquet").write_text("no"), fit(LinearGPClassifier(), at, "label")),
-        "Shard 0 ('{at}/0.parquet'): The file '{at}/0.parquet' cannot be read as a Parquet table: "
-        "put it where workers find it, or read it another way: fit and eigenspace take load=...",
+        "The file '{at}/0.parquet' cannot be read as a Parquet table: it is damaged, or no such "
+        "table. Write it again, or read it another way: fit and eigenspace take load=...",
     ),
     "an archive without weights": (
         lambda at: fit(LinearGPClassifier(), archives(at) / "0.npz", sample_weight="w"),
-        "Shard 0 ('{at}/0.npz'): The file '{at}/0.npz' holds the arrays ['X', 'y'], but not ['w']: "
+        "The file '{at}/0.npz' holds the arrays ['X', 'y'], but not ['w']: "
         "rows are read from 'X' and their targets from 'y', the weights from 'w'. Write it so: "
         "np.savez(path, X=..., y=..., w=...), or read it another way: fit and eigenspace take "
         "load=...",
     ),
     "weights in other shards": (
         lambda at: fit(LinearGPClassifier(), pairs(X, Y), sample_weight=split(WEIGHTS, 4)),
-        "X has 5 shards, but sample_weight has 4. Shard both alike; for Dask arrays: "
-        "sample_weight.rechunk({{0: X.chunks[0]}}).",
+        "X has 5 shards, but sample_weight has 4. Cut both into shards of the same "
+        "rows; for Dask arrays: sample_weight.rechunk({{0: X.chunks[0]}}).",
     ),
     "weights of zero": (
         lambda at: fit(LinearGPClassifier(), pairs(X, Y), sample_weight=split(0 * WEIGHTS)),
@@ -316,8 +328,32 @@ MISTAKES = {
             save_sums(at / "0.kms", WHOLE),
             fit(LinearGPClassifier(), f"{at}/*.kms", sample_weight="w"),
         ),
-        "sample_weight was given, but .kms files hold sums of rows, whose weights are in them. "
-        "Leave it out, or give the files of the rows.",
+        "sample_weight was given, but .kms files hold sums of rows, with their targets and "
+        "weights. Leave it out, or give the files of the rows.",
+    ),
+    "targets of sums": (
+        lambda at: (
+            save_sums(at / "0.kms", WHOLE),
+            fit(LinearGPClassifier(), f"{at}/*.kms", "label"),
+        ),
+        "y was given, but .kms files hold sums of rows, with their targets and weights. Leave it "
+        "out, or give the files of the rows.",
+    ),
+    "a forest of sums": (
+        lambda at: (
+            save_sums(at / "0.kms", WHOLE),
+            fit(ForestGPClassifier(), f"{at}/*.kms"),
+        ),
+        "'{at}/0.kms' holds sums of rows, which serve linear models; a ForestGPClassifier needs "
+        "the rows. Give their files.",
+    ),
+    "sums twice": (
+        lambda at: (
+            save_sums(at / "0.kms", WHOLE),
+            fit(LinearGPClassifier(), [at / "0.kms"] * 2),
+        ),
+        "The shard '{at}/0.kms' is given twice: its rows would be learnt twice. Give each file "
+        "once.",
     ),
     "ids of a model without them": (
         lambda at: fit(LinearGPClassifier(), pairs(X, Y), ids="name"),

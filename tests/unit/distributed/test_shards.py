@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import dask.array as da
 import dask.dataframe as dd
@@ -14,7 +15,7 @@ from damage import fewer_rows, mutants
 from dask import delayed
 from tolerance import assert_models
 
-from knowmore import EigenspaceLDA, EigenspacePCA, GPClassifier, KnowmoreError
+from knowmore import EigenspaceLDA, EigenspacePCA, GPClassifier, GPRegressor, KnowmoreError
 from knowmore.distributed import eigenspace, fit, read
 
 X = np.random.default_rng(0).normal(size=(40, 4))
@@ -183,12 +184,31 @@ MISTAKES = {
         "Shard 0 and Shard 1 do not go together: The new labels are of type str, but those held "
         "are of type int, such as 0. Convert them first.",
     ),
-    "the same ids": (
-        lambda: fit(GPClassifier(), [X, X], [Y, Y]),
+    "a file twice": (
+        lambda: eigenspace(["no/such.npy", "other.npy", "no/such.npy"]),
         ValueError,
-        "Shard 0 and Shard 1 do not go together: The model already holds 0, 1, 2, 3, 4 and 35 "
-        "more. Use replace() to change them, or give new examples other ids, by ids=... or by the "
-        "index of their table (reset_index(drop=True) numbers rows instead).",
+        "The shard 'no/such.npy' is given twice: its rows would be learnt twice. Give each file "
+        "once.",
+    ),
+    "a file by two names": (
+        lambda: fit(EigenspacePCA(), ["a.npy", Path("no/../a.npy")]),
+        ValueError,
+        "The shard 'no/../a.npy' is given twice, also as 'a.npy': its rows would be learnt twice. "
+        "Give each file once.",
+    ),
+    "a kernel model": (
+        lambda: fit(GPClassifier(), [X, X], [Y, Y]),
+        TypeError,
+        "GPClassifier compares each example with those of all other shards, so it cannot be "
+        "learnt in parts. Give a ForestGPClassifier or a LinearGPClassifier; or bring the rows to "
+        "one place, and call its own fit.",
+    ),
+    "a kernel model of numbers": (
+        lambda: fit(GPRegressor(), ["no/such.npy"], "y"),
+        TypeError,
+        "GPRegressor compares each example with those of all other shards, so it cannot be learnt "
+        "in parts. Give a ForestGPRegressor or a LinearGPRegressor; or bring the rows to one "
+        "place, and call its own fit.",
     ),
     "NaN": (
         lambda: fit(EigenspacePCA(), [X, np.full((1, 4), np.nan)]),
@@ -205,20 +225,20 @@ MISTAKES = {
     "more shards than labels have": (
         lambda: fit(EigenspaceLDA(), [X, X], [Y]),
         ValueError,
-        "X has 2 shards, but y has 1. Shard both alike; for Dask arrays: "
-        "y.rechunk({0: X.chunks[0]}).",
+        "X has 2 shards, but y has 1. Cut both into shards of the same "
+        "rows; for Dask arrays: y.rechunk({0: X.chunks[0]}).",
     ),
     "labels of another size": (
         lambda: fit(EigenspaceLDA(), [X, X[1:]], [Y, Y]),
         ValueError,
-        "Shard 1: X has shape (39, 4), but y has (40,). Shard both alike; for Dask arrays: "
-        "y.rechunk({0: X.chunks[0]}).",
+        "Shard 1: X has shape (39, 4), but y has (40,). Cut both into shards of the same "
+        "rows; for Dask arrays: y.rechunk({0: X.chunks[0]}).",
     ),
     "labels in other chunks": (
         lambda: fit(EigenspaceLDA(), SPREAD, da.from_array(Y[1:], chunks=((10, 10, 9, 10),))),
         ValueError,
-        "Shard 2: X has shape (10, 4), but y has (9,). Shard both alike; for Dask arrays: "
-        "y.rechunk({0: X.chunks[0]}).",
+        "Shard 2: X has shape (10, 4), but y has (9,). Cut both into shards of the same "
+        "rows; for Dask arrays: y.rechunk({0: X.chunks[0]}).",
     ),
     "no labels": (
         lambda: fit(EigenspaceLDA(), [X]),
@@ -228,7 +248,7 @@ MISTAKES = {
     "a missing file": (
         lambda: eigenspace(["no/such.npy"]),
         ValueError,
-        "Shard 0 ('no/such.npy'): The file 'no/such.npy' cannot be read as an array: No such file "
+        "The file 'no/such.npy' cannot be read as an array: No such file "
         "or directory. Put it where workers find it, or read it another way: fit and eigenspace "
         "take load=...",
     ),
@@ -337,7 +357,8 @@ def test_files_that_hold_no_array(write, tmp_path):
     path = tmp_path / "0.npy"
     write(path)
     with pytest.raises(
-        KnowmoreError, match=r"^Shard 0 .* cannot be read as an array: .*load=\.\.\.$"
+        KnowmoreError,
+        match=r"^The file .* cannot be read as an array: .* If it is damaged, write it again, or ",
     ):
         eigenspace([path])
 
@@ -358,4 +379,4 @@ def test_errors_of_others_keep_their_type_and_get_a_note(tmp_path):
 
     with pytest.raises(LookupError, match="my own") as caught:
         eigenspace([tmp_path / "0"], load=load)
-    assert caught.value.__notes__ == [f"Shard 0 ({str(tmp_path / '0')!r})."]
+    assert caught.value.__notes__ == [f"In {str(tmp_path / '0')!r}."]

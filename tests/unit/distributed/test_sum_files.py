@@ -270,11 +270,11 @@ def test_sums_of_data_that_changed_are_stale(folder):
     old = load_sums(folder / "1.npz.kms")
     changed = write(folder, 1, slice(45, 60))
     os.utime(changed, ns=(0, 0))
-    with pytest.raises(KnowmoreError, match=r"holds the sums of other data: '1.npz' was changed"):
+    with pytest.raises(KnowmoreError, match=r"holds the sums of other data: '1.npz' has changed"):
         fit(LinearGPClassifier(), f"{folder}/*.kms")
     assert load_sums(folder / "1.npz.kms").digest() == old.digest()
     found = refresh_sums(folder)
-    assert found.stale == {changed: "'1.npz' was changed since"}
+    assert found.stale == {changed: "'1.npz' has changed since its sums were computed"}
     assert names(found.skipped) == ["0.npz", "2.npz"]
     rows = np.r_[0:15, 30:60]
     whole = fit(LinearGPClassifier(), f"{folder}/*.kms")
@@ -349,7 +349,7 @@ def test_a_change_of_resolution_that_was_interrupted_goes_on(folder):
 def test_a_new_grid_on_demand(folder):
     refresh_sums(folder)
     np.savez(folder / "3.npz", X=1000 * X, y=Y)
-    with pytest.raises(KnowmoreError, match=r"^Shard 3 .*3.npz'\): Row .* knowmore sums --again.$"):
+    with pytest.raises(KnowmoreError, match=r"^'.*3.npz': Row .* knowmore sums --again.$"):
         refresh_sums(folder)
     assert not (folder / "3.npz.kms").exists()
     found = refresh_sums(folder, again=True)
@@ -370,7 +370,7 @@ def test_a_new_grid_is_no_remedy_for_other_faults(fault, tmp_path):
         "NaN": frame.assign(b=np.nan),
     }[fault]
     wrong.to_parquet(tmp_path / "1.parquet")
-    with pytest.raises(KnowmoreError, match=r"^Shard 1 .*1.parquet'\): ") as caught:
+    with pytest.raises(KnowmoreError, match=r"^'.*1.parquet': ") as caught:
         refresh_sums(tmp_path, "y")
     assert "again" not in str(caught.value)
 
@@ -435,8 +435,8 @@ def test_regression_in_a_folder(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read_is_stale(folder, monkeypatch):
-    def read(path, label):
-        found = real(path, label)
+    def read(path, *names):
+        found = real(path, *names)
         os.utime(path, (0, next(times)))
         return found
 
@@ -446,3 +446,32 @@ def test_a_file_that_changes_while_it_is_read_is_stale(folder, monkeypatch):
     monkeypatch.undo()
     assert len(refresh_sums(folder).stale) == 3
     assert len(refresh_sums(folder).skipped) == 3
+
+
+@pytest.mark.parametrize("columns", ["a", [], ["a", "a"], [1], 3], ids=str)
+def test_columns_are_a_list_of_names(columns, folder):
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(folder, columns=columns)
+    assert str(caught.value) == f"columns={columns!r}. Give a list of names of columns, each once."
+
+
+def test_archives_have_weights_but_no_columns(folder):
+    weights = np.linspace(0.5, 2, 15)
+    for k in range(3):
+        rows = slice(15 * k, 15 * (k + 1))
+        np.savez(folder / f"{k}.npz", X=X[rows], y=Y[rows], w=weights)
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(folder, columns=["a"])
+    assert str(caught.value) == (
+        "columns was given, but .npz files have one array of features, X, without names. Leave it "
+        "out."
+    )
+    with pytest.raises(KnowmoreError) as caught:
+        refresh_sums(folder, sample_weight=3)
+    assert (
+        str(caught.value) == "sample_weight=3 is an int. Give the name of a column, a str, or None."
+    )
+    refresh_sums(folder, sample_weight="w")
+    clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
+    alone = LinearGPClassifier().fit(X[:45], Y[:45], np.tile(weights, 3))
+    assert clf.digest() == alone.digest()

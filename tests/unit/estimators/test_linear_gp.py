@@ -274,14 +274,16 @@ NEVER = {
 def test_forgetting_what_was_never_learnt_is_refused(what):
     model = classifier().partial_fit(X[5:6], [9])
     rows, labels = NEVER[what]
-    words = r"^These rows of \d were not all learnt: \d+ are held, and what would be left are the"
+    words = r"^These rows of \d cannot all have been learnt: \d+ are held, and no rows could"
     assert_refused(model, lambda m: m.forget(rows, labels), words)
 
 
 def test_forgetting_a_last_row_twice_is_refused():
     model = classifier().partial_fit(X[5:6], [9]).forget(X[5:6], [9])
     assert model.digest() == classifier().digest()
-    assert_refused(model, lambda m: m.forget(X[5:6], [9]), "were not all learnt: 0 are held")
+    assert_refused(
+        model, lambda m: m.forget(X[5:6], [9]), "cannot all have been learnt: 0 are held"
+    )
 
 
 def test_forgetting_with_another_weight_is_refused_where_sums_can_tell():
@@ -314,7 +316,7 @@ def test_all_rows_are_forgotten_and_learnt_again():
 
 def test_all_rows_but_others_in_their_place_are_not_forgotten():
     model = LinearGPClassifier().fit([[1.0], [-1.0]], [0, 0])
-    words = r"^These rows were not all learnt: 2 are held"
+    words = r"^These rows cannot all have been learnt: 2 are held"
     assert_refused(model, lambda m: m.forget([[0.5], [-0.5]], [0, 0]), words)
 
 
@@ -328,7 +330,7 @@ def test_a_question_to_the_sums_of_no_rows_gives_the_remedy_which_works():
         with pytest.raises(KnowmoreError) as refused:
             ask(rows)
         assert str(refused.value) == (
-            "These are the sums of no rows: some were forgotten twice, or were never learnt. "
+            "No rows could have these sums: some were forgotten twice, or were never learnt. "
             "Sums are exact: learn the same rows again, and the model is as it was before."
         )
     np.testing.assert_array_equal(model.partial_fit(*wrong).decision_function(rows), want)
@@ -338,7 +340,7 @@ def test_rows_that_could_not_have_been_there_are_refused_at_once():
     digits, labels = load_digits(return_X_y=True)
     model = LinearGPClassifier().fit(digits, labels)
     for wrong in (np.full((1, 64), 100.0), np.ones((5, 64))):
-        words = r"^These rows were not all learnt: 1797 are held"
+        words = r"^These rows cannot all have been learnt: 1797 are held"
         assert_refused(model, lambda m, X=wrong: m.forget(X, [3] * len(X)), words)
 
 
@@ -381,15 +383,23 @@ def test_a_likelihood_beyond_numbers_is_refused():
 
 def test_dates_are_refused():
     dates = np.array([["2020-01-01"], ["NaT"]], "datetime64[D]")
-    for table in (dates, pd.DataFrame(dates), dates - dates[0]):
+    for table in (dates, dates - dates[0]):
         with pytest.raises(KnowmoreError, match=r"^X has dates or durations\. Give numbers"):
             LinearGPClassifier().fit(table, [0, 1])
+    table = pd.DataFrame(dates, columns=["when"])
+    table.insert(0, "length", 1.0)
+    with pytest.raises(KnowmoreError) as caught:
+        LinearGPClassifier().fit(table, [0, 1])
+    assert str(caught.value) == (
+        "The column 'when' of X has dates or durations. Give numbers, such as days since a date: "
+        "(dates - dates.min()) / np.timedelta64(1, 'D')."
+    )
 
 
 # -- weights --------------------------------------------------------------------------------------
 
 WEIGHTS = {
-    "negative": (-1.0, r"^sample_weight\[1\]=-1\.0 is not in"),
+    "negative": (-1.0, r"^sample_weight\[1\]=-1\.0 is below zero"),
     "heavy": (256.0, r"^The weight of row 1 is 256\.0\. Weights are read in multiples of 1/256"),
     "light": (0.001, r"^The weight of row 1 is 0\.001\."),
     "NaN": (np.nan, r"^Input sample_weight contains NaN or infinity"),

@@ -126,8 +126,11 @@ def test_a_landmark_is_not_forgotten_in_the_last_step_alone():
         alive.forget(X[[one]], Y[[one]])
     assert str(caught.value) == (
         f"Among these rows are landmarks of the step 'landmarks': {one}. It would still hold them, "
-        f"so nothing was changed. Fit the pipeline again without them. To forget them in the last "
-        f"step alone, call pipeline[-1].forget(pipeline[:-1].transform(X), y)."
+        f"so nothing was changed. Withdraw them first, pipeline[0].forget(ids=...).renew(), and "
+        f"fit the last step again to the rows that are left: "
+        f"pipeline[-1].fit(pipeline[:-1].transform(X), y). Or fit the pipeline again without them. "
+        f"To forget them in the last step alone, call "
+        f"pipeline[-1].forget(pipeline[:-1].transform(X), y)."
     )
     assert alive.digest() == before
     scaled = make_pipeline(StandardScaler(), Landmarks(n_landmarks=50), LinearGPClassifier())
@@ -166,3 +169,15 @@ def test_a_mistake_is_reported(call, words):
     with pytest.raises(KnowmoreError) as caught:
         call()
     assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize("last", [LinearGPClassifier(), GPClassifier()])
+def test_classes_may_be_declared(last):
+    alive = living(make_pipeline(StandardScaler(), last).fit(X[:100], Y[:100]))
+    alive = alive.partial_fit(X[100:110], Y[100:110], classes=np.unique(Y))
+    with pytest.raises(KnowmoreError) as caught:
+        alive.partial_fit(X[:1], [99], classes=[0, 1])
+    assert str(caught.value) == (
+        "y has the label 99, which is not in classes. Leave classes out: new classes are learnt as "
+        "they come."
+    )

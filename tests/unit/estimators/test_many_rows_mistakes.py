@@ -9,6 +9,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from knowmore import (
     ForestGPClassifier,
@@ -19,6 +21,7 @@ from knowmore import (
     KnowmoreError,
     LinearGPClassifier,
     LinearGPRegressor,
+    living,
     memory,
 )
 from knowmore.distributed import fit, load_sums, refresh_sums, save_sums
@@ -52,13 +55,13 @@ MISTAKES = {
     "noise of a forest": (
         lambda: ForestGPClassifier(noise="loo").fit(X, Y),
         "noise='loo' must be a number in [0, inf). It is a variance, usually 1e-6 to 1. A forest "
-        "does not choose it: tune a GPClassifier on about 2,000 of the rows with "
+        "does not choose it: tune a GPClassifier on about 1,000 of the rows with "
         "knowmore.insight.tune, and give its kernel_ and noise_.",
     ),
     "noise of a forest of regressors": (
         lambda: ForestGPRegressor(noise="evidence").fit(X, Y),
         "noise='evidence' must be a number in [0, inf). It is a variance, usually 1e-6 to 1. A "
-        "forest does not choose it: tune a GPRegressor on about 2,000 of the rows with "
+        "forest does not choose it: tune a GPRegressor on about 1,000 of the rows with "
         "knowmore.insight.tune, and give its kernel_ and noise_.",
     ),
     "complex rows": (
@@ -237,3 +240,51 @@ def test_the_remedies_help():
         warnings.simplefilter("error")
         LinearGPClassifier(resolution="exact").fit(STAMPS, Y)
         LinearGPClassifier().fit(STAMPS - [0, 1.7e9], Y)
+
+
+NO_IDS = "LinearGPClassifier keeps no rows and no ids, so it has no"
+ABSENT = {
+    "add": "add. Learn rows by partial_fit(X, y).",
+    "remove": "remove. Forget rows by forget(X, y), giving them again.",
+    "replace": "replace. Forget the old rows, forget(X, y), and learn the new ones by partial_fit.",
+    "relabel": "relabel. Forget the rows with the old labels, forget(X, y), and learn them with "
+    "the new ones by partial_fit.",
+    "ids_": "ids_. n_samples_ is the number of rows learnt; keep their ids where you keep the "
+    "rows.",
+}
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_linear_models_say_what_to_do_instead_of_ids(name):
+    pipeline = make_pipeline(StandardScaler(), LinearGPClassifier()).fit(X, Y)
+    for one in (CLF, living(pipeline)):
+        assert not hasattr(one, name)
+        with pytest.raises(AttributeError) as caught:
+            getattr(one, name)
+        assert str(caught.value) == f"{NO_IDS} {ABSENT[name]}"
+
+
+def test_other_attributes_keep_their_errors():
+    with pytest.raises(AttributeError, match=r"object has no attribute 'strange'$"):
+        _ = CLF.strange
+    with pytest.raises(KnowmoreError, match=r"^This LinearGPClassifier is not fitted yet"):
+        _ = LinearGPClassifier().coef_
+
+
+def test_no_rows_change_nothing():
+    for one in (LinearGPClassifier(), make_pipeline(StandardScaler(), LinearGPClassifier())):
+        fitted = one.fit(X, Y)
+        alive = fitted if one is fitted and hasattr(one, "digest") else living(fitted)
+        before = alive.digest()
+        for rows, labels in ((X[:0], Y[:0]), ([], []), (sparse.csr_array(X)[:0], Y[:0])):
+            assert alive.partial_fit(rows, labels).forget(rows, labels).digest() == before
+        with pytest.raises(KnowmoreError, match=r"^y has shape \(40,\), but there are 0 examples"):
+            alive.forget(X[:0], Y)
+        assert alive.digest() == before
+    with pytest.raises(KnowmoreError, match=r"minimum of 1 is required"):
+        LinearGPClassifier().partial_fit(X[:0], Y[:0])
+
+
+def test_forests_tell_their_noise():
+    assert ForestGPClassifier(noise=0.3).fit(X, Y).noise_ == 0.3
+    assert ForestGPRegressor(noise=0.2).fit(X, Y).noise_ == 0.2

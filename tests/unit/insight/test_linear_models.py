@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.special import log_ndtr
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from tolerance import assert_rounded, assert_solves
 
 from knowmore import (
@@ -41,6 +42,7 @@ from knowmore.insight import (
 )
 from knowmore.insight.calibration import best_temperature
 from knowmore.linalg import Grid
+from knowmore.models import class_probabilities
 
 X, Y = load_digits(return_X_y=True)
 NOISE, N = 20.0, 150
@@ -466,7 +468,8 @@ MISTAKES = {
     "reliability without test data": (
         lambda: reliability(calibrate(fitted(), ROWS, LABELS)),
         InvalidInput,
-        ROWLESS + "Give test data: reliability(model, X, y).",
+        ROWLESS
+        + "Give rows that it has learnt, reliability(model, reference=(X, y)), or test data.",
     ),
     "by examples": (
         lambda: explain(fitted(), X[0], by="examples"),
@@ -534,3 +537,53 @@ def test_weighted_rows_are_asked_about_as_they_were_read(noise, weight):
     assert found.variance.min() > noise
     assert np.isfinite(found.probabilities).all()
     assert calibrate(clf, rows, labels, sample_weight=weights).temperature > 0
+
+
+def test_features_have_the_names_of_the_steps_before():
+    frame = pd.DataFrame({"colour": ["red", "blue", "red", "green"], "size": [1.0, 2.0, 3.0, 4.0]})
+    encoded = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
+    pipe = make_pipeline(encoded, LinearGPClassifier()).fit(frame, list("abab"))
+    found = explain(living(pipe), frame[:1])
+    assert {*found.features} == {*pipe[:-1].get_feature_names_out()}
+    nameless = make_pipeline(FunctionTransformer(np.tanh), LinearGPClassifier())
+    nameless.fit(np.eye(3), list("aba"))
+    assert {*explain(living(nameless), np.ones(3)).features} == {0, 1, 2}
+
+
+def test_reliability_of_learnt_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), np.arange(80) % 2
+    w = rng.uniform(0.5, 2, 80)
+    clf = LinearGPClassifier().fit(X, y, w)
+    left = novelty(clf, X[:1], reference=(X, y, w)).reference
+    P = class_probabilities(left.scores, left.variance)
+    found = reliability(clf, reference=(X, y, w))
+    assert found.count.sum() == 80
+    assert_rounded(found.count @ found.confidence, P.max(axis=1).sum(), 80)
+    calibrated = calibrate(clf, X, y, sample_weight=w)
+    assert reliability(calibrated, reference=(X, y, w)).error < found.error
+    for asking, words in (
+        (
+            lambda: reliability(clf),
+            "A linear model holds no rows, so it has none to leave out. Give rows that it has "
+            "learnt, reliability(model, reference=(X, y)), or test data.",
+        ),
+        (
+            lambda: reliability(clf, X, y, reference=(X, y)),
+            "Test data and a reference were given. Give one of them.",
+        ),
+        (
+            lambda: reliability(GPClassifier().fit(X, y), reference=(X, y)),
+            "GPClassifier holds its own examples. Leave out X and y, or reference.",
+        ),
+    ):
+        with pytest.raises(KnowmoreError) as caught:
+            asking()
+        assert str(caught.value) == words
+
+
+def test_all_bins_are_shown():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.arange(200) % 10
+    found = reliability(GPClassifier().fit(X, y), bins=25)
+    assert len(repr(found).splitlines()) == 2 + len(found)

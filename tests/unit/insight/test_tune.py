@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import (
 )
 from tolerance import assert_rounded, tolerance
 
-from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier
+from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier, progress
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotPositiveDefinite
 from knowmore.insight import due, tune
 from knowmore.insight.objectives import Evidence, LeaveOneOut, Solved, log_density
@@ -673,3 +673,16 @@ def test_bad_arguments_of_due_are_explained():
     for loss in -1.0, np.nan, "much", np.ones(2):
         with pytest.raises(InvalidInput, match="worse="):
             due(tuned, worse=loss)
+
+
+def test_the_search_reports_how_far_it_is():
+    X = np.linspace(0, 6, 20)[:, None]
+    seen, fits = [], []
+    with progress(fits.append):
+        reg = GPRegressor(RBF(1.0)).fit(X, np.sin(X[:, 0]))
+    with progress(seen.append):
+        tune(reg)
+    search = seen[: len(seen) - len(fits)]
+    assert len(search) > 10
+    assert search == sorted(search)
+    assert 0 < search[0] < search[-1] < 1

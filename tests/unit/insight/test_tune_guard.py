@@ -162,12 +162,16 @@ def test_a_worse_optimum_is_refused_with_a_warning():
     ):
         found = tune(clf, spread, affine=False)
     assert found.held_back
+    assert ", held back by the leave-one-out loss\n" in repr(found)
     assert found.loss_after <= found.loss_before
     X, y = sine(40, 0)
     reg = GPRegressor(RBF(1.0)).fit(X, y)
     with pytest.warns(KnowmoreWarning, match=r"loss exceeds 0"):
         found = tune(reg, spread, affine=False)
     assert found.held_back
+    assert repr(found).startswith(
+        f"Tuned: held back at {found.before:.6g}: what gains has a larger leave-one-out loss\n"
+    )
     assert found.changed == {}
     assert found.after == found.before
     assert found.estimator.kernel == reg.kernel
