@@ -1,4 +1,4 @@
-"""What a model is taught and asked about: tables, arrays, streams and pictures, as one kind of value.
+"""What a model is taught and asked about: tables, arrays, streams and pictures.
 
 A source is read in blocks of records: an id, a label, numbers or a picture, and a contributor.
 Whatever is wrong with it is said in one line that names the place.

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from knowmore.arguments import some
 from knowmore.arrays import Array
 from knowmore.cli.sources.records import ROWS, Block, Source, Wanted
@@ -52,11 +50,11 @@ def npz_source(path: Path, wanted: Wanted) -> Source:
 
 
 def of_arrays(name: str, arrays: dict[str, Array], *, about: Any, words: Path) -> Source:
-    """The rows of X (n, d), y (n,), ids (n,) and contributors (n,); the last three may be missing."""
+    """The rows of X (n, d), with y, ids and contributors, (n,) each, where there are such."""
     X = arrays["X"]
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise InvalidInput(
-            f"{name!r}: the rows have shape {X.shape} and type {X.dtype}. Numbers (n, d) are needed."
+            f"{name!r}: the rows have shape {X.shape} and type {X.dtype}, not (n, d) numbers."
         )
     if 0 in X.shape:
         raise InvalidInput(f"{name!r} has no rows of numbers: their array has shape {X.shape}.")

@@ -70,8 +70,8 @@ def _lines(path: Path) -> Iterator[tuple[Any, list[str]]]:
                 raise InvalidInput(f"{name!r} is empty. Its first line must name the columns.")
             if sum(map(_is_number, header)) > _HEADLESS * len(header):
                 raise InvalidInput(
-                    f"{name!r} has numbers in its first line, {','.join(header)[:40]!r}, which must "
-                    f"name the columns. Write the names above it."
+                    f"{name!r} has numbers in its first line, {','.join(header)[:40]!r}, which "
+                    f"must name the columns. Write the names above it."
                 )
             yield reader, header
     except UnicodeDecodeError as error:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,7 @@ def parsed(text: str, wanted: Wanted) -> Source:
 def _layout(name: str, row: Mapping[str, Any], wanted: Wanted) -> Layout:
     if FEATURES not in row or not isinstance(row[FEATURES], list):
         return layout(name, list(row), wanted)
-    bare = Wanted(wanted.label, wanted.id, (FEATURES,), wanted.labelled)
-    return layout(name, list(row), bare)
+    return layout(name, list(row), replace(wanted, columns=(FEATURES,)))
 
 
 def _usable(

@@ -13,8 +13,8 @@ _TEXTS = (".csv", ".tsv")
 # Archives of pictures, and lists of their names.
 _LISTS = (".tar", ".txt")
 _KINDS = (
-    "a folder or .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for JSON lines "
-    "on standard input"
+    "a folder or .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for JSON "
+    "lines on standard input"
 )
 
 

@@ -70,8 +70,8 @@ def _numbers(name: str, batch: Any, column: str, kind: Any, places: list[str]) -
     if values.null_count:
         first = values.is_null().to_pylist().index(True)
         raise InvalidInput(
-            f"{name!r}, {places[first]}, column {column!r}: there is no value. Fill it in, or leave "
-            f"the row out."
+            f"{name!r}, {places[first]}, column {column!r}: there is no value. Fill it in, or "
+            f"leave the row out."
         )
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=float)
 

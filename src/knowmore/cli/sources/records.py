@@ -31,12 +31,15 @@ class Wanted:
     label, id : the names of their columns; None: "label" and "id", if there are such
     columns : the features that the model knows, in its order; None if it knows no names
     labelled : whether there must be labels
+    usual_label, usual_id : what the model calls these columns
     """
 
     label: str | None = None
     id: str | None = None
     columns: tuple[str, ...] | None = None
     labelled: bool = True
+    usual_label: str | None = None
+    usual_id: str | None = None
 
 
 @final

@@ -40,11 +40,12 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> Layout:
         raise InvalidInput(
             f"{name!r} has no name for column {place}. Give it one in the first line."
         )
-    label = _role(name, header, wanted.label, "label", "--label")
-    id_ = _role(name, header, wanted.id, "id", "--id")
+    label = _role(name, header, wanted.label, (wanted.usual_label, "label"), "--label")
+    id_ = _role(name, header, wanted.id, (wanted.usual_id, "id"), "--id")
     if wanted.labelled and label is None:
         raise InvalidInput(
-            f"{name!r} has no column 'label'. Name the one that holds the labels: --label COLUMN. "
+            f"{name!r} has no column {wanted.usual_label or 'label'!r}. Name the one that holds "
+            f"the labels: --label COLUMN. "
             f"There are {some(header)}."
         )
     contributor = CONTRIBUTOR if CONTRIBUTOR in header else None
@@ -71,11 +72,11 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> Layout:
 
 
 def _role(
-    name: str, header: Sequence[str], asked: str | None, usual: str, option: str
+    name: str, header: Sequence[str], asked: str | None, usual: tuple[str | None, ...], option: str
 ) -> str | None:
     """The column with the labels or ids, if there is one."""
     if asked is None:
-        return usual if usual in header else None
+        return next((one for one in usual if one in header), None)
     if asked not in header:
         raise InvalidInput(
             f"{name!r} has no column {asked!r} for {option}. There are {some(header)}."
