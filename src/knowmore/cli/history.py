@@ -42,7 +42,7 @@ def _travel(model: Path, verb: str, as_json: bool) -> None:
 
     with opened(model) as found, progress_bar(verb):
         entry = _entry(getattr(found.store, verb)())
-        held = found.store.count
+        held = len(found.store)
     if as_json:
         show_json({**entry, "examples": held})
     else:

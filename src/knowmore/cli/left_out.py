@@ -11,7 +11,7 @@ from knowmore.insight.asking import LINEAR
 
 def fitted(model: Model) -> Any:
     """The estimator of a model that holds examples."""
-    if not model.store.count:
+    if not len(model.store):
         raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
     return model.store.estimator
 

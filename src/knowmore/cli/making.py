@@ -50,7 +50,7 @@ def made(path: Path, source: Source) -> Iterator[Model]:
             yield Model(store)
     except BaseException:
         with suppress(Exception), knowmore.open(path) as again:
-            empty = not again.count
+            empty = not len(again)
         if empty:
             path.unlink(missing_ok=True)
         raise
@@ -63,7 +63,7 @@ def settle(model: Model, source: Source, pictures: Any, progress: Progress) -> N
     new = {name: value for name, value in roles.items() if value is not None and name not in notes}
     if new:
         store.set_notes({}, **new)
-    if store.count or "pictures" in notes or not (source.pictures or source.about):
+    if len(store) or "pictures" in notes or not (source.pictures or source.about):
         return
     kind = _settle_pictures(model, source, pictures, progress)
     estimator = store.estimator

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import knowmore
-from knowmore.arguments import some
 from knowmore.cli.sources.records import Block, Source, Wanted
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, UnknownId
@@ -92,22 +91,18 @@ class Model:
             )
         return list(dict.fromkeys(found))
 
-    def given_by(self, contributor: str | None, origin: str | None) -> list[Id]:
-        """The ids of all examples of a contributor, or from an origin."""
+    def chosen(self, ids: list[Id] | None, contributor: str | None, origin: str | None) -> int:
+        """How many examples these ids, this contributor or this origin have."""
+        if ids is not None:
+            return len(ids)
         name, wanted = ("contributor", contributor) if origin is None else ("origin", origin)
-        records = self.store.records()
-        found = [record.id for record in records if getattr(record, name) == wanted]
-        if not found:
-            known = sorted({getattr(record, name) for record in records} - {None})
-            there = f"There are {some(known)}." if known else f"No example has a known {name}."
-            raise UnknownId(f"No example has the {name} {wanted!r}. {there}")
-        return found
+        return sum(getattr(record, name) == wanted for record in self.store.records())
 
     def check_mergeable(self, other: Model) -> None:
         """Raise InvalidInput if the features of the two models do not mean the same."""
         for name in ("columns", "pictures"):
             mine, theirs = self.notes.get(name), other.notes.get(name)
-            if mine != theirs and self.store.count:
+            if mine != theirs and len(self.store):
                 way = "made from pictures in another way"
                 what = "of other columns" if name == "columns" else way
                 raise InvalidInput(
@@ -128,8 +123,10 @@ class Model:
     def _label_type(self) -> type | None:
         if self.is_regression:
             return float
-        labels = self.store.examples.labels
-        return type(labels[0].item()) if len(labels) else None
+        if not len(self.store):
+            return None
+        (first,) = self.store.records(self.store.ids_[:1])
+        return type(first.label)
 
     # -- pictures ----------------------------------------------------------------------------
 
@@ -150,9 +147,9 @@ class Model:
 
     def check(self, source: Source) -> None:
         """Raise InvalidInput if the features of a source are not what the model knows."""
-        note, n = self.notes.get("pictures"), self.store.count
+        note = self.notes.get("pictures")
         if source.pictures:
-            if note is None and n:
+            if note is None and len(self.store):
                 raise InvalidInput(
                     f"The model has learnt numbers, and {source.name!r} holds pictures. Teach "
                     f"these to a model of their own."
@@ -210,7 +207,7 @@ class Model:
         return X
 
     def _check_width(self, source: Source, d: int) -> None:
-        known = self.store.n_features if self.store.count else d
+        known = self.store.n_features_in_ if len(self.store) else d
         if d != known:
             raise InvalidInput(
                 f"{source.name!r} has {d} numbers in a row, but the model has learnt {known}."

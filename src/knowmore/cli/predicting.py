@@ -33,7 +33,7 @@ class Predictor:
     """
 
     def __init__(self, model: Model, rate: float) -> None:
-        if not model.store.count:
+        if not len(model.store):
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
         self.estimator = model.store.estimator
         self.columns = VALUES if model.is_regression else CLASSES

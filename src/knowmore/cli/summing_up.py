@@ -24,11 +24,18 @@ def status_of(model: Model) -> dict[str, Any]:
         "pictures": None if pictures is None else pictures["about"]["kind"],
         "contributors": _pairs("name", found.contributors),
         "origins": _pairs("name", Counter(one.origin for one in model.store.records())),
-        "settings": found.parameters,
+        "kernel": found.kernel,
+        "settings": {name: _plain(value) for name, value in found.parameters.items()},
         "edits": found.entries,
-        "bytes": found.bytes,
+        "undone": found.undone,
+        "bytes": found.size,
         "format": found.format,
     }
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it; a kernel in words."""
+    return value if isinstance(value, (bool, int, float, str)) or value is None else repr(value)
 
 
 def _pairs(name: str, counts: Any) -> list[dict[str, Any]]:
@@ -48,6 +55,7 @@ def show_status(answer: dict[str, Any]) -> None:
         "examples": answer["examples"],
         "features": f"{answer['features'] or 'none yet'}{shown}",
         "pictures": answer["pictures"],
+        "kernel": answer["kernel"],
         "edits": answer["edits"],
         "size": f"{answer['bytes']:,} bytes, format {answer['format']}",
     }

@@ -200,25 +200,26 @@ def forget(
     if sum(chosen) != 1:
         raise typer.BadParameter("Say what to forget: ids, --ids-file, --contributor or --origin.")
     with opened(model) as found:
+        names = None
         if contributor is None and origin is None:
-            gone = found.ids(ids or lines_of(str(ids_file)))
-        else:
-            gone = found.given_by(contributor, origin)
-        if not dry_run and not confirm(f"Forget {len(gone)} examples for ever?", yes or as_json):
+            names = found.ids(ids or lines_of(str(ids_file)))
+        gone = found.chosen(names, contributor, origin)
+        if not dry_run and not confirm(f"Forget {gone} examples for ever?", yes or as_json):
             talk("Nothing was forgotten.")
             return
         traces: list[Any] = []
         if not dry_run:
             with progress_bar("forgetting"):
-                traces = list(found.store.forget(gone).traces)
-        left, worded = found.store.count - dry_run * len(gone), "pictures" in found.notes
+                done = found.store.forget(names, contributor=contributor, origin=origin)
+            gone, traces = done.count, list(done.traces)
+        left, worded = len(found.store) - dry_run * gone, "pictures" in found.notes
     if as_json:
-        show_json({"forgotten": len(gone), "examples": left, "traces": traces, "dry_run": dry_run})
+        show_json({"forgotten": gone, "examples": left, "traces": traces, "dry_run": dry_run})
     elif dry_run:
-        print(f"Would be forgotten: {len(gone)} examples; {left} would stay.")
+        print(f"Would be forgotten: {gone} examples; {left} would stay.")
     else:
         nothing = "" if traces else " Nothing of them is left in the file or beside it."
-        print(f"Forgotten: {len(gone)} examples; {left} stay.{nothing}")
+        print(f"Forgotten: {gone} examples; {left} stay.{nothing}")
         talk(f"{_WORDS} {_REACH}" if worded else _REACH)
     if traces:
         _report_traces(traces)
@@ -239,11 +240,11 @@ def merge(
 
     with opened(model) as mine, opened(other) as theirs:
         mine.check_mergeable(theirs)
-        count = theirs.store.count
+        count = len(theirs.store)
         if not dry_run:
             with progress_bar("merging"):
                 mine.store.merge(theirs.store)
-        held = mine.store.count + dry_run * count
+        held = len(mine.store) + dry_run * count
     if as_json:
         show_json({"added": count, "examples": held, "dry_run": dry_run})
     else:
