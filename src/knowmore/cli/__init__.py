@@ -67,7 +67,7 @@ def guarded(run: Callable[[], None]) -> None:
 
 def _say(what: object) -> None:
     """One line on standard error."""
-    print(f"knowmore: {' '.join(str(what).split())}", file=sys.stderr)
+    print(f"knowmore: {' '.join(str(what).split())}", file=sys.stderr, flush=True)
 
 
 @contextmanager

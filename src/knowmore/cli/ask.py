@@ -192,9 +192,8 @@ def explain(
             {"label": answer.label, "score": answer.score, "offset": answer.offset, "parts": parts}
         )
     else:
-        print(
-            f"{answer.label}: score {answer.score:.4g}, of which {answer.offset:.4g} is no one's."
-        )
+        offset = f", {answer.offset:.4g} of it from none of these" if answer.offset else ""
+        print(f"{answer.label}: score {answer.score:.4g}{offset}")
         show_table(header, rows[:count])
 
 

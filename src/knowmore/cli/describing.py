@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, final
 
 from knowmore.arrays import Array
+from knowmore.cli.notes import packed, unpacked
 from knowmore.errors import InvalidInput
 from knowmore.images import extraction, storage
 from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
@@ -49,17 +50,19 @@ class Describer:
         return cls(kind, codebook=found)
 
     @classmethod
-    def stored(cls, note: Mapping[str, Any], arrays: Mapping[str, Array]) -> Describer:
-        """As `note` and `arrays` say, which a model keeps."""
+    def stored(cls, note: Mapping[str, Any]) -> Describer:
+        """As a note says that a model keeps."""
         about = note["about"]
         codebook = None
         if about["kind"] in WORDED:
-            if not arrays:
+            if "words" not in note:
                 raise InvalidInput(
                     "This model has learnt a table of features, but not its visual words, so it "
                     "cannot describe pictures. Learn the table again with its .words.npz beside it."
                 )
-            codebook = _CODEBOOKS[note["words"]]._built(dict(note["parameters"]), dict(arrays))
+            codebook = _CODEBOOKS[note["words"]]._built(
+                note["parameters"], unpacked(note["arrays"])
+            )
         described = cls(about["kind"], about["longest"], codebook)
         if difference := storage.unlike(described.about, about):
             raise InvalidInput(
@@ -86,16 +89,16 @@ class Describer:
 
     @property
     def note(self) -> dict[str, Any]:
-        """What a model keeps of it, beside `arrays`."""
+        """What a model keeps of it."""
         if self.codebook is None:
             return {"about": self.about}
         name = next(name for name, kind in _CODEBOOKS.items() if type(self.codebook) is kind)
-        return {"about": self.about, "words": name, "parameters": self.codebook.get_params()}
-
-    @property
-    def arrays(self) -> dict[str, Array]:
-        """The visual words."""
-        return {} if self.codebook is None else dict(vars(self.codebook.vocabulary_))
+        return {
+            "about": self.about,
+            "words": name,
+            "parameters": self.codebook.get_params(),
+            "arrays": packed(vars(self.codebook.vocabulary_)),
+        }
 
     def vectors(
         self, pictures: Sequence[Any], progress: Callable[[int, int], None] | None = None

@@ -54,6 +54,8 @@ class Learnt:
     unreadable: int = 0
     examples: int = 0
     traces: list[str] = field(default_factory=list)
+    # "content" if the records have no ids, so that their hashes serve as such.
+    ids: str = "given"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +98,8 @@ def _counted(source: Source) -> Learnt:
     found, seen = Learnt(), _Seen(source)
     for part in _parts(source):
         found.added += len(seen.new(part).ids)
-    found.repeated, found.unreadable = seen.repeated, len(source.skipped)
     found.examples = found.added
+    seen.tell(found)
     return found
 
 
@@ -118,7 +120,7 @@ class _Learning:
             self._learn(self.seen.new(part, self.held))
         self._follow()
         found, request = self.found, self.request
-        found.repeated, found.unreadable = self.seen.repeated, len(self.source.skipped)
+        self.seen.tell(found)
         changed = found.added - found.forgotten
         found.examples = len(self.held) + (changed if request.dry_run else 0)
         if not request.dry_run:
@@ -215,10 +217,12 @@ class _Seen:
         self.source = source
         self.places: dict[Id, str] = {}
         self.repeated = 0
+        self.hashed = False
 
     def new(self, part: Part, held: Any = ()) -> Part:
         """The records of the part that did not come before, under the ids that are held."""
         kept = []
+        self.hashed |= part.hashed
         for i, one in enumerate(part.ids):
             name = same_id(one, held)
             part.ids[i] = name
@@ -233,6 +237,11 @@ class _Seen:
                     f"{part.places[i]}. Give each row an id of its own."
                 )
         return part if len(kept) == len(part.ids) else part.of(kept)
+
+    def tell(self, found: Learnt) -> None:
+        """Note how many came again, how many cannot be read, and what their ids are."""
+        found.repeated, found.unreadable = self.repeated, len(self.source.skipped)
+        found.ids = "content" if self.hashed else "given"
 
 
 def _parts(source: Source) -> Iterator[Part]:

@@ -49,10 +49,12 @@ def made(path: Path, source: Source) -> Iterator[Model]:
         with store:
             yield Model(store)
     except BaseException:
-        with suppress(Exception), knowmore.open(path) as again:
-            empty = not len(again)
-        if empty:
-            path.unlink(missing_ok=True)
+        with suppress(Exception):
+            with knowmore.open(path) as again:
+                empty = not len(again)
+            if empty:
+                for file in (path, path.with_name(f"{path.name}-journal")):
+                    file.unlink(missing_ok=True)
         raise
 
 
@@ -62,7 +64,7 @@ def settle(model: Model, source: Source, pictures: Any, progress: Progress) -> N
     roles = {"columns": source.columns, "label": source.label, "id": source.id}
     new = {name: value for name, value in roles.items() if value is not None and name not in notes}
     if new:
-        store.set_notes({}, **new)
+        model.note(**new)
     if len(store) or "pictures" in notes or not (source.pictures or source.about):
         return
     kind = _settle_pictures(model, source, pictures, progress)
@@ -80,9 +82,9 @@ def _settle_pictures(model: Model, source: Source, pictures: Any, progress: Prog
     if source.about is not None:
         described = Describer.of_table(source.about, source.words)
         if described is None:
-            model.store.set_notes({}, pictures={"about": plain_about(source.about)})
+            model.note(pictures={"about": plain_about(source.about)})
         else:
-            model.keep(described)
+            model.note(pictures=described.note)
         return str(source.about["kind"])
     wish = model.notes.get("features", {"kind": _DEFAULT, "words": WORDS})
 
@@ -90,5 +92,5 @@ def _settle_pictures(model: Model, source: Source, pictures: Any, progress: Prog
         progress(done / total, f"learning visual words from {done} of {total} pictures")
 
     described = Describer.learnt(wish["kind"], pictures, wish["words"], report)
-    model.keep(described)
-    return described.kind
+    model.note(pictures=described.note)
+    return str(described.kind)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import knowmore
+from knowmore.cli.notes import notes_of, set_notes
 from knowmore.cli.sources.records import Block, Source, Wanted
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, UnknownId
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from knowmore.arrays import Array
     from knowmore.cli.describing import Describer
     from knowmore.cli.showing import Progress
-
-_WORDS = "words/"
 
 
 @final
@@ -46,8 +45,11 @@ class Model:
     @property
     def notes(self) -> Mapping[str, Any]:
         """What the commands keep in the file."""
-        found: Mapping[str, Any] = self.store.notes
-        return found
+        return notes_of(self.store)
+
+    def note(self, **notes: Any) -> None:
+        """Keep something in the file."""
+        set_notes(self.store, **notes)
 
     def held(self) -> dict[Id, Any]:
         """Where each example came from, by its id."""
@@ -138,12 +140,7 @@ class Model:
             return None
         from knowmore.cli.describing import Describer
 
-        return Describer.stored(note, self.store.arrays(_WORDS))
-
-    def keep(self, describer: Describer) -> None:
-        """Keep how pictures become vectors."""
-        words = {f"{_WORDS}{name}": array for name, array in describer.arrays.items()}
-        self.store.set_notes(words, pictures=describer.note)
+        return Describer.stored(note)
 
     def check(self, source: Source) -> None:
         """Raise InvalidInput if the features of a source are not what the model knows."""

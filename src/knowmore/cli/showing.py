@@ -12,7 +12,7 @@ from typing import Any
 from knowmore.errors import InvalidInput
 
 # Wider cells of a table are cut off; JSON has all of them.
-_WIDEST = 60
+_WIDEST = 100
 Progress = Callable[[float, str], None]
 
 
@@ -41,13 +41,14 @@ def show_table(
     widths : those of a table that goes on; then the header is not printed again
     """
     cells = [[cell_text(cell) for cell in row] for row in rows]
+    numeric = [[_is_number(cell) for cell in row] for row in rows]
     if widths is None:
         columns = list(zip(header, *cells, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        print(_bold(_line(header, widths, [False] * len(header))))
-    for row, texts in zip(rows, cells, strict=True):
-        numeric = [isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in row]
-        print(_line(texts, widths, numeric))
+        right = [any(column) for column in zip(*numeric, strict=True)] or [False] * len(header)
+        print(_bold(_line(header, widths, right)))
+    for texts, right in zip(cells, numeric, strict=True):
+        print(_line(texts, widths, right))
     return list(widths)
 
 
@@ -63,6 +64,10 @@ def cell_text(value: Any) -> str:
         return "yes"
     text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:

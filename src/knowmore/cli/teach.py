@@ -46,6 +46,7 @@ def init(
     import knowmore
     from knowmore.cli.describing import WORDED, WORDS
     from knowmore.cli.making import new_estimator
+    from knowmore.cli.notes import set_notes
     from knowmore.cli.showing import show_json
     from knowmore.errors import InvalidInput
 
@@ -56,7 +57,7 @@ def init(
         raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
     with knowmore.open(model, new_estimator(kind, source)) as store:
         if features is not None or words is not None:
-            store.set_notes({}, features={"kind": chosen, "words": words or WORDS})
+            set_notes(store, features={"kind": chosen, "words": words or WORDS})
     if as_json:
         show_json({"model": str(model), "kind": kind})
     else:
@@ -106,9 +107,11 @@ def learn(
         if found.forgotten:
             parts.append(f"{found.forgotten} forgotten")
         print(f"{would}{', '.join(parts)}. {model} holds {found.examples} examples.")
-        if found.repeated:
+        if found.ids == "content":
+            same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
             talk(
-                f"{found.repeated} rows were the same as another, and count once: they have no ids."
+                f"The rows have no ids, so their contents serve as such: a row that changes is a "
+                f"new one{same}."
             )
         if found.vanished and not sync:
             talk("What vanished from the source is still held. To forget it: --sync.")
@@ -165,7 +168,10 @@ def replace(
         row, block = single_row(source, found.wanted(labelled=False))
         X = found.one_row(row, block)
         if not dry_run:
-            found.store.replace([one], X)
+            # The source that it was learnt from has not changed: to learn that again must not
+            # bring the old features back.
+            (record,) = found.store.records([one])
+            found.store.replace([one], X, contents=[record.content])
     if as_json:
         show_json({"id": one, "dry_run": dry_run})
     else:
