@@ -9,6 +9,7 @@ import rich  # noqa: F401  typer works without it, our output does not: fail bef
 import typer
 
 from knowmore.cli import ask, history, teach
+from knowmore.cli.loading import quickly
 
 # The demonstration shares these options with the experiments of the papers.
 Out = Annotated[Path, typer.Option(help="Folder for pictures and tables.", file_okay=False)]
@@ -72,7 +73,7 @@ _PANELS = {
 }
 for _panel, _commands in _PANELS.items():
     for _command in _commands:
-        app.command(rich_help_panel=_panel)(_command)
+        app.command(rich_help_panel=_panel)(quickly(_command))
 _OTHERS = "See it work, prepare data"
 
 

@@ -93,12 +93,10 @@ def suspects(
             apply_answers(found)
             return
         with progress_bar("leaving each out"):
-            rows, total = suspects_of(found, count), None
-            rows, total = rows
+            rows, total = suspects_of(found, count)
     header = ("id", "label", "preferred", "margin", "contributor", "contradicting")
     if as_json:
-        for row in rows:
-            show_json(dict(zip(header, row, strict=True)))
+        show_json([dict(zip(header, row, strict=True)) for row in rows])
     elif rows:
         show_table(header, [[*row[:-1], ", ".join(map(str, row[-1]))] for row in rows])
         talk(f"{len(rows)} of {total} shown. To decide about each: --apply.")
@@ -127,8 +125,7 @@ def suggest(
         rows, read = suggestions(found, source, id_, count, criterion)
     header = ("id", "value", "reason")
     if as_json:
-        for row in rows:
-            show_json(dict(zip(header, row, strict=True)))
+        show_json([dict(zip(header, row, strict=True)) for row in rows])
     else:
         show_table(header, rows)
     _end(read)
@@ -153,8 +150,7 @@ def novel(
     new = [row for row in rows if row[-1]]
     header = ("id", "novelty", "threshold", "unknown")
     if as_json:
-        for row in rows if every else new:
-            show_json(dict(zip(header, row, strict=True)))
+        show_json([dict(zip(header, row, strict=True)) for row in (rows if every else new)])
     else:
         if every or new:
             show_table(header, rows if every else new)
@@ -193,7 +189,8 @@ def explain(
         )
     else:
         offset = f", {answer.offset:.4g} of it from none of these" if answer.offset else ""
-        print(f"{answer.label}: score {answer.score:.4g}{offset}")
+        said = "value" if found.is_regression else f"{answer.label}: score"
+        print(f"{said} {answer.score:.4g}{offset}")
         show_table(header, rows[:count])
 
 

@@ -33,6 +33,10 @@ def suspects_of(model: Model, count: int) -> tuple[list[list[Any]], int]:
 def _asked(model: Model) -> tuple[Suspects, list[Id]]:
     """The suspects of a model, and their ids."""
     estimator = fitted(model)
+    if model.is_regression:
+        raise InvalidInput(
+            "Suspects are labels of classes, and this model predicts values. Ask: evaluate."
+        )
     rows = rows_of(model, estimator)
     found = suspects(estimator, *rows, ids=list(model.store.examples.names) if rows else None)
     return found, found.ids.tolist()

@@ -20,8 +20,7 @@ def log(model: Model, as_json: Json = False) -> None:
     with opened(model) as found:
         entries = [_entry(one) for one in found.store.log()]
     if as_json:
-        for entry in entries:
-            show_json(entry)
+        show_json(entries)
     elif entries:
         show_table(list(entries[0]), [list(entry.values()) for entry in entries])
 

@@ -158,8 +158,8 @@ class Model:
 
             if source.about is None:
                 raise InvalidInput(
-                    f"The model has learnt pictures, and {source.name!r} holds plain numbers. Teach "
-                    f"these to a model of their own."
+                    f"The model has learnt pictures, and {source.name!r} holds plain numbers. "
+                    f"Teach these to a model of their own."
                 )
             if difference := unlike(plain_about(source.about), note["about"]):
                 raise InvalidInput(
