@@ -8,7 +8,7 @@ some error; the caller says which file is damaged.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from json import dumps, loads
 from json.encoder import encode_basestring_ascii as quoted
@@ -26,7 +26,7 @@ from knowmore.errors import InvalidInput
 from knowmore.linalg import Grid, Truncation
 
 # Each kernel by its name in files. A name is for ever.
-KERNELS: Final[dict[str, type]] = {
+KERNELS: Final[dict[str, Any]] = {
     "rbf": standard.RBF,
     "matern": standard.Matern,
     "rational-quadratic": standard.RationalQuadratic,
@@ -77,11 +77,11 @@ def plain(value: Any) -> Any:
         return {"grid": value.exponents.tolist(), "bits": value.bits}
     if isinstance(value, Truncation):
         return {"truncation": [value.rank, value.fraction, value.tolerance]}
-    if type(value) in _NAMES:
+    kind: Any = type(value)
+    if kind in _NAMES:
         parameters = value.get_params(deep=False)
-        return {"kernel": _NAMES[type(value)]} | {
-            "with": {name: plain(parameters[name]) for name in _parameters(type(value))}
-        }
+        listed = {name: plain(parameters[name]) for name in _parameters(kind)}
+        return {"kernel": _NAMES[kind], "with": listed}
     if isinstance(value, Kernel) or callable(value):
         raise InvalidInput(
             f"{value!r} cannot be written to a file: only kernels of scikit-learn and of knowmore "
@@ -112,15 +112,15 @@ def valued(found: Any) -> Any:
         case {"truncation": [rank, fraction, tolerance]}:
             return Truncation(rank, fraction, tolerance)
         case {"kernel": str(name), "with": dict(parameters)}:
-            kind = KERNELS[name]
-            if set(parameters) != set(_parameters(kind)):
+            made = KERNELS[name]
+            if set(parameters) != set(_parameters(made)):
                 raise ValueError(f"a kernel with the parameters {set(parameters)}")
-            return kind(**{name: valued(one) for name, one in parameters.items()})
+            return made(**{name: valued(one) for name, one in parameters.items()})
     raise ValueError(f"an unknown setting: {str(found)[:80]}")
 
 
 @cache
-def _parameters(kind: type) -> tuple[str, ...]:
+def _parameters(kind: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(kind).parameters)
 
 
@@ -134,6 +134,8 @@ def id_text(one: Id) -> str:
 
 def read_id(text: Any) -> Id:
     """The id of a text."""
+    if text.isascii() and text.isdigit():
+        return int(text)
     one = loads(text)
     if type(one) not in (int, str):
         raise ValueError("an id that is neither a number nor a string")
@@ -165,9 +167,10 @@ def label_texts(labels: Array) -> list[str]:
     """Labels or targets, (n,) or (n, q), as texts."""
     if labels.ndim == 2:
         return [dumps(row) for row in labels.tolist()]
-    known: dict[Any, str] = {}
-    # repr: 0.0 and -0.0 are equal, but not the same.
-    return [known.setdefault((one, repr(one)), dumps(one)) for one in labels.tolist()]
+    if labels.dtype.kind == "f":
+        return [dumps(one) for one in labels.tolist()]
+    known = {one: dumps(one) for one in set(labels.tolist())}
+    return [known[one] for one in labels.tolist()]
 
 
 class LabelType(NamedTuple):
@@ -253,29 +256,29 @@ def _exactly(size: int, d: int) -> int:
 
 
 class Form(NamedTuple):
-    """What an array's bytes mean."""
+    """What an array's bytes mean; `order` is "F" if columns come first, as BLAS may prefer."""
 
     dtype: str
     shape: tuple[int, ...]
+    order: str = "C"
 
     @classmethod
     def of(cls, array: Array) -> Form:
         """That of this array."""
         if array.dtype.kind not in "biuf":
             raise InvalidInput(f"An array is of type {array.dtype}, which cannot be written.")
-        return cls(array.dtype.newbyteorder("<").str, array.shape)
+        by_column = array.flags.f_contiguous and not array.flags.c_contiguous
+        kind = array.dtype.newbyteorder("<").str
+        return cls(kind, array.shape, "F" if by_column else "C")
 
     def read(self, data: bytes) -> Array:
         """The array of these bytes, writable; a copy."""
-        if np.dtype(self.dtype).kind not in "biuf":
+        if np.dtype(self.dtype).kind not in "biuf" or self.order not in ("C", "F"):
             raise ValueError(f"an array of type {self.dtype}")
         found = np.frombuffer(data, self.dtype).reshape(self.shape)
-        return found.astype(found.dtype.newbyteorder("="))
+        return found.astype(found.dtype.newbyteorder("="), order=self.order)  # type: ignore[call-overload, no-any-return]
 
 
 def bytes_of(array: Array) -> bytes:
     """An array in little-endian bytes, rows first."""
     return np.ascontiguousarray(array).astype(Form.of(array).dtype, copy=False).tobytes()
-
-
-Reader = Callable[[str], Array]

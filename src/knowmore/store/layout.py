@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, final
 
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
-from knowmore.files import check_name
+from knowmore.store.raw import reader
 
 APPLICATION: Final = 0x6B6E6F77  # "know"
 FORMAT: Final = 1
@@ -113,13 +113,24 @@ def counted(name: str) -> bool:
     return name != "totals" and not name.startswith(CACHE)
 
 
+_BLOBS: Final = {
+    name: [i for i, (_, kind) in enumerate(table.columns) if kind == _B]
+    for name, table in TABLES.items()
+}
+_PERSONS: Final = {name: name.encode() for name in TABLES}
+
+
 def hashed(table: str, values: Row) -> bytes:
     """The hash of a row without its hash: of all values, in 16 bytes."""
+    blobs: Row = ()
+    if places := _BLOBS[table]:
+        blobs = tuple(values[i] for i in places if isinstance(values[i], bytes))
+        values = tuple(len(one) if isinstance(one, bytes) else one for one in values)
     # Which characters repr escapes depends on the version of Python; ascii escapes all others.
-    blobs = [value for value in values if isinstance(value, bytes)]
-    plain = tuple(len(value) if isinstance(value, bytes) else value for value in values)
-    text = ascii(plain).encode()
-    return blake2b(b"".join([text, *blobs]), digest_size=16, person=table.encode()).digest()
+    mark = blake2b(ascii(tuple(values)).encode(), digest_size=16, person=_PERSONS[table])
+    for blob in blobs:
+        mark.update(blob)
+    return mark.digest()
 
 
 def damaged(path: Path, why: str) -> InvalidInput:
@@ -146,7 +157,7 @@ class File:
             self._check_header()
         self._open(create)
         self.totals: dict[str, list[int]] = {}
-        self._committed = False
+        self._committed = self.closed = False
 
     def _open(self, create: bool) -> None:
         with self._reported():
@@ -194,10 +205,8 @@ class File:
 
     def _check_header(self) -> None:
         """Raise an error in words unless the first bytes are those of our files."""
-        check_name(self.path)
         try:
-            with open(self.path, "rb") as file:
-                header = file.read(_HEADER)
+            header = reader(self.path)(0, _HEADER)
         except FileNotFoundError:
             raise MissingData(
                 f"There is no file {str(self.path)!r}. Make it with `knowmore init`, or in Python "
@@ -230,6 +239,7 @@ class File:
     def close(self) -> None:
         """Let go of the file."""
         self.connection.close()
+        self.closed = True
 
     # -- transactions ------------------------------------------------------------------------
 
@@ -238,6 +248,7 @@ class File:
         """A block that sees one state of the file."""
         self._same_file()
         with self._reported():
+            self._wait(self.timeout)
             self.connection.execute("BEGIN")
             try:
                 self._begin()
@@ -260,8 +271,7 @@ class File:
             )
         self._same_file()
         with self._reported():
-            patience = self.timeout if wait else 0.0
-            self.connection.execute(f"PRAGMA busy_timeout={int(1000 * patience)}")
+            self._wait(self.timeout if wait else 0.0)
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 self._begin()
@@ -276,6 +286,9 @@ class File:
             finally:
                 self._end()
             done()
+
+    def _wait(self, seconds: float) -> None:
+        self.connection.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
 
     def _commit(self) -> None:
         self._committed = False
@@ -298,7 +311,9 @@ class File:
                 self.connection.execute("ROLLBACK")
 
     def _same_file(self) -> None:
-        """Raise NotWritten if another file has taken the place of this one."""
+        """Raise an error if it is closed, or if another file has taken its place."""
+        if self.closed:
+            raise InvalidInput(f"{str(self.path)!r} has been closed. Open it again.")
         if self._process != os.getpid():
             # A connection must not be used across a fork, nor closed by the child.
             _of_parents.append(self.connection)
@@ -443,11 +458,9 @@ class File:
 
     def _count(self, table: str, marks: Iterable[tuple[Any, bytes]], sign: int) -> None:
         count, total = self.totals[table]
-        for name, mark in marks:
-            if table not in _NAMED or counted(name):
-                count += sign
-                total += sign * int.from_bytes(mark)
-        self.totals[table] = [count, total % _MODULUS]
+        some = [mark for name, mark in marks if table not in _NAMED or counted(name)]
+        total += sign * sum(map(int.from_bytes, some))
+        self.totals[table] = [count + sign * len(some), total % _MODULUS]
 
     def _totals(self) -> dict[str, list[int]]:
         text = self.fact_text("totals")

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, final
 
 from knowmore.edits import Id
 from knowmore.store.layout import FORMAT
-from knowmore.store.traces import Trace
 
 
 @final
@@ -35,15 +34,17 @@ class Record(NamedTuple):
 
 
 @final
-class Forgotten(NamedTuple):
+@dataclass(frozen=True)
+class Forgotten:
     """What `forget` did.
 
     count : how many examples were removed
-    traces : bytes of them that were found in the file afterwards; none, if all is well
+    traces : those of their values of which bytes were found in files afterwards; none, if all is
+        well
     """
 
     count: int
-    traces: list[Trace]
+    traces: list[bytes]
 
 
 @final
