@@ -23,16 +23,16 @@ def _run() -> None:
         code = app(standalone_mode=False)
     except Exception as error:
         # Misuse, of which typer would make a box of several lines.
-        if not hasattr(error, "format_message"):
+        misuse: Any = error
+        if not hasattr(misuse, "format_message"):
             raise
-        message = error.format_message()
-        if message:
-            command = getattr(getattr(error, "ctx", None), "command_path", "knowmore")
+        if message := misuse.format_message():
+            command = getattr(getattr(misuse, "ctx", None), "command_path", "knowmore")
             _say(f"{message} For help: {command} --help")
         else:
             # No argument at all: its message is the help.
-            error.show()
-        sys.exit(getattr(error, "exit_code", 2))
+            misuse.show()
+        sys.exit(getattr(misuse, "exit_code", 2))
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -45,7 +46,7 @@ def _options(
     pass
 
 
-_PANELS = {
+_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Teach a model": (
         teach.init,
         teach.learn,

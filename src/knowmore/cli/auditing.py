@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from knowmore.cli.left_out import fitted, rows_of
+from knowmore.cli.left_out import CLASSIFYING, fitted, rows_of
 from knowmore.cli.model import Model
 from knowmore.cli.showing import talk
 from knowmore.edits import Id
@@ -32,11 +32,7 @@ def suspects_of(model: Model, count: int) -> tuple[list[list[Any]], int]:
 
 def _asked(model: Model) -> tuple[Suspects, list[Id]]:
     """The suspects of a model, and their ids."""
-    estimator = fitted(model)
-    if model.is_regression:
-        raise InvalidInput(
-            "Suspects are labels of classes, and this model predicts values. Ask: evaluate."
-        )
+    estimator = fitted(model, CLASSIFYING)
     rows = rows_of(model, estimator)
     found = suspects(estimator, *rows, ids=list(model.store.examples.names) if rows else None)
     return found, found.ids.tolist()

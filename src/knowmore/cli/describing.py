@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any, final
 
 from knowmore.arrays import Array
-from knowmore.cli.notes import packed, unpacked
 from knowmore.errors import InvalidInput
 from knowmore.images import extraction, storage
 from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
 
 # Kinds that count visual words.
 WORDED = ("sift-pyramid", "bow")
-WORDS = 200
+DEFAULT_SIZE = 200
+# Where the arrays of a codebook are kept.
+WORDS = "words/"
 # Names of what is kept of a codebook.
 _CODEBOOKS: dict[str, type[Codebook]] = {"k-means": KMeansCodebook, "trees": ForestCodebook}
 
@@ -50,8 +51,8 @@ class Describer:
         return cls(kind, codebook=found)
 
     @classmethod
-    def stored(cls, note: Mapping[str, Any]) -> Describer:
-        """As a note says that a model keeps."""
+    def stored(cls, note: Mapping[str, Any], arrays: Mapping[str, Array]) -> Describer:
+        """As a note and arrays say that a model keeps."""
         about = note["about"]
         codebook = None
         if about["kind"] in WORDED:
@@ -60,9 +61,7 @@ class Describer:
                     "This model has learnt a table of features, but not its visual words, so it "
                     "cannot describe pictures. Learn the table again with its .words.npz beside it."
                 )
-            codebook = _CODEBOOKS[note["words"]]._built(
-                note["parameters"], unpacked(note["arrays"])
-            )
+            codebook = _CODEBOOKS[note["words"]]._built(note["parameters"], dict(arrays))
         described = cls(about["kind"], about["longest"], codebook)
         if difference := storage.unlike(described.about, about):
             raise InvalidInput(
@@ -87,18 +86,16 @@ class Describer:
         settings = json.loads(storage.settings_of(steps, self.longest))
         return plain_about({"kind": self.kind, **settings})
 
-    @property
-    def note(self) -> dict[str, Any]:
-        """What a model keeps of it."""
+    def keep(self, store: Any) -> None:
+        """Keep it in the file of a model."""
         if self.codebook is None:
-            return {"about": self.about}
+            store.set_notes(pictures={"about": self.about})
+            return
         name = next(name for name, kind in _CODEBOOKS.items() if type(self.codebook) is kind)
-        return {
-            "about": self.about,
-            "words": name,
-            "parameters": self.codebook.get_params(),
-            "arrays": packed(vars(self.codebook.vocabulary_)),
-        }
+        arrays = {f"{WORDS}{one}": array for one, array in vars(self.codebook.vocabulary_).items()}
+        parameters = self.codebook.get_params()
+        note = {"about": self.about, "words": name, "parameters": parameters}
+        store.set_notes(arrays, pictures=note)
 
     def vectors(
         self, pictures: Sequence[Any], progress: Callable[[int, int], None] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from knowmore.cli.left_out import fitted
+from knowmore.cli.left_out import EXPLAINABLE, fitted
 from knowmore.cli.model import Model, same_id
 from knowmore.cli.sources import single_row
 from knowmore.errors import MissingData, UnknownId
@@ -13,7 +13,7 @@ from knowmore.insight.explain import explain
 
 def explanation(model: Model, what: str, label: str | None) -> tuple[Any, dict[str, list[Any]]]:
     """The explanation of an example that is held, or of a row, and its table by columns."""
-    estimator = fitted(model)
+    estimator = fitted(model, EXPLAINABLE)
     x = _row(model, what)
     wanted = None if label is None or model.is_regression else model.label(label)
     found = explain(estimator, x, wanted)

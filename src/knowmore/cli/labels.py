@@ -37,6 +37,7 @@ def typed(given: Sequence[Any], places: Sequence[str], held: type | None) -> Arr
 
 def _converted(one: Any, wanted: type) -> Any:
     """The label in that type; raises ValueError if it has another."""
+    value: Any
     if type(one) is wanted:
         value = one
     elif wanted is float and type(one) is int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from knowmore.errors import KnowmoreError, RepeatedId
 # Numbers are learnt so many bytes at a time, pictures so many: one entry of the journal each.
 _BYTES = 2**28
 _PICTURES = 1024
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,19 @@ class Part:
 
     def of(self, rows: list[int]) -> Part:
         """Some of the records."""
-        X = self.X[rows] if isinstance(self.X, np.ndarray) else [self.X[i] for i in rows]
-        columns = (self.labels, self.ids, self.contents, self.contributors, self.places)
-        return Part(X, *([column[i] for i in rows] for column in columns), self.hashed)
+
+        def some(column: list[T]) -> list[T]:
+            return [column[i] for i in rows]
+
+        return Part(
+            self.X[rows] if isinstance(self.X, np.ndarray) else some(self.X),
+            some(self.labels),
+            some(self.ids),
+            some(self.contents),
+            some(self.contributors),
+            some(self.places),
+            self.hashed,
+        )
 
 
 def learn(request: Request, progress: Progress) -> tuple[Learnt, Source]:
@@ -267,7 +278,7 @@ def _joined(blocks: list[Block], source: Source) -> Part:
         pictures = [one for block in blocks for one in block.X]
         return _readable(source, pictures, labels, contributors, places)
     contents = [one for block in blocks for one in block.contents()]
-    ids = [content_id(one) for one in contents]
+    ids: list[Id] = [content_id(one) for one in contents]
     if not hashed:
         ids = [one for block in blocks for one in block.ids or ()]
     X = np.concatenate([np.asarray(block.X) for block in blocks])
@@ -276,14 +287,14 @@ def _joined(blocks: list[Block], source: Source) -> Part:
 
 def _readable(source: Source, pictures: Any, labels: Any, contributors: Any, places: Any) -> Part:
     """The pictures whose bytes can be read; the others are noted as skipped."""
-    contents: list[bytes | None] = []
+    contents: list[bytes] = []
     for picture, label in zip(pictures, labels, strict=True):
         try:
             contents.append(content(picture.read(), label))
         except (KnowmoreError, OSError) as error:
             why = getattr(error, "strerror", None) or str(error).removeprefix(f"{picture.name!r} ")
             source.skipped[picture.name] = f"cannot be read: {why}"
-            contents.append(None)
-    kept = [i for i, one in enumerate(contents) if one is not None]
+            contents.append(b"")
+    kept = [i for i, one in enumerate(contents) if one]
     ids = [picture.name for picture in pictures]
-    return Part(pictures, labels, ids, contents, contributors, places).of(kept)  # type: ignore[arg-type]
+    return Part(pictures, labels, ids, contents, contributors, places).of(kept)

@@ -64,7 +64,7 @@ def settle(model: Model, source: Source, pictures: Any, progress: Progress) -> N
     roles = {"columns": source.columns, "label": source.label, "id": source.id}
     new = {name: value for name, value in roles.items() if value is not None and name not in notes}
     if new:
-        model.note(**new)
+        store.set_notes(**new)
     if len(store) or "pictures" in notes or not (source.pictures or source.about):
         return
     kind = _settle_pictures(model, source, pictures, progress)
@@ -77,20 +77,20 @@ def settle(model: Model, source: Source, pictures: Any, progress: Progress) -> N
 
 def _settle_pictures(model: Model, source: Source, pictures: Any, progress: Progress) -> str:
     """Keep how pictures become vectors; the kind of features."""
-    from knowmore.cli.describing import WORDS, Describer, plain_about
+    from knowmore.cli.describing import DEFAULT_SIZE, Describer, plain_about
 
     if source.about is not None:
         described = Describer.of_table(source.about, source.words)
         if described is None:
-            model.note(pictures={"about": plain_about(source.about)})
+            model.store.set_notes(pictures={"about": plain_about(source.about)})
         else:
-            model.note(pictures=described.note)
+            described.keep(model.store)
         return str(source.about["kind"])
-    wish = model.notes.get("features", {"kind": _DEFAULT, "words": WORDS})
+    wish = model.notes.get("features", {"kind": _DEFAULT, "words": DEFAULT_SIZE})
 
     def report(done: int, total: int) -> None:
         progress(done / total, f"learning visual words from {done} of {total} pictures")
 
     described = Describer.learnt(wish["kind"], pictures, wish["words"], report)
-    model.note(pictures=described.note)
+    described.keep(model.store)
     return str(described.kind)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import knowmore
-from knowmore.cli.notes import notes_of, set_notes
 from knowmore.cli.sources.records import Block, Source, Wanted
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, UnknownId
@@ -45,11 +44,8 @@ class Model:
     @property
     def notes(self) -> Mapping[str, Any]:
         """What the commands keep in the file."""
-        return notes_of(self.store)
-
-    def note(self, **notes: Any) -> None:
-        """Keep something in the file."""
-        set_notes(self.store, **notes)
+        found: Mapping[str, Any] = self.store.notes
+        return found
 
     def held(self) -> dict[Id, Any]:
         """Where each example came from, by its id."""
@@ -138,9 +134,9 @@ class Model:
         note = self.notes.get("pictures")
         if note is None:
             return None
-        from knowmore.cli.describing import Describer
+        from knowmore.cli.describing import WORDS, Describer
 
-        return Describer.stored(note)
+        return Describer.stored(note, self.store.arrays(WORDS))
 
     def check(self, source: Source) -> None:
         """Raise InvalidInput if the features of a source are not what the model knows."""
@@ -187,10 +183,11 @@ class Model:
             if progress is not None:
                 progress(done / total, f"{done} of {total} pictures described")
 
-        found = describer.vectors(block.X, report)
+        pictures: Any = block.X
+        found = describer.vectors(pictures, report)
         for i, vector in enumerate(found):
             if isinstance(vector, str):
-                source.skipped[block.X[i].name] = vector
+                source.skipped[pictures[i].name] = vector
         kept = [i for i, vector in enumerate(found) if not isinstance(vector, str)]
         return (np.stack([found[i] for i in kept]) if kept else None), kept
 

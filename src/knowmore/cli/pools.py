@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from knowmore.arrays import Array
-from knowmore.cli.left_out import fitted, rows_of
+from knowmore.cli.left_out import GAUSSIAN, fitted, rows_of
 from knowmore.cli.model import Model, same_id
 from knowmore.cli.sources import Source, open_source
 from knowmore.edits import Id
@@ -20,7 +20,7 @@ def suggestions(
     model: Model, word: str, id_: str | None, count: int, criterion: str
 ) -> tuple[list[list[Any]], Source]:
     """The most useful records of a pool: id, value, reason. Those that are held are no news."""
-    estimator = fitted(model)
+    estimator = fitted(model, GAUSSIAN)
     ids, X, source = _pool(model, word, id_)
     held = model.held()
     new = [i for i, one in enumerate(ids) if same_id(one, held) not in held]
@@ -38,7 +38,7 @@ def novelties(
     model: Model, word: str, id_: str | None, rate: float, method: str
 ) -> tuple[list[list[Any]], Source]:
     """Every record: id, novelty, the threshold, and whether it is above; the newest first."""
-    estimator = fitted(model)
+    estimator = fitted(model, GAUSSIAN)
     if model.is_regression:
         method = "variance"
     ids, X, source = _pool(model, word, id_)

@@ -44,9 +44,8 @@ def init(
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
     import knowmore
-    from knowmore.cli.describing import WORDED, WORDS
+    from knowmore.cli.describing import DEFAULT_SIZE, WORDED
     from knowmore.cli.making import new_estimator
-    from knowmore.cli.notes import set_notes
     from knowmore.cli.showing import show_json
     from knowmore.errors import InvalidInput
 
@@ -57,7 +56,7 @@ def init(
         raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
     with knowmore.open(model, new_estimator(kind, source)) as store:
         if features is not None or words is not None:
-            set_notes(store, features={"kind": chosen, "words": words or WORDS})
+            store.set_notes(features={"kind": chosen, "words": words or DEFAULT_SIZE})
     if as_json:
         show_json({"model": str(model), "kind": kind})
     else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from knowmore.cli.left_out import fitted
+from knowmore.cli.left_out import TUNABLE, fitted
 from knowmore.cli.model import Model
 from knowmore.insight.tune import Tuned, tune
 
 
 def tuned(model: Model, objective: str, restarts: int, subset: int | None, dry_run: bool) -> Tuned:
     """What was found; kept unless `dry_run`."""
-    found = tune(fitted(model), objective, restarts=restarts, subset=subset)
+    found = tune(fitted(model, TUNABLE), objective, restarts=restarts, subset=subset)
     if found.changes and not dry_run:
         before, after = (
             one.get_params(deep=False) for one in (model.store.estimator, found.estimator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -127,7 +127,7 @@ def _usable(
 
 
 def _block(
-    name: str, rows: list[tuple[int, Mapping[str, Any]]], plan: Layout, wanted: Wanted
+    name: str, rows: Sequence[tuple[int, Mapping[str, Any]]], plan: Layout, wanted: Wanted
 ) -> Block:
     places = [f"line {number}" for number, _ in rows]
     objects = [row for _, row in rows]
