@@ -114,7 +114,8 @@ class _Audit:
             if self.key().lower() != "y":
                 return False
             traces = store.forget([one]).traces
-            print("  forgotten" if not traces else f"  forgotten, but left behind: {traces}")
+            left = ", but bytes of it may be left: ask knowmore verify" if traces else ""
+            print(f"  forgotten{left}")
             self.tally["forgotten"] += 1
             # What is forgotten cannot come back, nor can what was decided before it be undone.
             self.decided = [(other, False) for other, _ in self.decided]

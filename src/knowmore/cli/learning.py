@@ -7,7 +7,7 @@ vanished from it is reported, or forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,7 +54,7 @@ class Learnt:
     repeated: int = 0
     unreadable: int = 0
     examples: int = 0
-    traces: list[str] = field(default_factory=list)
+    traces: int = 0
     # "content" if the records have no ids, so that their hashes serve as such.
     ids: str = "given"
 
@@ -218,7 +218,7 @@ class _Learning:
             self.found.forgotten = len(gone)
             return
         forgotten = self.model.store.forget(gone)
-        self.found.forgotten, self.found.traces = forgotten.count, list(forgotten.traces)
+        self.found.forgotten, self.found.traces = forgotten.count, len(forgotten.traces)
 
 
 class _Seen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -212,11 +212,11 @@ def forget(
         if not dry_run and not confirm(f"Forget {gone} examples for ever?", yes or as_json):
             talk("Nothing was forgotten.")
             return
-        traces: list[Any] = []
+        traces = 0
         if not dry_run:
             with progress_bar("forgetting"):
                 done = found.store.forget(names, contributor=contributor, origin=origin)
-            gone, traces = done.count, list(done.traces)
+            gone, traces = done.count, len(done.traces)
         left, worded = len(found.store) - dry_run * gone, "pictures" in found.notes
     if as_json:
         show_json({"forgotten": gone, "examples": left, "traces": traces, "dry_run": dry_run})
@@ -256,8 +256,10 @@ def merge(
         print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {held} examples.")
 
 
-def _report_traces(traces: list[Any]) -> None:
+def _report_traces(traces: int) -> None:
     from knowmore.cli.showing import talk
 
-    for trace in traces:
-        talk(f"Left behind: {trace}")
+    talk(
+        f"In {traces} places bytes of what was forgotten may be left, in the file or beside it. "
+        f"Close all programs that use it, and look again: knowmore verify."
+    )
