@@ -216,8 +216,8 @@ TABLES = [
     (
         "a.jsonl",
         '{"a": true, "label": "x"}\n',
-        "'a.jsonl', line 1, column 'a': True is not a number. Features are numbers: take the column "
-        "out, or say what it is by --label or --id.",
+        "'a.jsonl', line 1, column 'a': True is not a number. Features are numbers: take the "
+        "column out, or say what it is by --label or --id.",
     ),
     (
         "a.jsonl",
@@ -265,9 +265,9 @@ TABLES = [
     (
         "a.km",
         b"junk",
-        "'a.km' cannot be read: its name ends in '.km'. It is a model: use `knowmore merge`. Give a "
-        "folder or .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for JSON "
-        "lines on standard input.",
+        "'a.km' cannot be read: its name ends in '.km'. It is a model: use `knowmore merge`. Give "
+        "a folder or .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for "
+        "JSON lines on standard input.",
     ),
 ]
 
@@ -333,8 +333,8 @@ def test_columns_that_do_not_fit_the_model(wanted, header, message):
         ),
         (
             {"X": [[1.0, np.nan]], "y": [1]},
-            "'a.npz', row 0, column 1: the value is NaN, not a number. Fill it in, or leave the row "
-            "out.",
+            "'a.npz', row 0, column 1: the value is NaN, not a number. Fill it in, or leave the "
+            "row out.",
         ),
     ],
 )
@@ -460,8 +460,8 @@ def test_labels_take_the_type_that_is_held(given, held, expected):
         (
             ["x", 1],
             None,
-            "The label 1 in line 3 is a whole number, but labels in line 2 are text. Give all labels "
-            "the same type.",
+            "The label 1 in line 3 is a whole number, but labels in line 2 are text. Give all "
+            "labels the same type.",
         ),
         (
             [1, "x"],

@@ -97,7 +97,8 @@ def _robust(stream: Any) -> Any:
         return stream
     stream.flush()
     raw = io.BufferedWriter(_Descriptor(stream.fileno(), "w", closefd=False))
-    buffering = stream.line_buffering
+    # A stream without a buffer, as PYTHONUNBUFFERED asks for, is one of lines here.
+    buffering = stream.line_buffering or stream.write_through
     return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=buffering)
 
 

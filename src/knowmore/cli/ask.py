@@ -36,9 +36,10 @@ def predict(
     from knowmore.cli.model import opened
     from knowmore.cli.predicting import Predictor, predictions, show
     from knowmore.cli.sources import open_source
+    from knowmore.errors import InvalidInput
 
     if as_csv and as_json:
-        raise typer.BadParameter("Ask for --csv or for --json, not for both.")
+        raise InvalidInput("Ask for --csv or for --json, not for both.")
     with opened(model) as found:
         predictor = Predictor(found, rate)
         read = open_source(source, found.wanted(None, id_, labelled=False), streaming=True)
@@ -85,9 +86,10 @@ def suspects(
     from knowmore.cli.auditing import apply_answers, suspects_of
     from knowmore.cli.model import opened
     from knowmore.cli.showing import progress_bar, show_json, show_table, talk
+    from knowmore.errors import InvalidInput
 
     if apply and as_json:
-        raise typer.BadParameter("--apply asks on a terminal, --json prints for programs.")
+        raise InvalidInput("--apply asks on a terminal, --json prints for programs.")
     with opened(model) as found:
         if apply:
             apply_answers(found)

@@ -84,6 +84,7 @@ class _Audit:
     def _decide(self, one: Id, preferred: Any) -> bool:
         """Wait for a key that means something, and do it; False to end."""
         while True:
+            print(end="", flush=True)
             key = self.key().lower()
             if key in ("q", "\x03", "\x04", "\x1b", ""):
                 return False

@@ -200,10 +200,11 @@ def forget(
     """
     from knowmore.cli.model import opened
     from knowmore.cli.showing import confirm, lines_of, progress_bar, show_json, talk
+    from knowmore.errors import InvalidInput
 
     chosen = [bool(ids), ids_file is not None, contributor is not None, origin is not None]
     if sum(chosen) != 1:
-        raise typer.BadParameter("Say what to forget: ids, --ids-file, --contributor or --origin.")
+        raise InvalidInput("Say what to forget: ids, --ids-file, --contributor or --origin.")
     with opened(model) as found:
         names = None
         if contributor is None and origin is None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def lines_source(path: Path | None, wanted: Wanted, *, streaming: bool = False) 
     found = plan
 
     def blocks() -> Iterator[Block]:
-        for chunk in (*first, *lines):
+        for chunk in chain(first, lines):
             rows = iter(chunk)
             while some := list(islice(rows, ROWS)):
                 block = _usable(name, some, found, wanted, skipped if streaming else None)
