@@ -40,6 +40,8 @@ def load(file: File, facts: dict[str, Any], before: Held | None, cache: FactorCa
         kind, numbers = facts["kind"], Numbers(*facts["numbers"])
         if kind not in kinds.LIVING or not all(type(n) is int for n in numbers):
             raise ValueError(f"kind {kind}")
+        if len(facts["numbers"]) != len(numbers):
+            raise ValueError("counters are missing")
         estimator = kinds.unfitted(kind, facts["parameters"])
     file.all_rows("journal")
     file.all_rows("changes")
@@ -131,12 +133,13 @@ def _joined(
     new = examples_of(facts, missing, journal.vectors(one.vector for one in missing))
     at = np.array(rows, dtype=np.int64)
     old = at >= 0
-    d = facts["columns"]["count"]
+    d = facts["columns"]["width"]
     X = np.empty((len(live), held.X.shape[1] if len(held) else d))
     X[old], X[~old] = held.X[at[old]], new.X
-    side = np.empty((len(live), max(held.side.shape[1], new.side.shape[1])))
-    if side.shape[1]:
-        side[old], side[~old] = held.side[at[old]], new.side
+    side = np.empty((len(live), held.side.shape[1]))
+    side[old] = held.side[at[old]]
+    if missing:
+        side[~old] = new.side
     first = len(live) if old.all() else int(old.argmin())
     serials = np.append(held.serials[at[:first]], new_serials(len(live) - first))
     labels = codec.LabelType(*facts["labels"]).read([one.label for one in live])

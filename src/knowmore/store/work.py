@@ -18,7 +18,8 @@ from knowmore.examples import Examples, new_serials
 from knowmore.store import caches, codec, kinds
 from knowmore.store.changing import Holding
 from knowmore.store.journal import Journal, New, Numbers, Version
-from knowmore.store.layout import File, Row
+from knowmore.store.layout import File
+from knowmore.store.schema import Row
 
 # The facts that an entry of the journal notes if it changes one of them.
 SETTINGS = ("parameters", "columns", "labels", "state")
@@ -237,7 +238,7 @@ def examples_of(
     facts: dict[str, Any], versions: Sequence[Version], vectors: dict[int, Row]
 ) -> Examples:
     """These versions as examples, in their order; raises any error if they make no sense."""
-    d = facts["columns"]["count"]
+    d = facts["columns"]["width"]
     if len(versions) == 0:
         labels = codec.LabelType(*facts["labels"]).read([])
         return Examples.restored((), np.empty((0, d)), labels, np.empty(0), new_serials(0), 0)
