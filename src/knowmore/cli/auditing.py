@@ -42,9 +42,12 @@ def apply_answers(model: Model) -> None:
     """Ask about one suspect after the other, and do what the keys say; suspects re-rank at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput("--apply asks on a terminal, and this is none. Leave it out for a list.")
-    import typer
-
-    _Audit(model, typer.getchar, input).run()
+    try:
+        from knowmore.cli.keyboard import Keyboard
+    except ImportError as error:
+        raise InvalidInput("--apply needs a terminal of Unix. Leave it out for a list.") from error
+    with Keyboard() as keyboard:
+        _Audit(model, keyboard.key, keyboard.line).run()
 
 
 class _Audit:
@@ -84,7 +87,6 @@ class _Audit:
     def _decide(self, one: Id, preferred: Any) -> bool:
         """Wait for a key that means something, and do it; False to end."""
         while True:
-            print(end="", flush=True)
             key = self.key().lower()
             if key in ("q", "\x03", "\x04", "\x1b", ""):
                 return False
