@@ -83,7 +83,7 @@ def test_a_disk_that_fills_up_is_told_and_leaves_the_old_results(tmp_path):
         timeout=120,
         env=os.environ | PATHS,
     )
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr.splitlines()[-1] == (
         f"knowmore: {str(tmp_path / 'toy-2d.png')!r} cannot be written: File too large. What was "
         "there before is kept. Name another place."

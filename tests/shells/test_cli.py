@@ -68,16 +68,17 @@ def test_options_reach_the_experiment(tmp_path, monkeypatch):
     assert result.stdout.split("\n") == ["", "One sentence [not markup].", "", ""]
 
 
-def test_own_errors_print_their_message(tmp_path, monkeypatch):
+def test_own_errors_print_their_message(tmp_path, monkeypatch, capfd):
     taken = tmp_path / "taken"
     taken.write_text("a file, no folder")
     out = taken / "results"
     monkeypatch.setattr(sys, "argv", ["knowmore", "demo", "--out", str(out)])
     with pytest.raises(SystemExit) as caught:
         cli.main()
-    assert caught.value.code == (
+    assert caught.value.code == 2
+    assert capfd.readouterr().err == (
         f"knowmore: {str(out)!r} cannot be written: Not a directory. What was there before is "
-        f"kept. Name another place."
+        f"kept. Name another place.\n"
     )
 
 
@@ -118,7 +119,7 @@ def test_a_report_that_cannot_be_written_is_an_error():
     with open("/dev/full", "wb") as full:
         run = piped("--version", stdout=full)
         _, errors = run.communicate(timeout=120)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert errors.decode() == (
         "knowmore: The work is done, but its report could not be printed: No space left on "
         "device.\n"
@@ -139,7 +140,7 @@ def test_missing_command_line_libraries_are_named(library):
     result = run_apart(
         f"import sys; sys.modules[{library!r}] = None; from knowmore.cli import main; main()"
     )
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr == (
         f"knowmore: {library} is not installed. It comes with the extra 'cli': pip install "
@@ -154,7 +155,7 @@ def test_missing_matplotlib_is_named_before_the_work_starts(tmp_path):
         f"sys.argv = ['knowmore', 'demo', '--out', {str(tmp_path / 'out')!r}]; "
         "from knowmore.cli import main; main()"
     )
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr == f"knowmore: {missing_extra('matplotlib', 'plots')}\n"
     assert not (tmp_path / "out").exists()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from shlex import split
+
 import numpy as np
 import pytest
 from tolerance import assert_solves, tolerance
+from typer.testing import CliRunner
 
+import knowmore
 from knowmore.cli import demo
+from knowmore.cli.app import app
 from knowmore.cli.demo import audit, forget, grow, load, unlearn
 from knowmore.cli.experiments import Table, silent
 
@@ -106,8 +111,9 @@ def test_demo_reports(tmp_path):
     assert shares[0] >= 0
     assert shares[-1] < 1
     report = demo.report(result, tmp_path)
-    (picture,) = report.files
+    picture, model = report.files
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert model.name == "digits.km"
     (table,) = [part for part in report.parts if isinstance(part, Table)]
     known = [row[0] for row in table.rows]
     assert known == [*map(str, range(3, 11)), "the last image alone"]
@@ -120,3 +126,30 @@ def test_demo_reports(tmp_path):
         f"called {(result.variances[result.is_stranger] > 1).mean():.0%} of the strangers unknown",
     ):
         assert measured in text
+
+
+def test_the_model_left_behind_and_the_commands_to_try_on_it(digits, tmp_path, monkeypatch):
+    path = tmp_path / "digits.km"
+    for _ in range(2):
+        demo._write_model(digits, path)
+    with knowmore.open(path) as store:
+        assert store.ids_.tolist() == digits.ids.tolist()
+        assert len(store.status().contributors) == 12
+    monkeypatch.setattr(demo, "_figure", lambda result: None)
+    monkeypatch.setattr(demo.experiments, "save_figure", lambda figure, path: path)
+    monkeypatch.setattr(demo, "_growth_table", lambda result: "")
+    monkeypatch.setattr(demo, "_sentences", lambda result: ())
+    monkeypatch.setattr("knowmore.store.Store.verify", lambda self, fast: _Fine())
+    report = demo.report(demo.Demo(*[None] * 5, digits), tmp_path)
+    codes = [CliRunner().invoke(app, split(line)[1:]).exit_code for line in report.commands]
+    # The first one finds something.
+    assert codes == [1, 0, 0]
+    with knowmore.open(path) as store:
+        assert len(store) == 275
+
+
+class _Fine:
+    ok = True
+
+    def certificate(self):
+        return {}

@@ -214,7 +214,7 @@ def test_a_full_disk_is_reported_and_leaves_the_old_table(form, folder, tmp_path
     # No file may grow beyond this: writing past it fails, as on a full disk.
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
     result = run_apart(limit, folder, "-o", out, "--kind", "phog", "--no-cache")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr.splitlines()[-1] == (
         f"knowmore: {str(out)!r} cannot be written: File too large. What was there before is "
         f"kept. Name another place."
@@ -260,7 +260,7 @@ def test_a_user_without_a_home_is_told_to_name_a_cache(folder, tmp_path, monkeyp
 def test_a_cache_without_room_is_reported(folder, tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
     result = run_apart(limit, folder, "-o", tmp_path / "out.npz", "--kind", "phog")
-    assert result.returncode == 1
+    assert result.returncode == 2
     (words,) = filter(None, result.stderr.splitlines())
     assert words.startswith("knowmore: The cache '")
     assert words.endswith("Name another folder, or use no cache.")
@@ -437,19 +437,20 @@ def test_unknown_kinds_and_missing_options_are_misuse(folder):
     assert features(folder).exit_code == 2
 
 
-def test_own_errors_print_their_message(tmp_path, monkeypatch):
+def test_own_errors_print_their_message(tmp_path, monkeypatch, capfd):
     arguments = ["knowmore", "features", str(tmp_path / "nowhere"), "-o", str(tmp_path / "o.npz")]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as caught:
         cli.main()
-    assert str(caught.value.code).startswith("knowmore: There is no file or folder ")
+    assert caught.value.code == 2
+    assert capfd.readouterr().err.startswith("knowmore: There is no file or folder ")
 
 
 def test_missing_pyarrow_is_named_before_the_work(folder, tmp_path):
     result = run_apart(
         "sys.modules['pyarrow'] = None", folder, "-o", tmp_path / "out.parquet", "--kind", "phog"
     )
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr == f"knowmore: {missing_extra('pyarrow', 'tables')}\n"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 
@@ -18,15 +19,29 @@ def main() -> None:
 def _run() -> None:
     from knowmore.cli.app import app
 
-    app()
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        # Misuse, of which typer would make a box of several lines.
+        misuse: Any = error
+        if not hasattr(misuse, "format_message"):
+            raise
+        if message := misuse.format_message():
+            command = getattr(getattr(misuse, "ctx", None), "command_path", "knowmore")
+            _say(f"{message} For help: {command} --help")
+        else:
+            # No argument at all: its message is the help.
+            misuse.show()
+        sys.exit(getattr(misuse, "exit_code", 2))
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def guarded(run: Callable[[], None]) -> None:
-    """Run a command; print the message of knowmore's own errors instead of a traceback.
+    """Run a command; print knowmore's own errors and warnings in one line, without a traceback.
 
-    A closed pipe and a limited encoding cannot fail it.
+    Such an error ends it with 2. A closed pipe and a limited encoding cannot fail it.
     """
-    with redirect_stdout(_robust(sys.stdout)), redirect_stderr(_robust(sys.stderr)):
+    with redirect_stdout(_robust(sys.stdout)), redirect_stderr(_robust(sys.stderr)), _short():
         try:
             try:
                 run()
@@ -43,7 +58,36 @@ def guarded(run: Callable[[], None]) -> None:
                     error = missing_extra(library, "cli")
             if not isinstance(error, KnowmoreError):
                 raise
-            sys.exit(f"knowmore: {error}")
+            _say(error)
+            sys.exit(2)
+        except KeyboardInterrupt:
+            _say("interrupted. What was confirmed is kept.")
+            sys.exit(130)
+
+
+def _say(what: object) -> None:
+    """One line on standard error."""
+    print(f"knowmore: {' '.join(str(what).split())}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _short() -> Iterator[None]:
+    """Print our own warnings in one line; they would name a line of our code."""
+    usual = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+        # Its module is loaded if there is such a warning.
+        errors = sys.modules.get("knowmore.errors")
+        if errors is not None and issubclass(category, errors.KnowmoreWarning):
+            _say(message)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def _robust(stream: Any) -> Any:
@@ -53,7 +97,8 @@ def _robust(stream: Any) -> Any:
         return stream
     stream.flush()
     raw = io.BufferedWriter(_Descriptor(stream.fileno(), "w", closefd=False))
-    buffering = stream.line_buffering
+    # A stream without a buffer, as PYTHONUNBUFFERED asks for, is one of lines here.
+    buffering = stream.line_buffering or stream.write_through
     return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=buffering)
 
 

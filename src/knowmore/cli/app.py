@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import rich  # noqa: F401  typer works without it, our output does not: fail before the work
 import typer
+
+from knowmore.cli import ask, history, teach
+from knowmore.cli.loading import quickly
 
 # The demonstration shares these options with the experiments of the papers.
 Out = Annotated[Path, typer.Option(help="Folder for pictures and tables.", file_okay=False)]
@@ -15,8 +19,11 @@ Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, ma
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that it works.")]
 
 app = typer.Typer(
-    help="Classifiers that keep learning, and forget exactly.",
-    add_completion=False,
+    help="""Classifiers that keep learning, and forget exactly.
+
+    A model lives in one file: knowmore learn flowers.km photos, knowmore predict flowers.km
+    new.jpg. Exit codes: 0 fine, 1 findings or failed verification, 2 what was asked cannot be done,
+    3 some inputs were skipped.""",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -39,7 +46,39 @@ def _options(
     pass
 
 
-@app.command()
+_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Teach a model": (
+        teach.init,
+        teach.learn,
+        teach.relabel,
+        teach.replace,
+        teach.forget,
+        teach.merge,
+    ),
+    "Ask a model": (
+        ask.predict,
+        ask.evaluate,
+        ask.suspects,
+        ask.suggest,
+        ask.novel,
+        ask.explain,
+    ),
+    "Look after a model": (
+        history.status,
+        history.log,
+        history.undo,
+        history.redo,
+        history.verify,
+        history.tune,
+    ),
+}
+for _panel, _commands in _PANELS.items():
+    for _command in _commands:
+        app.command(rich_help_panel=_panel)(quickly(_command))
+_OTHERS = "See it work, prepare data"
+
+
+@app.command(rich_help_panel=_OTHERS)
 def demo(out: Out = Path("results"), seed: Seed = 0, quick: Quick = False) -> None:
     """Learn digits class by class, find wrong labels, forget a contributor, say "I don't know"."""
     from knowmore.cli.experiments import present
@@ -47,7 +86,7 @@ def demo(out: Out = Path("results"), seed: Seed = 0, quick: Quick = False) -> No
     present("knowmore.cli.demo", out, seed, quick)
 
 
-@app.command()
+@app.command(rich_help_panel=_OTHERS)
 def features(
     source: Annotated[Path, typer.Argument(help="A folder, tar archive or list of pictures.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write: .npz or .parquet.")],
@@ -83,7 +122,7 @@ def features(
         raise typer.Exit(3)
 
 
-@app.command()
+@app.command(rich_help_panel=_OTHERS)
 def sums(
     folder: Annotated[
         Path,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from pathlib import Path
+from shlex import quote
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
+import knowmore
 from knowmore import GPClassifier
 from knowmore.arrays import Array
 from knowmore.cli import experiments
@@ -104,7 +106,7 @@ class Demo(NamedTuple):
 
     The last was done for each digit in turn: `variances` (10, m) are those of the test images after
     a digit was unlearnt, divided by the threshold; above one, the model says that it does not know.
-    `is_stranger` (10, m) marks the images of that digit.
+    `is_stranger` (10, m) marks the images of that digit. `digits` is what it learnt from.
     """
 
     growth: Growth
@@ -112,6 +114,7 @@ class Demo(NamedTuple):
     forgetting: Forgetting
     variances: Array
     is_stranger: Array
+    digits: Digits
 
 
 # -- the four parts ------------------------------------------------------------------------------
@@ -132,7 +135,7 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = experiments.
             progress(0.7 + 0.03 * digit, f"unlearning digit {digit} and meeting it as a stranger")
             variances.append(unlearn(clf, digits, digit))
         is_stranger = digits.y_test == np.arange(10)[:, None]
-        return Demo(growth, audited, forgetting, np.array(variances), is_stranger)
+        return Demo(growth, audited, forgetting, np.array(variances), is_stranger, digits)
 
 
 def load(seed: int, examples: int) -> Digits:
@@ -237,9 +240,32 @@ def _timed(
 
 
 def report(result: Demo, out: Path) -> Report:
-    """The growth as a table, a few sentences on each part, and one figure."""
+    """The growth as a table, a few sentences on each part, one figure, and a model to try."""
     figure = experiments.save_figure(_figure(result), out / "demo.png")
-    return Report((_growth_table(result), *_sentences(result)), (figure,))
+    model = _write_model(result.digits, out / "digits.km")
+    name = quote(str(model))
+    commands = (
+        f"knowmore suspects {name}",
+        f"knowmore forget {name} --contributor ann",
+        f"knowmore verify {name}",
+    )
+    return Report((_growth_table(result), *_sentences(result)), (figure, model), commands)
+
+
+def _write_model(digits: Digits, path: Path) -> Path:
+    """A living model of all these digits; one from an earlier run is replaced."""
+    for old in (path, path.with_name(f"{path.name}-journal")):
+        old.unlink(missing_ok=True)
+    contributors = [name.partition("/")[0] for name in digits.ids.tolist()]
+    with knowmore.open(path, GPClassifier()) as store:
+        store.add(
+            digits.X,
+            digits.y,
+            digits.ids,
+            contributor=contributors,
+            origins="scikit-learn's digits",
+        )
+    return path
 
 
 def _growth_table(result: Demo) -> Table:

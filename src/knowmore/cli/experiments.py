@@ -52,10 +52,11 @@ class Table(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Paragraphs and whatever rich can print, in order, and the files written."""
+    """Paragraphs and whatever rich can print, in order, the files written, and commands to try."""
 
     parts: tuple[str | RichCast, ...]
     files: tuple[Path, ...]
+    commands: tuple[str, ...] = ()
 
 
 def present(module: str, out: Path, seed: int, quick: bool) -> None:
@@ -81,6 +82,10 @@ def present(module: str, out: Path, seed: int, quick: bool) -> None:
     for path in report.files:
         # Unwrapped, so that a long path can be copied.
         print(f"Written: {path}")
+    if report.commands:
+        print("\nTry next:")
+    for command in report.commands:
+        print(f"  {command}")
 
 
 @contextmanager

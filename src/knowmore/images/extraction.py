@@ -107,6 +107,20 @@ def extract(
     raise InvalidInput(f"The last step gives vectors of different lengths, {spread}, not of one.")
 
 
+def described(
+    pictures: Sequence[Any],
+    steps: Sequence[Any],
+    *,
+    longest: int = LONGEST,
+    n_jobs: int = -1,
+    progress: Progress | None = None,
+) -> list[Array | str]:
+    """The features of each picture, (D,), as `extract` has them, or the reason why it has none."""
+    jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
+    found, _ = _in_blocks(_Work(steps, longest), pictures, jobs, progress)
+    return found
+
+
 def learn_codebook(
     pictures: Sequence[Any],
     *,

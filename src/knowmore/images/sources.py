@@ -133,7 +133,7 @@ def _in_folder(root: Path) -> _Entries:
                 yield _relative(folder, name, inside), "is a link to a folder"
         for name in files:
             relative = _relative(folder, name, inside)
-            if not _is_picture(relative):
+            if not is_picture(relative):
                 continue
             # Path.resolve would raise at a link to itself.
             target = Path(os.path.realpath(Path(folder, name)))
@@ -170,7 +170,7 @@ def _in_archive(path: Path) -> _Entries:
     for member in members:
         # Without "./" and "//".
         name = str(PurePosixPath(member.name))
-        if _is_picture(name) and not member.isdir():
+        if is_picture(name) and not member.isdir():
             found = Picture(name, path, member.offset_data, member.size)
             yield name, _refusal(member, name) or found
 
@@ -204,7 +204,7 @@ def _in_list(path: Path) -> _Entries:
         yield name, Picture(name, file) if os.path.isfile(file) else "is not a file"
 
 
-def _is_picture(name: str) -> bool:
+def is_picture(name: str) -> bool:
     """Whether the name is that of a picture that is neither hidden nor in a hidden folder."""
     path = PurePosixPath(name)
     hidden = any(part.startswith(".") and part != ".." for part in path.parts)

@@ -226,7 +226,11 @@ def reliability(
     else:
         P, classes = model.predict_proba(X), model.classes_
         labels = true_labels(y, len(P), classes)
-    confidence, right = P.max(axis=1), np.asarray(classes)[P.argmax(axis=1)] == labels
+    return binned(P.max(axis=1), np.asarray(classes)[P.argmax(axis=1)] == labels, bins)
+
+
+def binned(confidence: Array, right: Array, bins: int = 15) -> Reliability:
+    """The probabilities of predictions (m,), and whether they are right (m,), in bins."""
     bin_ = np.minimum((confidence * bins).astype(int), bins - 1)
     filled, which, count = np.unique(bin_, return_inverse=True, return_counts=True)
     sums = [np.bincount(which, values, len(filled)) for values in (confidence, right)]

@@ -1,0 +1,119 @@
+"""How the pictures of a model become vectors: settled by the first ones, and kept with it.
+
+The kind of features, their settings and the visual words are in the model's file, so that later
+pictures are described in the same way, wherever the file goes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput
+from knowmore.images import extraction, storage
+from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
+
+# Kinds that count visual words.
+WORDED = ("sift-pyramid", "bow")
+DEFAULT_SIZE = 200
+# Where the arrays of a codebook are kept.
+WORDS = "words/"
+# Names of what is kept of a codebook.
+_CODEBOOKS: dict[str, type[Codebook]] = {"k-means": KMeansCodebook, "trees": ForestCodebook}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Describer:
+    """Turns pictures into vectors.
+
+    kind : of the features
+    longest : pictures are reduced to this longest side
+    codebook : the visual words, if the kind has any
+    """
+
+    kind: Any
+    longest: int = storage.LONGEST
+    codebook: Codebook | None = None
+
+    @classmethod
+    def learnt(
+        cls, kind: Any, pictures: Sequence[Any], words: int, progress: Callable[[int, int], None]
+    ) -> Describer:
+        """With words learnt from a sample of these pictures, if the kind has words."""
+        if kind not in WORDED:
+            return cls(kind)
+        found = extraction.learn_codebook(pictures, size=words, progress=progress)
+        return cls(kind, codebook=found)
+
+    @classmethod
+    def stored(cls, note: Mapping[str, Any], arrays: Mapping[str, Array]) -> Describer:
+        """As a note and arrays say that a model keeps."""
+        about = note["about"]
+        codebook = None
+        if about["kind"] in WORDED:
+            if "words" not in note:
+                raise InvalidInput(
+                    "This model has learnt a table of features, but not its visual words, so it "
+                    "cannot describe pictures. Learn the table again with its .words.npz beside it."
+                )
+            codebook = _CODEBOOKS[note["words"]]._built(note["parameters"], dict(arrays))
+        described = cls(about["kind"], about["longest"], codebook)
+        if difference := storage.unlike(described.about, about):
+            raise InvalidInput(
+                f"This version of knowmore describes pictures with {difference} than the model. "
+                f"Install the version that the model was made with."
+            )
+        return described
+
+    @classmethod
+    def of_table(cls, about: Mapping[str, Any], words: Path) -> Describer | None:
+        """That of a table which `knowmore features` wrote; None if its words are not at hand."""
+        codebook = _loaded(words) if about["kind"] in WORDED else None
+        if about["kind"] in WORDED and codebook is None:
+            return None
+        described = cls(about["kind"], about["longest"], codebook)
+        return None if storage.unlike(described.about, dict(about)) else described
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Everything that the features depend on, but for the libraries' versions."""
+        steps = extraction.steps_of(self.kind, self.codebook)
+        settings = json.loads(storage.settings_of(steps, self.longest))
+        return plain_about({"kind": self.kind, **settings})
+
+    def keep(self, store: Any) -> None:
+        """Keep it in the file of a model."""
+        if self.codebook is None:
+            store.set_notes(pictures={"about": self.about})
+            return
+        name = next(name for name, kind in _CODEBOOKS.items() if type(self.codebook) is kind)
+        arrays = {f"{WORDS}{one}": array for one, array in vars(self.codebook.vocabulary_).items()}
+        parameters = self.codebook.get_params()
+        note = {"about": self.about, "words": name, "parameters": parameters}
+        store.set_notes(arrays, pictures=note)
+
+    def vectors(
+        self, pictures: Sequence[Any], progress: Callable[[int, int], None] | None = None
+    ) -> list[Array | str]:
+        """The vector of each picture, or the reason why it has none."""
+        steps = extraction.steps_of(self.kind, self.codebook)
+        return extraction.described(pictures, steps, longest=self.longest, progress=progress)
+
+
+def plain_about(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What two ways to make features must share."""
+    return {name: about[name] for name in ("kind", "version", "longest", "steps")}
+
+
+def _loaded(path: Path) -> Codebook | None:
+    for kind in _CODEBOOKS.values():
+        try:
+            return kind.load(path)
+        except InvalidInput:
+            continue
+    return None

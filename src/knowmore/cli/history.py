@@ -1,0 +1,150 @@
+"""The commands about a model's past and state: log, undo, redo, verify, status, tune."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from knowmore.cli.options import DryRun, Json, Model
+
+Objective = Literal["loo", "marginal_likelihood"]
+
+
+def log(model: Model, as_json: Json = False) -> None:
+    """What was done to the model, and when; what was undone is marked."""
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import show_json, show_table
+
+    with opened(model) as found:
+        entries = [_entry(one) for one in found.store.log()]
+    if as_json:
+        show_json(entries)
+    elif entries:
+        show_table(list(entries[0]), [list(entry.values()) for entry in entries])
+
+
+def undo(model: Model, as_json: Json = False) -> None:
+    """Take back the last edit. What was forgotten cannot be taken back."""
+    _travel(model, "undo", as_json)
+
+
+def redo(model: Model, as_json: Json = False) -> None:
+    """Do again what was undone last."""
+    _travel(model, "redo", as_json)
+
+
+def _travel(model: Path, verb: str, as_json: bool) -> None:
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import progress_bar, show_json
+
+    with opened(model) as found, progress_bar(verb):
+        entry = _entry(getattr(found.store, verb)())
+        held = len(found.store)
+    if as_json:
+        show_json({**entry, "examples": held})
+    else:
+        done = "Undone" if verb == "undo" else "Done again"
+        print(
+            f"{done}: {entry['verb']} of {entry['count']} examples, entry {entry['number']}. "
+            f"{model} holds {held} examples."
+        )
+
+
+def _entry(entry: Any) -> dict[str, Any]:
+    at = entry.at.isoformat(timespec="seconds")
+    names = ("number", "verb", "count", "contributor", "undone")
+    number, *others = (getattr(entry, name) for name in names)
+    return {"number": number, "at": at, **dict(zip(names[1:], others, strict=True))}
+
+
+def verify(
+    model: Model,
+    fast: Annotated[bool, typer.Option("--fast", help="Check hashes only; do not refit.")] = False,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a certificate, as JSON.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check that the model equals a fresh fit to its examples, and that the forgotten is gone.
+
+    Exit code 1: something does not hold.
+    """
+    import json
+
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import plain, progress_bar, show_json, talk
+    from knowmore.files import check_writable, written
+
+    if certificate is not None:
+        check_writable(certificate)
+    with opened(model) as found, progress_bar("fitting again"):
+        answer = found.store.verify(fast=fast)
+    document = answer.certificate()
+    if certificate is not None:
+        with written(certificate) as file:
+            file.write(json.dumps(document, indent=2, default=plain).encode() + b"\n")
+    if as_json:
+        show_json({"ok": answer.ok, **document})
+    else:
+        print(answer)
+    if certificate is not None:
+        talk(f"Written: {certificate}")
+    if not answer.ok:
+        raise typer.Exit(1)
+
+
+def status(model: Model, as_json: Json = False) -> None:
+    """What the model holds: examples by class, contributors, features, settings, size."""
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import show_json
+    from knowmore.cli.summing_up import show_status, status_of
+
+    with opened(model) as found:
+        answer = status_of(found)
+    if as_json:
+        show_json(answer)
+    else:
+        show_status(answer)
+
+
+def tune(
+    model: Model,
+    objective: Annotated[Objective, typer.Option(help="What to make as good as possible.")] = "loo",
+    restarts: Annotated[int, typer.Option(help="Further searches from random points.", min=0)] = 0,
+    subset: Annotated[
+        int | None, typer.Option(help="Search with this many examples.", min=2, show_default="all")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Find better settings of the kernel and the noise, and keep them; `undo` takes them back."""
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import progress_bar, show_json, show_table
+    from knowmore.cli.tuning import tuned
+
+    with opened(model) as found, progress_bar("tuning"):
+        answer = tuned(found, objective, restarts, subset, dry_run)
+    changes = [list(change) for change in answer.changes]
+    if as_json:
+        names = ("parameter", "before", "after")
+        show_json(
+            {
+                "before": answer.before,
+                "after": answer.after,
+                "loss_before": answer.loss_before,
+                "loss_after": answer.loss_after,
+                "changes": [dict(zip(names, change, strict=True)) for change in changes],
+                "dry_run": dry_run,
+            }
+        )
+    elif changes:
+        show_table(("parameter", "before", "after"), changes)
+        kept = "would rise" if dry_run else "rose"
+        print(f"\nThe objective {kept} from {answer.before:.6g} to {answer.after:.6g}.")
+        print(
+            f"Leave-one-out loss: {answer.loss_before:.4g} before, {answer.loss_after:.4g} after."
+        )
+    else:
+        print("Nothing to gain: the settings are the best that were found.")

@@ -1,0 +1,300 @@
+"""`knowmore learn`: what a source holds becomes what the model holds.
+
+It can be repeated: what the model has is skipped, what changed in the source is replaced, and what
+vanished from it is reported, or forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from knowmore.cli.making import made, settle
+from knowmore.cli.model import Model, opened, same_id
+from knowmore.cli.showing import Progress
+from knowmore.cli.sources import Block, Source, Wanted, open_source
+from knowmore.cli.sources.records import content, content_id
+from knowmore.edits import Id
+from knowmore.errors import KnowmoreError, RepeatedId
+
+# Numbers are learnt so many bytes at a time, pictures so many: one entry of the journal each.
+_BYTES = 2**28
+_PICTURES = 1024
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command."""
+
+    model: Path
+    source: str
+    label: str | None
+    id: str | None
+    contributor: str | None
+    origin: str | None
+    sync: bool
+    dry_run: bool
+
+
+@dataclass
+class Learnt:
+    """How many examples were added, were known, were replaced, vanished from the source, and were
+    forgotten for it; how many records were the same as another, and how many could not be read."""
+
+    added: int = 0
+    skipped: int = 0
+    replaced: int = 0
+    vanished: int = 0
+    forgotten: int = 0
+    repeated: int = 0
+    unreadable: int = 0
+    examples: int = 0
+    traces: int = 0
+    # "content" if the records have no ids, so that their hashes serve as such.
+    ids: str = "given"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Records that are learnt together, each with an id and a content."""
+
+    X: Any
+    labels: list[Any]
+    ids: list[Id]
+    contents: list[bytes]
+    contributors: list[str | None]
+    places: list[str]
+    # Whether the ids are made from the contents, so that the same row has the same id.
+    hashed: bool = False
+
+    def of(self, rows: list[int]) -> Part:
+        """Some of the records."""
+
+        def some(column: list[T]) -> list[T]:
+            return [column[i] for i in rows]
+
+        return Part(
+            self.X[rows] if isinstance(self.X, np.ndarray) else some(self.X),
+            some(self.labels),
+            some(self.ids),
+            some(self.contents),
+            some(self.contributors),
+            some(self.places),
+            self.hashed,
+        )
+
+
+def learn(request: Request, progress: Progress) -> tuple[Learnt, Source]:
+    """Learn a source; a model that is not there is made, unless its first examples fail."""
+    path = request.model
+    if path.exists():
+        with opened(path) as model:
+            wanted = model.wanted(request.label, request.id)
+            source = open_source(request.source, wanted)
+            return _Learning(model, request, source, progress).run(), source
+    source = open_source(request.source, Wanted(request.label, request.id))
+    if request.dry_run:
+        return _counted(source), source
+    with made(path, source) as model:
+        return _Learning(model, request, source, progress).run(), source
+
+
+def _counted(source: Source) -> Learnt:
+    """What a new model would learn."""
+    found, seen = Learnt(), _Seen(source)
+    for part in _parts(source):
+        found.added += len(seen.new(part).ids)
+    found.examples = found.added
+    seen.tell(found)
+    return found
+
+
+class _Learning:
+    """One source on its way into a model."""
+
+    def __init__(self, model: Model, request: Request, source: Source, progress: Progress) -> None:
+        self.model, self.request, self.source, self.progress = model, request, source, progress
+        self.origin = request.origin or model.origin_of(request.source)
+        self.held = model.held()
+        self.seen = _Seen(source)
+        self.found = Learnt()
+
+    def run(self) -> Learnt:
+        """Learn all of it, and say what was done."""
+        self.model.check(self.source)
+        for part in _parts(self.source):
+            self._learn(self.seen.new(part, self.held))
+        self._follow()
+        found, request = self.found, self.request
+        self.seen.tell(found)
+        changed = found.added - found.forgotten
+        found.examples = len(self.held) + (changed if request.dry_run else 0)
+        if not request.dry_run:
+            found.examples = len(self.model.store.ids_)
+        return found
+
+    def _learn(self, part: Part) -> None:
+        known = [self.held.get(one) for one in part.ids]
+        new = [i for i, record in enumerate(known) if record is None]
+        changed = [
+            i
+            for i, record in enumerate(known)
+            if record is not None and record.content != part.contents[i]
+        ]
+        self._check_origins(part.of(changed))
+        self.found.skipped += len(known) - len(new) - len(changed)
+        # Learning a label is cheap, so labels are checked even if only the others are known.
+        labels = self.model.labels(part.labels, part.places)
+        if self.request.dry_run:
+            self.found.added += len(new)
+            self.found.replaced += len(changed)
+            return
+        if new or changed:
+            settle(self.model, self.source, part.X, self.progress)
+        for rows, verb in (new, self._add), (changed, self._replace):
+            if rows:
+                verb(part.of(rows), labels[rows])
+
+    def _add(self, part: Part, labels: Any) -> None:
+        X, kept = self._described(part)
+        if not kept:
+            return
+        part = part.of(kept)
+        self.model.store.add(
+            X,
+            labels[kept],
+            part.ids,
+            contributor=[one or self.request.contributor for one in part.contributors],
+            origins=self.origin,
+            contents=part.contents,
+        )
+        self.found.added += len(kept)
+
+    def _replace(self, part: Part, labels: Any) -> None:
+        X, kept = self._described(part)
+        if not kept:
+            return
+        part = part.of(kept)
+        self.model.store.replace(part.ids, X, labels[kept], contents=part.contents)
+        self.found.replaced += len(kept)
+
+    def _described(self, part: Part) -> tuple[Any, list[int]]:
+        count = len(part.ids)
+        block = Block(part.X, part.labels, part.ids, part.contributors, part.places)
+        if self.source.pictures:
+            self.progress(0.0, f"describing {count} pictures")
+        return self.model.rows(self.source, block, self.progress)
+
+    def _check_origins(self, part: Part) -> None:
+        """Pictures of two folders may have the same names by chance: none is replaced for that."""
+        if not self.source.pictures:
+            return
+        for one in part.ids:
+            origin = self.held[one].origin
+            if origin != self.origin:
+                raise RepeatedId(
+                    f"The model holds another picture {one!r}, from {origin!r}. Rename one of "
+                    f"them; or, if this is the same folder elsewhere, say --origin {origin}."
+                )
+
+    def _follow(self) -> None:
+        """What vanished from the source is counted, and forgotten if that was asked for."""
+        if self.request.source == "-" and not self.request.sync:
+            return
+        gone = [
+            one
+            for one, record in self.held.items()
+            if record.origin == self.origin and one not in self.seen.places
+        ]
+        self.found.vanished = len(gone)
+        if not (gone and self.request.sync):
+            return
+        if self.request.dry_run:
+            self.found.forgotten = len(gone)
+            return
+        forgotten = self.model.store.forget(gone)
+        self.found.forgotten, self.found.traces = forgotten.count, len(forgotten.traces)
+
+
+class _Seen:
+    """The ids that came so far; one that comes again is an error, or the same row again."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.places: dict[Id, str] = {}
+        self.repeated = 0
+        self.hashed = False
+
+    def new(self, part: Part, held: Any = ()) -> Part:
+        """The records of the part that did not come before, under the ids that are held."""
+        kept = []
+        self.hashed |= part.hashed
+        for i, one in enumerate(part.ids):
+            name = same_id(one, held)
+            part.ids[i] = name
+            if name not in self.places:
+                self.places[name] = part.places[i]
+                kept.append(i)
+            elif part.hashed:
+                self.repeated += 1
+            else:
+                raise RepeatedId(
+                    f"{self.source.name!r} has the id {one!r} twice, in {self.places[name]} and in "
+                    f"{part.places[i]}. Give each row an id of its own."
+                )
+        return part if len(kept) == len(part.ids) else part.of(kept)
+
+    def tell(self, found: Learnt) -> None:
+        """Note how many came again, how many cannot be read, and what their ids are."""
+        found.repeated, found.unreadable = self.repeated, len(self.source.skipped)
+        found.ids = "content" if self.hashed else "given"
+
+
+def _parts(source: Source) -> Iterator[Part]:
+    """The records of a source, as many at a time as are learnt together."""
+    waiting: list[Block] = []
+    size = 0
+    for block in source.blocks():
+        waiting.append(block)
+        size += len(block) if source.pictures else np.asarray(block.X).nbytes
+        if size >= (_PICTURES if source.pictures else _BYTES):
+            yield _joined(waiting, source)
+            waiting, size = [], 0
+    if waiting:
+        yield _joined(waiting, source)
+
+
+def _joined(blocks: list[Block], source: Source) -> Part:
+    labels = [one for block in blocks for one in block.labels or ()]
+    places = [one for block in blocks for one in block.places]
+    contributors = [one for block in blocks for one in block.contributors]
+    hashed = blocks[0].ids is None
+    if source.pictures:
+        pictures = [one for block in blocks for one in block.X]
+        return _readable(source, pictures, labels, contributors, places)
+    contents = [one for block in blocks for one in block.contents()]
+    ids: list[Id] = [content_id(one) for one in contents]
+    if not hashed:
+        ids = [one for block in blocks for one in block.ids or ()]
+    X = np.concatenate([np.asarray(block.X) for block in blocks])
+    return Part(X, labels, ids, contents, contributors, places, hashed)
+
+
+def _readable(source: Source, pictures: Any, labels: Any, contributors: Any, places: Any) -> Part:
+    """The pictures whose bytes can be read; the others are noted as skipped."""
+    contents: list[bytes] = []
+    for picture, label in zip(pictures, labels, strict=True):
+        try:
+            contents.append(content(picture.read(), label))
+        except (KnowmoreError, OSError) as error:
+            why = getattr(error, "strerror", None) or str(error).removeprefix(f"{picture.name!r} ")
+            source.skipped[picture.name] = f"cannot be read: {why}"
+            contents.append(b"")
+    kept = [i for i, one in enumerate(contents) if one]
+    ids = [picture.name for picture in pictures]
+    return Part(pictures, labels, ids, contents, contributors, places).of(kept)

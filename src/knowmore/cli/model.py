@@ -1,0 +1,231 @@
+"""A model as the commands see it: the store, and what they keep beside its examples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import knowmore
+from knowmore.cli.sources.records import Block, Source, Wanted
+from knowmore.edits import Id
+from knowmore.errors import InvalidInput, UnknownId
+
+if TYPE_CHECKING:
+    from knowmore.arrays import Array
+    from knowmore.cli.describing import Describer
+    from knowmore.cli.showing import Progress
+
+
+@final
+class Model:
+    """An open model.
+
+    store : the file
+    """
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    # -- what is in it -----------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """The short name of the kind of model."""
+        return str(self.store.kind)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether labels are values."""
+        return self.kind.endswith("-regression")
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What the commands keep in the file."""
+        found: Mapping[str, Any] = self.store.notes
+        return found
+
+    def held(self) -> dict[Id, Any]:
+        """Where each example came from, by its id."""
+        return {record.id: record for record in self.store.records()}
+
+    def origin_of(self, source: str) -> str:
+        """The name under which the examples of a source are held: its path from the model's folder.
+
+        So folder and model can move together.
+        """
+        if source == "-":
+            return source
+        return Path(os.path.relpath(source, Path(self.store.path).parent)).as_posix()
+
+    # -- words of the command line ------------------------------------------------------------
+
+    def wanted(
+        self, label: str | None = None, id_: str | None = None, *, labelled: bool = True
+    ) -> Wanted:
+        """What a source must have to be used with this model."""
+        notes = self.notes
+        columns = notes.get("columns")
+        return Wanted(
+            label,
+            id_,
+            None if columns is None else tuple(columns),
+            labelled,
+            notes.get("label"),
+            notes.get("id"),
+        )
+
+    def ids(self, words: Sequence[str]) -> list[Id]:
+        """The ids of examples that words name; a word may stand for a whole number."""
+        held = set(self.store.ids_.tolist())
+        found = [same_id(word, held) for word in words]
+        unknown = [one for one in found if one not in held]
+        if unknown:
+            raise UnknownId(
+                f"The model has no example {unknown[0]!r}. `knowmore export MODEL --table FILE` "
+                f"lists all ids."
+            )
+        return list(dict.fromkeys(found))
+
+    def chosen(self, ids: list[Id] | None, contributor: str | None, origin: str | None) -> int:
+        """How many examples these ids, this contributor or this origin have."""
+        if ids is not None:
+            return len(ids)
+        name, wanted = ("contributor", contributor) if origin is None else ("origin", origin)
+        return sum(getattr(record, name) == wanted for record in self.store.records())
+
+    def check_mergeable(self, other: Model) -> None:
+        """Raise InvalidInput if the features of the two models do not mean the same."""
+        for name in ("columns", "pictures"):
+            mine, theirs = self.notes.get(name), other.notes.get(name)
+            if mine != theirs and len(self.store):
+                way = "made from pictures in another way"
+                what = "of other columns" if name == "columns" else way
+                raise InvalidInput(
+                    f"The two models cannot be merged: features of {other.store.path} are {what}."
+                )
+
+    def label(self, word: str) -> Any:
+        """A label that a word names, of the type of the labels held."""
+        return self.labels([word], ["the label"])[0]
+
+    def labels(self, given: Sequence[Any], places: Sequence[str]) -> Array:
+        """Labels (k,) of the type of those held; texts stand for numbers where needed."""
+        from knowmore.cli.labels import typed
+
+        return typed(given, places, self._label_type)
+
+    @property
+    def _label_type(self) -> type | None:
+        if self.is_regression:
+            return float
+        if not len(self.store):
+            return None
+        (first,) = self.store.records(self.store.ids_[:1])
+        return type(first.label)
+
+    # -- pictures ----------------------------------------------------------------------------
+
+    @property
+    def describer(self) -> Describer | None:
+        """What turns pictures into vectors, if this is a model of pictures."""
+        note = self.notes.get("pictures")
+        if note is None:
+            return None
+        from knowmore.cli.describing import WORDS, Describer
+
+        return Describer.stored(note, self.store.arrays(WORDS))
+
+    def check(self, source: Source) -> None:
+        """Raise InvalidInput if the features of a source are not what the model knows."""
+        note = self.notes.get("pictures")
+        if source.pictures:
+            if note is None and len(self.store):
+                raise InvalidInput(
+                    f"The model has learnt numbers, and {source.name!r} holds pictures. Teach "
+                    f"these to a model of their own."
+                )
+            return
+        if note is not None:
+            from knowmore.cli.describing import plain_about
+            from knowmore.images.storage import unlike
+
+            if source.about is None:
+                raise InvalidInput(
+                    f"The model has learnt pictures, and {source.name!r} holds plain numbers. "
+                    f"Teach these to a model of their own."
+                )
+            if difference := unlike(plain_about(source.about), note["about"]):
+                raise InvalidInput(
+                    f"The features in {source.name!r} cannot be used with this model: they have "
+                    f"{difference}. Give the pictures themselves."
+                )
+
+    def rows(
+        self, source: Source, block: Block, progress: Progress | None = None
+    ) -> tuple[Array | None, list[int]]:
+        """The numbers (k, d) of a block, and which of its records they are.
+
+        Pictures that cannot be read are left out, and noted in `source.skipped`.
+        """
+        import numpy as np
+
+        if not source.pictures:
+            X = np.asarray(block.X)
+            self._check_width(source, X.shape[1])
+            return X, list(range(len(X)))
+        describer = self.describer
+        assert describer is not None
+
+        def report(done: int, total: int) -> None:
+            if progress is not None:
+                progress(done / total, f"{done} of {total} pictures described")
+
+        pictures: Any = block.X
+        found = describer.vectors(pictures, report)
+        for i, vector in enumerate(found):
+            if isinstance(vector, str):
+                source.skipped[pictures[i].name] = vector
+        kept = [i for i, vector in enumerate(found) if not isinstance(vector, str)]
+        return (np.stack([found[i] for i in kept]) if kept else None), kept
+
+    def one_row(self, source: Source, block: Block) -> Array:
+        """The numbers (1, d) of the only record of a source."""
+        self.check(source)
+        X, _ = self.rows(source, block)
+        if X is None:
+            name, why = next(iter(source.skipped.items()))
+            raise InvalidInput(f"{name!r} {why}")
+        return X
+
+    def _check_width(self, source: Source, d: int) -> None:
+        known = self.store.n_features_in_ if len(self.store) else d
+        if d != known:
+            raise InvalidInput(
+                f"{source.name!r} has {d} numbers in a row, but the model has learnt {known}."
+            )
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Model]:
+    """The model in a file."""
+    with knowmore.open(path) as store:
+        yield Model(store)
+
+
+def same_id(one: Id, held: Any) -> Id:
+    """The id that is held and reads the same: 7 for "7"; the id itself if there is none.
+
+    >>> same_id("7", {7, "8"}), same_id(8, {7, "8"}), same_id("rose", {7})
+    (7, '8', 'rose')
+    """
+    if one in held:
+        return one
+    other: Id = str(one)
+    if isinstance(one, str):
+        if not one.removeprefix("-").isdecimal() or str(int(one)) != one:
+            return one
+        other = int(one)
+    return other if other in held else one

@@ -1,0 +1,44 @@
+"""The arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Kind = Literal[
+    "gp",
+    "gp-regression",
+    "lssvm",
+    "linear",
+    "linear-regression",
+    "forest",
+    "forest-regression",
+    "one-shot",
+    "n-plus-one",
+]
+Pictures = Literal["sift-pyramid", "bow", "phog", "embedding"]
+
+_KM = "A model: a .km file."
+_SOURCE = (
+    "A folder with a folder of pictures for each class, a .tar of one, a .csv, .tsv, .parquet, "
+    ".npz or .jsonl file, or - for JSON lines on standard input."
+)
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help=_KM, dir_okay=False)]
+NewModel = Annotated[Path, typer.Argument(metavar="MODEL", help=_KM, dir_okay=False)]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE)]
+Label = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column of labels.", show_default="label")
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="COLUMN", help="The column of ids.", show_default="id, else content hashes"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Count = Annotated[int, typer.Option("-n", "--count", help="How many to show at most.", min=1)]

@@ -1,0 +1,266 @@
+"""The commands that change a model: init, learn, relabel, replace, forget, merge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from knowmore.cli.options import (
+    DryRun,
+    Id,
+    Json,
+    Kind,
+    Label,
+    Model,
+    NewModel,
+    Pictures,
+    Source,
+    Yes,
+)
+
+_REACH = (
+    "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
+    "command."
+)
+_WORDS = "The visual words, learnt from a sample of the first pictures, stay as they are."
+
+
+def init(
+    model: NewModel,
+    kind: Annotated[Kind, typer.Option(help="The kind of model.")] = "gp",
+    features: Annotated[
+        Pictures | None,
+        typer.Option(help="How pictures become vectors.", show_default="sift-pyramid"),
+    ] = None,
+    words: Annotated[
+        int | None, typer.Option(help="Visual words to learn.", min=2, show_default="200")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="The known model of kind n-plus-one.", exists=True)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make an empty model. `learn` makes one, too: of kind gp."""
+    import knowmore
+    from knowmore.cli.describing import DEFAULT_SIZE, WORDED
+    from knowmore.cli.making import new_estimator
+    from knowmore.cli.showing import show_json
+    from knowmore.errors import InvalidInput
+
+    if model.exists():
+        raise InvalidInput(f"{str(model)!r} exists. Name another file, or teach that one: learn.")
+    chosen = features or "sift-pyramid"
+    if words is not None and chosen not in WORDED:
+        raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
+    with knowmore.open(model, new_estimator(kind, source)) as store:
+        if features is not None or words is not None:
+            store.set_notes(features={"kind": chosen, "words": words or DEFAULT_SIZE})
+    if as_json:
+        show_json({"model": str(model), "kind": kind})
+    else:
+        print(
+            f"Made {model}, an empty model of kind {kind}. Teach it: knowmore learn {model} SOURCE"
+        )
+
+
+def learn(
+    model: NewModel,
+    source: Source,
+    label: Label = None,
+    id_: Id = None,
+    contributor: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who gave these examples; a column of that name, too."),
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What to call the source.", show_default="its path"),
+    ] = None,
+    sync: Annotated[
+        bool, typer.Option("--sync", help="Forget what vanished from the source.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Learn from a source. What is known is skipped, what changed is replaced.
+
+    Makes the model if there is none. Exit code 3: some inputs could not be read, and were listed.
+    """
+    from dataclasses import asdict
+
+    from knowmore.cli.learning import Request, learn
+    from knowmore.cli.showing import progress_bar, show_json, show_skipped, talk
+
+    request = Request(model, source, label, id_, contributor, origin, sync, dry_run)
+    with progress_bar("learning") as progress:
+        found, read = learn(request, progress)
+    show_skipped(read.skipped)
+    if as_json:
+        show_json({"model": str(model), **asdict(found), "dry_run": dry_run})
+    else:
+        would = "Would be: " if dry_run else ""
+        parts = [f"{found.added} added", f"{found.skipped} skipped", f"{found.replaced} replaced"]
+        parts.append(f"{found.vanished} vanished")
+        if found.forgotten:
+            parts.append(f"{found.forgotten} forgotten")
+        print(f"{would}{', '.join(parts)}. {model} holds {found.examples} examples.")
+        if found.ids == "content":
+            same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
+            talk(
+                f"The rows have no ids, so their contents serve as such: a row that changes is a "
+                f"new one{same}."
+            )
+        if found.vanished and not sync:
+            talk("What vanished from the source is still held. To forget it: --sync.")
+    if found.traces:
+        _report_traces(found.traces)
+        raise typer.Exit(1)
+    if found.unreadable:
+        raise typer.Exit(3)
+
+
+def relabel(
+    model: Model,
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of an example.")],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Its label from now on.")],
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Give an example another label."""
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import show_json
+
+    with opened(model) as found:
+        (one,), new = found.ids([id_]), found.label(label)
+        examples = found.store.examples
+        old = examples.labels[examples.rows((one,))[0]].item()
+        if not dry_run and new != old:
+            found.store.relabel([one], [new])
+    if as_json:
+        show_json({"id": one, "before": old, "label": new, "dry_run": dry_run})
+    else:
+        would = "Would be relabelled" if dry_run else "Relabelled"
+        print(f"{would}: {one}, from {old} to {new}.")
+
+
+def replace(
+    model: Model,
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of an example.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROW", help="Its new features: JSON, a picture, or a file of one row."
+        ),
+    ],
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Give an example other features. Its label stays; `learn` replaces many at a time."""
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import show_json
+    from knowmore.cli.sources import single_row
+
+    with opened(model) as found:
+        (one,) = found.ids([id_])
+        row, block = single_row(source, found.wanted(labelled=False))
+        X = found.one_row(row, block)
+        if not dry_run:
+            # The source that it was learnt from has not changed: to learn that again must not
+            # bring the old features back.
+            (record,) = found.store.records([one])
+            found.store.replace([one], X, contents=[record.content])
+    if as_json:
+        show_json({"id": one, "dry_run": dry_run})
+    else:
+        print(f"{'Would be replaced' if dry_run else 'Replaced'}: {one}.")
+
+
+def forget(
+    model: Model,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Examples.")] = None,
+    ids_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A file of ids, one on each line; - for standard input."),
+    ] = None,
+    contributor: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All examples of a contributor.")
+    ] = None,
+    origin: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All examples from a source.")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Forget examples for ever, as if they had never been there; it cannot be undone.
+
+    Exit code 1: bytes of them were found afterwards, and are listed.
+    """
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import confirm, lines_of, progress_bar, show_json, talk
+    from knowmore.errors import InvalidInput
+
+    chosen = [bool(ids), ids_file is not None, contributor is not None, origin is not None]
+    if sum(chosen) != 1:
+        raise InvalidInput("Say what to forget: ids, --ids-file, --contributor or --origin.")
+    with opened(model) as found:
+        names = None
+        if contributor is None and origin is None:
+            names = found.ids(ids or lines_of(str(ids_file)))
+        gone = found.chosen(names, contributor, origin)
+        if not dry_run and not confirm(f"Forget {gone} examples for ever?", yes or as_json):
+            talk("Nothing was forgotten.")
+            return
+        traces = 0
+        if not dry_run:
+            with progress_bar("forgetting"):
+                done = found.store.forget(names, contributor=contributor, origin=origin)
+            gone, traces = done.count, len(done.traces)
+        left, worded = len(found.store) - dry_run * gone, "pictures" in found.notes
+    if as_json:
+        show_json({"forgotten": gone, "examples": left, "traces": traces, "dry_run": dry_run})
+    elif dry_run:
+        print(f"Would be forgotten: {gone} examples; {left} would stay.")
+    else:
+        nothing = "" if traces else " Nothing of them is left in the file or beside it."
+        print(f"Forgotten: {gone} examples; {left} stay.{nothing}")
+        talk(f"{_WORDS} {_REACH}" if worded else _REACH)
+    if traces:
+        _report_traces(traces)
+        raise typer.Exit(1)
+
+
+def merge(
+    model: Model,
+    other: Annotated[
+        Path, typer.Argument(metavar="OTHER", help="Another .km file.", exists=True, dir_okay=False)
+    ],
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Learn all examples of another model, of the same kind and settings."""
+    from knowmore.cli.model import opened
+    from knowmore.cli.showing import progress_bar, show_json
+
+    with opened(model) as mine, opened(other) as theirs:
+        mine.check_mergeable(theirs)
+        count = len(theirs.store)
+        if not dry_run:
+            with progress_bar("merging"):
+                mine.store.merge(theirs.store)
+        held = len(mine.store) + dry_run * count
+    if as_json:
+        show_json({"added": count, "examples": held, "dry_run": dry_run})
+    else:
+        print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {held} examples.")
+
+
+def _report_traces(traces: int) -> None:
+    from knowmore.cli.showing import talk
+
+    talk(
+        f"In {traces} places bytes of what was forgotten may be left, in the file or beside it. "
+        f"Close all programs that use it, and look again: knowmore verify."
+    )

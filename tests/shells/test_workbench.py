@@ -1,0 +1,679 @@
+"""The workbench: a model in a file, taught and asked by commands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import knowmore
+from knowmore import cli
+from knowmore.cli.app import app
+
+# Two groups of points far apart; one label in the first is wrong.
+POINTS = [(0.0, 0.1), (0.3, 0.0), (0.1, 0.4), (0.4, 0.3), (5.0, 5.1), (5.3, 5.0), (5.2, 5.4)]
+LABELS = ["daisy", "daisy", "rose", "daisy", "rose", "rose", "rose"]
+NAMES = [f"f{i}" for i in range(len(POINTS))]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return tmp_path
+
+
+def table(name="flowers.csv", points=POINTS, labels=LABELS, names=NAMES, **columns):
+    """A CSV file of points with ids and labels."""
+    with open(name, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "a", "b", "label", *columns])
+        for row in zip(names, points, labels, *columns.values(), strict=True):
+            writer.writerow([row[0], *row[1], *row[2:]])
+    return name
+
+
+def run(*words):
+    """The result of a command that must not fail with a traceback."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def asked(*words, code=0):
+    """The JSON that a command prints."""
+    result = run(*words, "--json")
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def model():
+    """A model of the points, all from Ann."""
+    asked("learn", "flowers.km", table(), "--contributor", "ann")
+    return "flowers.km"
+
+
+def apart(*words, stdin="", code=0, **options):
+    """A command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "knowmore", *map(str, words)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **options,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+# -- learn ---------------------------------------------------------------------------------------
+
+
+COUNTS = ("added", "skipped", "replaced", "vanished", "forgotten", "examples")
+
+
+def counts(found):
+    return tuple(found[name] for name in COUNTS)
+
+
+def test_learning_makes_the_file_and_can_be_repeated():
+    table()
+    assert counts(asked("learn", "m.km", "flowers.csv", "--dry-run")) == (7, 0, 0, 0, 0, 7)
+    assert not os.path.exists("m.km")
+    assert counts(asked("learn", "m.km", "flowers.csv")) == (7, 0, 0, 0, 0, 7)
+    assert counts(asked("learn", "m.km", "flowers.csv")) == (0, 7, 0, 0, 0, 7)
+    result = run("learn", "m.km", "flowers.csv")
+    assert result.stdout == "0 added, 7 skipped, 0 replaced, 0 vanished. m.km holds 7 examples.\n"
+
+
+def test_what_changed_is_replaced_and_what_vanished_is_reported_or_forgotten(model):
+    points, labels = [(0.2, 0.2), *POINTS[1:6]], [*LABELS[:2], "daisy", *LABELS[3:6]]
+    table(points=points, labels=labels, names=NAMES[:6])
+    assert counts(asked("learn", model, "flowers.csv", "--dry-run")) == (0, 4, 2, 1, 0, 7)
+    result = run("learn", model, "flowers.csv")
+    assert result.stdout == (
+        "0 added, 4 skipped, 2 replaced, 1 vanished. flowers.km holds 7 examples.\n"
+    )
+    assert "What vanished from the source is still held. To forget it: --sync.\n" in result.stderr
+    assert counts(asked("learn", model, "flowers.csv", "--sync", "--dry-run"))[3:] == (1, 1, 6)
+    assert counts(asked("learn", model, "flowers.csv", "--sync")) == (0, 6, 0, 1, 1, 6)
+    with knowmore.open(model) as store:
+        assert store.examples.X[store.examples.rows(("f0",))].tolist() == [[0.2, 0.2]]
+        assert "f6" not in store.ids_.tolist()
+
+
+def test_a_label_corrected_by_hand_survives_learning_again(model):
+    assert asked("relabel", model, "f2", "daisy") == {
+        "id": "f2",
+        "before": "rose",
+        "label": "daisy",
+        "dry_run": False,
+    }
+    assert counts(asked("learn", model, "flowers.csv"))[1:3] == (7, 0)
+    assert asked("replace", model, "f0", '{"b": 9, "a": 8}') == {"id": "f0", "dry_run": False}
+    assert counts(asked("learn", model, "flowers.csv"))[1:3] == (7, 0)
+    with knowmore.open(model) as store:
+        assert store.examples.X[store.examples.rows(("f0",))].tolist() == [[8.0, 9.0]]
+
+
+def test_rows_without_ids_are_known_by_their_contents():
+    with open("a.csv", "w") as file:
+        file.write("a,label\n1,x\n2,y\n1,x\n")
+    result = run("learn", "m.km", "a.csv")
+    assert result.stdout == "2 added, 0 skipped, 0 replaced, 0 vanished. m.km holds 2 examples.\n"
+    assert result.stderr == (
+        "The rows have no ids, so their contents serve as such: a row that changes is a new one; 1 "
+        "repeated ones count once.\n"
+    )
+    assert asked("learn", "m.km", "a.csv")["repeated"] == 1
+
+
+def test_repeated_ids_are_refused_and_nothing_is_left():
+    table(names=["f0", *NAMES[:6]])
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("learn", "m.km", "flowers.csv")
+    assert str(caught.value) == (
+        "'flowers.csv' has the id 'f0' twice, in line 2 and in line 3. Give each row an id of its "
+        "own."
+    )
+    assert os.listdir() == ["flowers.csv"]
+
+
+def test_labels_of_another_type_are_refused(model):
+    np.savez("more.npz", X=[[1.0, 2.0]], y=[7], ids=["new"])
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("learn", model, "more.npz")
+    assert str(caught.value) == (
+        "The label 7 in row 0 is a whole number, but labels in the model are text. Give all labels "
+        "the same type."
+    )
+
+
+def test_another_number_of_features_is_refused(model):
+    np.savez("more.npz", X=[[1.0, 2.0, 3.0]], y=["rose"], ids=["new"])
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("learn", model, "more.npz")
+    assert str(caught.value) == ("'more.npz' has 3 numbers in a row, but the model has learnt 2.")
+
+
+def test_contributors_come_from_a_column_or_the_option():
+    table(contributor=["ann", "ben", "", "", "", "", ""])
+    asked("learn", "m.km", "flowers.csv", "--contributor", "cleo")
+    with knowmore.open("m.km") as store:
+        assert [one.contributor for one in store.records()] == ["ann", "ben", *["cleo"] * 5]
+        assert {one.origin for one in store.records()} == {"flowers.csv"}
+
+
+def test_json_lines_on_standard_input():
+    rows = [{"id": 1, "a": 1, "label": "x"}, {"id": 2, "a": 5, "label": "y"}]
+    stdin = "\n".join(map(json.dumps, rows))
+    done = apart("learn", "m.km", "-", "--json", stdin=stdin)
+    assert counts(json.loads(done.stdout)) == (2, 0, 0, 0, 0, 2)
+    # A stream is no whole that something could vanish from.
+    again = apart("learn", "m.km", "-", "--json", stdin=json.dumps(rows[0]))
+    assert counts(json.loads(again.stdout)) == (0, 1, 0, 0, 0, 2)
+    assert asked("forget", "m.km", "2") == {
+        "forgotten": 1,
+        "examples": 1,
+        "traces": 0,
+        "dry_run": False,
+    }
+
+
+# -- init and kinds ------------------------------------------------------------------------------
+
+
+def test_an_empty_model_says_so():
+    assert asked("init", "m.km") == {"model": "m.km", "kind": "gp"}
+    assert asked("status", "m.km")["examples"] == 0
+    table()
+    for words in (["predict", "m.km", "flowers.csv"], ["evaluate", "m.km"], ["suspects", "m.km"]):
+        with pytest.raises(knowmore.KnowmoreError) as caught:
+            run(*words)
+        assert str(caught.value) == "The model holds no examples yet. Teach it: knowmore learn."
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("init", "m.km")
+    assert str(caught.value) == "'m.km' exists. Name another file, or teach that one: learn."
+    assert asked("learn", "m.km", "flowers.csv")["added"] == 7
+
+
+@pytest.mark.parametrize("kind", ["lssvm", "linear", "forest"])
+def test_every_kind_of_classifier_learns_answers_and_forgets(kind):
+    asked("init", "m.km", "--kind", kind)
+    asked("learn", "m.km", table())
+    found = lines(run("predict", "m.km", "flowers.csv", "--json").stdout)
+    assert [one["label"] for one in found][4:] == ["rose"] * 3
+    assert (found[0]["probability"] is None) == (kind == "lssvm")
+    assert asked("evaluate", "m.km")["examples"] == 7
+    assert asked("suspects", "m.km", code=1)[0]["id"] == "f2"
+    assert asked("explain", "m.km", "f4")["label"] == "rose"
+    assert asked("forget", "m.km", "f2", "f3")["examples"] == 5
+    assert asked("status", "m.km")["kind"] == kind
+
+
+@pytest.mark.parametrize("kind", ["gp-regression", "linear-regression", "forest-regression"])
+def test_regression_answers_with_value_and_deviation(kind):
+    with open("line.csv", "w") as file:
+        file.write("t,label\n" + "".join(f"{t},{2 * t}\n" for t in range(9)))
+    asked("init", "m.km", "--kind", kind)
+    asked("learn", "m.km", "line.csv")
+    (found,) = lines(apart("predict", "m.km", "-", "--json", stdin='{"id": "x", "t": 4}').stdout)
+    assert (found["id"], list(found)) == ("x", ["id", "value", "std"])
+    assert abs(found["value"] - 8) < 1
+    assert list(asked("evaluate", "m.km")) == [
+        "examples",
+        "rmse",
+        "mean_absolute_error",
+        "r2",
+        "within_one_std",
+        "within_two_std",
+    ]
+    assert asked("status", "m.km")["classes"] is None
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("suspects", "m.km")
+    assert str(caught.value) == (
+        f"This model is of kind {kind}. The question is for kinds gp, lssvm, linear, forest, "
+        f"n-plus-one."
+    )
+
+
+def test_a_source_is_for_n_plus_one_alone(model):
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("init", "m.km", "--kind", "linear", "--source", model)
+    assert str(caught.value) == (
+        "A model of kind n-plus-one learns a new class from those of another model, and no other "
+        "kind does. Give both: --kind n-plus-one --source KNOWN.km."
+    )
+
+
+# -- questions -----------------------------------------------------------------------------------
+
+
+def test_predictions_as_table_csv_and_json(model):
+    table("new.csv", [(0.2, 0.2), (5.1, 5.2), (40.0, -40.0)], ["", "", ""], ["x", "y", "z"])
+    found = lines(run("predict", model, "new.csv", "--json").stdout)
+    assert [list(one) for one in found] == [["id", "label", "probability", "std", "unknown"]] * 3
+    assert [one["label"] for one in found[:2]] == ["daisy", "rose"]
+    assert [one["unknown"] for one in found] == [False, False, True]
+    with knowmore.open(model) as store:
+        P = store.predict_proba([[0.2, 0.2]]).max()
+        assert found[0]["probability"] == pytest.approx(P)
+        assert found[0]["std"] ** 2 == pytest.approx(store.predict_variance([[0.2, 0.2]])[0])
+    rows = list(csv.DictReader(io.StringIO(run("predict", model, "new.csv", "--csv").stdout)))
+    assert [row["id"] for row in rows] == ["x", "y", "z"]
+    shown = run("predict", model, "new.csv").stdout.splitlines()
+    assert shown[0].split() == ["id", "label", "probability", "std", "unknown"]
+    assert shown[3].split()[-1] == "yes"
+    never = lines(run("predict", model, "new.csv", "--json", "--rate", 0).stdout)
+    assert [one["unknown"] for one in never] == [None] * 3
+
+
+def test_predictions_of_a_stream_come_line_by_line(model):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "knowmore", "predict", model, "-", "--json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for i, label in enumerate(["daisy", "rose"]):
+        process.stdin.write(json.dumps({"id": i, "a": 5 * i, "b": 5 * i}) + "\n")
+        process.stdin.flush()
+        # The answer is there before the next line is sent.
+        answer = json.loads(process.stdout.readline())
+        assert (answer["id"], answer["label"]) == (i, label)
+    rest, errors = process.communicate('{"id": 2, "a": "x", "b": 1}\n', timeout=120)
+    assert (rest, process.returncode) == ("", 3)
+    assert errors == (
+        "Skipped: line 3: column 'a': 'x' is not a number. Features are numbers: take the column "
+        "out, or say what it is by --label or --id.\n"
+    )
+
+
+def test_columns_that_the_model_does_not_know_are_ignored_aloud(model):
+    with open("new.csv", "w") as file:
+        file.write("b,colour,a\n0.1,red,0.2\n")
+    result = run("predict", model, "new.csv", "--json")
+    assert lines(result.stdout)[0]["label"] == "daisy"
+    assert result.stderr == "Ignored: 'colour', which the model does not know.\n"
+
+
+def test_evaluation_by_leave_one_out(model, here):
+    found = asked("evaluate", model)
+    with knowmore.open(model) as store:
+        left = store.leave_one_out()
+    assert found["accuracy"] == pytest.approx((left.predicted == left.labels).mean())
+    assert found["confusion"] == {"labels": ["daisy", "rose"], "counts": [[3, 0], [1, 3]]}
+    assert found["classes"][1] == {
+        "label": "rose",
+        "examples": 4,
+        "recall": 0.75,
+        "precision": 1.0,
+    }
+    assert sum(one["count"] for one in found["calibration"]["bins"]) == 7
+    result = run("evaluate", model, "--plot", "e.png")
+    assert result.stdout.startswith("85.7% right: 6 of 7, each predicted by the others.\n")
+    assert (here / "e.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_suspects_are_findings(model):
+    (found,) = asked("suspects", model, code=1)
+    assert (found["id"], found["label"], found["preferred"]) == ("f2", "rose", "daisy")
+    assert (found["contributor"], len(found["contradicting"])) == ("ann", 3)
+    assert run("suspects", model).exit_code == 1
+    asked("relabel", model, "f2", "daisy")
+    assert asked("suspects", model) == []
+    result = run("suspects", model)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "No label is contradicted by the other examples.\n"
+
+
+def test_suggestions_leave_out_what_is_held(model):
+    table("pool.csv", [*POINTS[:2], (2.5, 2.6), (0.0, 0.0)], [""] * 4, [*NAMES[:2], "x", "y"])
+    found = asked("suggest", model, "pool.csv", "-n", 1)
+    assert [one["id"] for one in found] == ["x"]
+    assert found[0]["reason"].startswith("'")
+    table("pool.csv", POINTS, LABELS, NAMES)
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("suggest", model, "pool.csv")
+    assert str(caught.value) == (
+        "The model holds all records of 'pool.csv' already: there is nothing new."
+    )
+
+
+def test_novel_records_are_findings(model):
+    table("new.csv", [(0.2, 0.2), (40.0, -40.0)], ["", ""], ["x", "y"])
+    (found,) = asked("novel", model, "new.csv", code=1)
+    assert (found["id"], found["unknown"]) == ("y", True)
+    assert [one["id"] for one in asked("novel", model, "new.csv", "--all", code=1)] == ["y", "x"]
+    table("new.csv", [(0.2, 0.2)], [""], ["x"])
+    assert asked("novel", model, "new.csv") == []
+
+
+def test_explanations_of_an_example_a_row_and_a_file(model):
+    of_id = asked("explain", model, "f0")
+    assert asked("explain", model, json.dumps(POINTS[0]))["parts"] == of_id["parts"]
+    table("one.csv", POINTS[:1], [""], ["x"])
+    assert asked("explain", model, "one.csv")["parts"] == of_id["parts"]
+    assert sum(one["contribution"] for one in of_id["parts"]) == pytest.approx(of_id["score"])
+    assert asked("explain", model, "f0", "--label", "rose")["label"] == "rose"
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("explain", model, "nothing")
+    assert str(caught.value) == (
+        "'nothing' is neither the id of an example nor a file. Give one of these, or a row as "
+        'JSON: {"column": number, ...} or [number, ...].'
+    )
+
+
+def test_features_of_a_linear_model_have_their_names():
+    asked("init", "m.km", "--kind", "linear")
+    asked("learn", "m.km", table())
+    found = asked("explain", "m.km", '{"a": 1, "b": 2}')
+    assert {one["feature"] for one in found["parts"]} == {"a", "b"}
+
+
+# -- forgetting, history -------------------------------------------------------------------------
+
+
+def test_forgetting_by_ids_a_file_a_contributor_and_an_origin(model, here):
+    table("more.csv", [(1.0, 1.0), (2.0, 2.0)], ["daisy", "rose"], ["g0", "g1"])
+    asked("learn", model, "more.csv", "--contributor", "ben")
+    (here / "ids.txt").write_text("f0\nf1\n\n")
+    assert asked("forget", model, "--ids-file", "ids.txt")["forgotten"] == 2
+    assert asked("forget", model, "--contributor", "ben", "--dry-run") == {
+        "forgotten": 2,
+        "examples": 5,
+        "traces": 0,
+        "dry_run": True,
+    }
+    assert asked("forget", model, "--contributor", "ben")["examples"] == 5
+    assert asked("forget", model, "f3", "f2")["examples"] == 3
+    result = run("forget", model, "--origin", "flowers.csv", "--yes")
+    assert result.stdout == (
+        "Forgotten: 3 examples; 0 stay. Nothing of them is left in the file or beside it.\n"
+    )
+    assert result.stderr == (
+        "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
+        "command.\n"
+    )
+    assert b"flowers.csv" not in (here / model).read_bytes()
+
+
+@pytest.mark.parametrize("words", [[], ["f0", "--contributor", "ann"]])
+def test_what_to_forget_is_said_in_one_way(model, words):
+    with pytest.raises(knowmore.KnowmoreError, match=r"^Say what to forget: ids, --ids-file, "):
+        run("forget", model, *words)
+
+
+def test_an_unknown_id_changes_nothing(model):
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("forget", model, "f0", "nobody")
+    assert str(caught.value) == (
+        "The model has no example 'nobody'. `knowmore export MODEL --table FILE` lists all ids."
+    )
+    assert asked("status", model)["examples"] == 7
+
+
+def test_traces_are_told_and_end_with_1(model, monkeypatch):
+    from knowmore.store import Forgotten, Store
+
+    monkeypatch.setattr(Store, "forget", lambda *_, **__: Forgotten(1, ["somewhere"]))
+    result = run("forget", model, "f0")
+    assert result.exit_code == 1
+    assert "In 1 places bytes of what was forgotten may be left" in result.stderr
+    assert asked("forget", model, "f0", code=1)["traces"] == 1
+
+
+def test_edits_can_be_undone_and_done_again(model):
+    asked("relabel", model, "f2", "daisy")
+    undone = asked("undo", model)
+    assert (undone["verb"], undone["count"], undone["undone"]) == ("relabel", 1, True)
+    assert asked("suspects", model, code=1)[0]["id"] == "f2"
+    assert asked("redo", model)["undone"] is False
+    assert [one["verb"] for one in asked("log", model)] == ["add", "relabel"]
+    assert run("undo", model).stdout == (
+        "Undone: relabel of 1 examples, entry 2. flowers.km holds 7 examples.\n"
+    )
+    shown = run("log", model).stdout.splitlines()
+    assert shown[0].split() == ["number", "at", "verb", "count", "contributor", "undone"]
+    assert shown[2].endswith("yes")
+
+
+def test_merging_two_models(model):
+    table("more.csv", [(1.0, 1.0), (6.0, 6.0)], ["daisy", "rose"], ["g0", "g1"])
+    with knowmore.open("other.km", knowmore.open(model).__sklearn_clone__()) as store:
+        store.set_parameters(kernel=knowmore.open(model).kernel_)
+    asked("learn", "other.km", "more.csv", "--contributor", "ben")
+    assert asked("merge", "other.km", model, "--dry-run")["examples"] == 9
+    assert asked("merge", "other.km", model) == {"added": 7, "examples": 9, "dry_run": False}
+    assert {one["name"] for one in asked("status", "other.km")["contributors"]} == {"ann", "ben"}
+
+
+def test_models_of_other_columns_do_not_merge(model):
+    with open("more.csv", "w") as file:
+        file.write("c,d,label\n1,2,rose\n2,1,daisy\n")
+    asked("learn", "other.km", "more.csv")
+    with pytest.raises(knowmore.KnowmoreError, match=r"cannot be merged: .* of other columns"):
+        run("merge", model, "other.km")
+
+
+@pytest.mark.filterwarnings("ignore::knowmore.errors.KnowmoreWarning")
+def test_tuning_is_kept_and_can_be_undone(model):
+    asked("relabel", model, "f2", "daisy")
+    before = asked("status", model)["kernel"]
+    found = asked("tune", model, "--dry-run")
+    assert found["after"] > found["before"]
+    assert asked("status", model)["kernel"] == before
+    assert asked("tune", model)["after"] == pytest.approx(found["after"])
+    assert asked("status", model)["kernel"] != before
+    asked("undo", model)
+    assert asked("status", model)["kernel"] == before
+
+
+class _Answer:
+    def __init__(self, ok):
+        self.ok = ok
+
+    def certificate(self):
+        return {"ok": self.ok, "difference": 0.0}
+
+    def __str__(self):
+        return "ok" if self.ok else "FAILED"
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_verification_ends_with_0_only_if_all_holds(model, monkeypatch, here, ok):
+    from knowmore.store import Store
+
+    asked_for = []
+    monkeypatch.setattr(Store, "verify", lambda self, fast: asked_for.append(fast) or _Answer(ok))
+    result = run("verify", model, "--fast", "--certificate", "c.json")
+    assert (result.exit_code, result.stdout) == (int(not ok), "ok\n" if ok else "FAILED\n")
+    assert json.loads((here / "c.json").read_text()) == {"ok": ok, "difference": 0.0}
+    assert asked("verify", model, code=int(not ok))["ok"] is ok
+    assert asked_for == [True, False]
+
+
+def test_status_in_words_and_json(model):
+    found = asked("status", model)
+    assert (found["kind"], found["examples"], found["columns"]) == ("gp", 7, ["a", "b"])
+    assert found["classes"] == [
+        {"label": "daisy", "examples": 3},
+        {"label": "rose", "examples": 4},
+    ]
+    assert found["contributors"] == [{"name": "ann", "examples": 7}]
+    assert found["origins"] == [{"name": "flowers.csv", "examples": 7}]
+    assert "features  2 (a, b)\n" in run("status", model).stdout
+
+
+# -- as a program --------------------------------------------------------------------------------
+
+
+def test_errors_are_one_line_and_end_with_2(model):
+    for words, message in {
+        ("predict", "no.km", "flowers.csv"): "There is no file ",
+        ("learn", model, "no.csv"): "There is no file or folder 'no.csv'. Check the path.",
+        ("predict",): "Missing argument 'MODEL'. For help: ",
+        ("nonsense",): "No such command 'nonsense'. For help: ",
+        ("forget", model): "Say what to forget: ids, --ids-file, --contributor or --origin.",
+        ("suspects", model, "--apply"): "--apply asks on a terminal, and this is none.",
+    }.items():
+        done = apart(*words, code=2)
+        assert done.stdout == ""
+        assert done.stderr.startswith(f"knowmore: {message}")
+        assert done.stderr.count("\n") == 1
+
+
+def test_warnings_are_one_line():
+    with open("a.csv", "w") as file:
+        file.write("id,a,label\n1,1,x\n2,2,x\n")
+    apart("learn", "m.km", "a.csv")
+    done = apart("tune", "m.km", "--json")
+    assert json.loads(done.stdout)["changes"]
+    assert all(line.startswith("knowmore: ") for line in done.stderr.splitlines())
+    assert "is a bound of the search" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["init", "learn", "predict", "forget", "verify", "suspects"])
+def test_every_command_has_json_and_help(command):
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).stdout
+    assert "--json" in shown
+
+
+def test_help_is_grouped_and_completion_is_there():
+    shown = run("--help").stdout
+    for panel in "Teach a model", "Ask a model", "Look after a model":
+        assert panel in shown
+    assert "--install-completion" in shown
+
+
+def test_an_interrupt_is_one_line(monkeypatch, capfd):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_run", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 130
+    assert capfd.readouterr().err == "knowmore: interrupted. What was confirmed is kept.\n"
+
+
+def test_commands_do_not_load_pandas(model):
+    code = (
+        "import sys; sys.argv = ['knowmore', 'predict', 'flowers.km', 'flowers.csv', '--json']\n"
+        "from knowmore.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(sorted({'pandas', 'matplotlib', 'cv2', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+# -- on a terminal -------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, *words):
+        import pty
+
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execv(sys.executable, [sys.executable, "-m", "knowmore", *words])
+        self.seen = ""
+
+    def until(self, text):
+        """Read until the text was shown; what was shown since the last time."""
+        end = time.monotonic() + 40
+        while text not in self.seen:
+            ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
+            assert ready, self.seen
+            try:
+                self.seen += os.read(self.fd, 4096).decode()
+            except OSError:
+                break
+        before, found, self.seen = self.seen.partition(text)
+        assert found, before
+        return before
+
+    def keys(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def code(self):
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_suspects_are_decided_with_one_key_each():
+    labels = ["daisy", "rose", "rose", "daisy", "rose", "daisy", "rose"]
+    points = [*POINTS[:4], *POINTS[4:]]
+    more = [(0.2 + 0.05 * i, 0.2) for i in range(4)] + [(5.1 + 0.05 * i, 5.2) for i in range(4)]
+    names = [*NAMES, *(f"g{i}" for i in range(8))]
+    table(points=[*points, *more], labels=[*labels, *["daisy"] * 4, *["rose"] * 4], names=names)
+    asked("learn", "m.km", "flowers.csv")
+    first, *_ = [one["id"] for one in asked("suspects", "m.km", code=1)]
+    terminal = Terminal("suspects", "m.km", "--apply")
+    terminal.until(f"{first}: labelled")
+    terminal.until("margin")
+    terminal.keys("a")
+    terminal.until("relabelled")
+    terminal.until("margin")
+    terminal.keys("u")
+    terminal.until(f"undone: {first}")
+    terminal.until(f"{first}: labelled")
+    terminal.until("margin")
+    terminal.keys("o")
+    terminal.until("label: ")
+    terminal.keys("tulip\r")
+    terminal.until("labelled")
+    terminal.until("margin")
+    terminal.keys("k")
+    terminal.until("kept")
+    terminal.until("margin")
+    terminal.keys("f")
+    terminal.until("y/n")
+    terminal.keys("y")
+    terminal.until("forgotten")
+    terminal.keys("q")
+    terminal.until("1 relabelled, 1 kept, 1 forgotten.")
+    assert terminal.code() == 0
+    with knowmore.open("m.km") as store:
+        held = {record.id: record.label for record in store.records()}
+    assert held[first] == "tulip"
+    assert len(held) == 14
+    assert [one["verb"] for one in asked("log", "m.km")] == ["add", "relabel", "forget"]
+
+
+def test_forgetting_asks_on_a_terminal(model):
+    terminal = Terminal("forget", model, "f0")
+    terminal.until("Forget 1 examples for ever? [y/N] ")
+    terminal.keys("n\r")
+    terminal.until("Nothing was forgotten.")
+    assert terminal.code() == 0
+    assert asked("status", model)["examples"] == 7
+    terminal = Terminal("forget", model, "f0")
+    terminal.until("[y/N] ")
+    terminal.keys("y\r")
+    terminal.until("Forgotten: 1 examples")
+    assert terminal.code() == 0
+    assert asked("status", model)["examples"] == 6
