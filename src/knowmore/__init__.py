@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         living,
     )
     from knowmore.linalg import Eigenspace, Grid, Truncation
+    from knowmore.store import Store, load, open
 
     __version__: str
 
@@ -63,9 +64,12 @@ __all__ = [
     "NPlusOneClassifier",
     "OneShotClassifier",
     "Scores",
+    "Store",
     "SubspaceMonitor",
     "Truncation",
     "living",
+    "load",
+    "open",
     "progress",
 ]
 
@@ -74,7 +78,10 @@ _HOMES = {
     "Eigenspace": "knowmore.linalg",
     "Grid": "knowmore.linalg",
     "KnowmoreError": "knowmore.errors",
+    "Store": "knowmore.store",
     "Truncation": "knowmore.linalg",
+    "load": "knowmore.store",
+    "open": "knowmore.store",
     "progress": "knowmore._progress",
 }
 

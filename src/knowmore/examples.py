@@ -166,9 +166,11 @@ class Examples:
         weights: Array,
         serials: Array,
         next_id: int = 0,
+        side: Array | None = None,
     ) -> Examples:
         """Rows that were in a set before, with their serial numbers, which must ascend."""
-        rows = _names(ids), X, labels, weights, np.empty((len(X), 0)), serials
+        side = np.empty((len(X), 0)) if side is None else side
+        rows = _names(ids), X, labels, weights, side, serials
         return _restore(_Columns(*map(Rows, rows)), next_id)
 
     @property

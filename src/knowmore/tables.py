@@ -7,14 +7,13 @@ rows. Polars tables and arrays have no index: their rows get consecutive ids unl
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
 
 from knowmore.arguments import one_each
 from knowmore.edits import Id, as_ids, is_mask
-from knowmore.errors import InvalidInput, KnowmoreWarning
+from knowmore.errors import InvalidInput, warn
 
 
 def names_of(ids: Any, **columns: Any) -> tuple[Id, ...] | None:
@@ -67,11 +66,9 @@ def warn_if_renumbered(table: Any) -> None:
     index = index_of(table)
     if index is None or _is_time(index):
         return
-    warnings.warn(
+    warn(
         f"The rows 0 to {len(index) - 1} of the table get other ids, since earlier examples may "
-        f"have these. Edit them by the ids that add returns, or name them: ids=... or an index.",
-        KnowmoreWarning,
-        stacklevel=3,
+        f"have these. Edit them by the ids that add returns, or name them: ids=... or an index."
     )
 
 

@@ -165,19 +165,23 @@ class EditableEstimator(BaseEstimator, ABC, Generic[V]):
         first = fit_copy(self, lambda copy: copy.fit(X, y, ids, sample_weight).ids_, "_living")
         if first is not None:
             return first
-        names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
-        rows, side = self._inputs(X, reset=False)
-        held, k = self._living.labels, len(rows)
-        labels = self._labels(_for_all(y, k), k, held)
-        edit = Add(rows, labels, names, checks.sample_weights(sample_weight, k), side)
-        if names is None and len(held):
-            warn_if_renumbered(X)
+        edit = self._adding(X, y, ids, sample_weight)
 
         def new_ids(value: V) -> Array:
-            return array_of_ids(names or range(value.next_id - k, value.next_id))
+            return array_of_ids(edit.ids or range(value.next_id - len(edit.X), value.next_id))
 
         new: Array = self._apply(edit, answer=new_ids)
         return new
+
+    def _adding(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Add:
+        """What `add` would apply to the examples of a fitted estimator, checked."""
+        names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+        rows, side = self._inputs(X, reset=False)
+        held, k = self._fitted.labels, len(rows)
+        labels = self._labels(_for_all(y, k), k, held)
+        if names is None and len(held):
+            warn_if_renumbered(X)
+        return Add(rows, labels, names, checks.sample_weights(sample_weight, k), side)
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.
@@ -195,15 +199,20 @@ class EditableEstimator(BaseEstimator, ABC, Generic[V]):
         A pandas table or column whose index is not 0, 1, ... is matched with ids by its index. A
         single label is for all of them.
         """
+        if (edit := self._replacing(ids, X, y)) is not None:
+            self._apply(edit)
+        return self
+
+    def _replacing(self, ids: Any, X: Any, y: Any = None) -> Replace | None:
+        """What `replace` would apply, checked; None if it is nothing."""
         chosen = self._chosen(ids)
         if not chosen and shape_of("X", X)[:1] == (0,):
-            return self
+            return None
         X, side = self._inputs(by_name("X", X, chosen, ids), reset=False)
         if len(chosen) != len(X):
             raise InvalidInput(f"X has {len(X)} rows for {len(chosen)} examples. Give one each.")
         labels = None if y is None else self._new_labels(chosen, y, ids)
-        self._apply(Replace(chosen, X, labels, side))
-        return self
+        return Replace(chosen, X, labels, side)
 
     def relabel(self, ids: Any, y: Any = None) -> Self:
         """Give these examples other labels. No matrix changes, unless weights depend on classes.
@@ -211,13 +220,17 @@ class EditableEstimator(BaseEstimator, ABC, Generic[V]):
         y: a label for each, or one for all; a pandas Series whose index is not 0, 1, ... is matched
         with ids by its index. In `relabel(series)` the index is the ids.
         """
+        if (edit := self._relabelling(ids, y)) is not None:
+            self._apply(edit)
+        return self
+
+    def _relabelling(self, ids: Any, y: Any = None) -> Relabel | None:
+        """What `relabel` would apply, checked; None if it is nothing."""
         if y is None:
             ids, y = labels_by_id(ids)
         chosen = self._chosen(ids)
         labels = self._new_labels(chosen, y, ids)
-        if chosen:
-            self._apply(Relabel(chosen, labels))
-        return self
+        return Relabel(chosen, labels) if chosen else None
 
     def merge(self, other: Self) -> Self:
         """Learn all examples of another estimator of the same kind, kernel and settings.

@@ -25,15 +25,13 @@ class Malformed(ValueError):
 @final
 @dataclass(frozen=True)
 class Free:
-    """A run of bytes of a page that belong to no row.
+    """A run of bytes that belong to no row.
 
-    page : the number of the page, from one
-    start : where in the page
+    offset : where in the file
     data : the bytes
     """
 
-    page: int
-    start: int
+    offset: int
     data: bytes
 
 
@@ -206,10 +204,10 @@ def _between(number: int, data: bytes, used: list[tuple[int, int]]) -> Iterator[
         if start < at or end > len(data):
             raise Malformed(f"rows of page {number} overlap")
         if start > at:
-            yield Free(number, at, data[at:start])
+            yield Free((number - 1) * len(data) + at, data[at:start])
         at = end
     if at < len(data):
-        yield Free(number, at, data[at:])
+        yield Free((number - 1) * len(data) + at, data[at:])
 
 
 def _head(number: int) -> int:

@@ -1,7 +1,7 @@
 """What is left of removed examples in a file, and in the files beside it.
 
 A row that is held is read by SQL. Anything else that is left of a row must be in bytes that belong
-to no row, or in another file. `slack` counts those bytes that are not zero: if there are none, no
+to no row, or in another file. `left` finds those bytes that are not zero: if there are none, no
 byte of anything removed is left, whatever it was. `left_in` says of which examples some are left.
 
 Deleting always leaves something: `secure_delete` overwrites the row, but not its place in the list
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from knowmore.store.pages import Free, Malformed, free_bytes
 from knowmore.store.raw import reader
@@ -32,35 +32,61 @@ _ONLY_NUMBERS: Final = "changes"
 
 
 @final
+class Trace(NamedTuple):
+    """Where bytes may be left of something that was removed.
+
+    path : the file
+    offset : the first byte there
+    length : how many bytes
+    """
+
+    path: Path
+    offset: int
+    length: int
+
+
+@final
 @dataclass(frozen=True)
 class Slack:
     """The bytes of a file that belong to no row.
 
     free : how many there are
-    left : how many of them are not zero
-    problem : why they cannot be told, "" if they can
+    traces : where some of them are not zero
+    problem : why they cannot be told from rows, "" if they can
     """
 
     free: int
-    left: int
+    traces: tuple[Trace, ...]
     problem: str = ""
 
     @property
     def clean(self) -> bool:
         """Whether no byte of anything that was removed is left in the file."""
-        return not (self.left or self.problem)
+        return not (self.traces or self.problem)
+
+
+def left(path: Path) -> list[Trace]:
+    """Where bytes may be left of anything that was removed; nowhere, if all is well.
+
+    A file whose pages cannot be read counts as a whole, and so does one beside it.
+    """
+    here = slack(path)
+    found = [Trace(path, 0, path.stat().st_size)] if here.problem else list(here.traces)
+    return found + [Trace(file, 0, file.stat().st_size) for file in beside(path)]
 
 
 def slack(path: Path) -> Slack:
     """All bytes of the file that belong to no row, while no one writes to it."""
-    free = left = 0
+    free, found = 0, []
     try:
         for run in _free(path):
             free += len(run.data)
-            left += len(run.data) - run.data.count(0)
+            if content := run.data.strip(b"\0"):
+                start = run.offset + run.data.index(content)
+                found.append(Trace(path, start, len(content)))
     except Malformed as error:
-        return Slack(free, left, str(error))
-    return Slack(free, left)
+        return Slack(free, tuple(found), str(error))
+    return Slack(free, tuple(found))
 
 
 def beside(path: Path) -> list[Path]:

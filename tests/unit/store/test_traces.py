@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from knowmore.store import raw
-from knowmore.store.traces import Slack, beside, left_in, pieces, slack
+from knowmore.store.traces import Slack, Trace, beside, left, left_in, pieces, slack
 
 SIZES = (512, 4096, 16384)
 
@@ -63,7 +63,8 @@ def test_tables_that_only_grew_have_no_slack(tmp_path, page):
     here = slack(path)
     assert here.clean
     assert 0 < here.free < path.stat().st_size / 2
-    assert here == Slack(here.free, 0)
+    assert here == Slack(here.free, ())
+    assert left(path) == []
 
 
 @pytest.mark.parametrize("page", SIZES)
@@ -77,9 +78,9 @@ def test_every_trace_of_a_deleted_row_is_in_the_slack_and_vacuum_clears_it(tmp_p
             some = rng.permutation(sorted(held))[: rng.integers(len(held) + 1)]
             delete(connection, some.tolist())
             gone += [held.pop(number) for number in some.tolist()]
-            left = found(path, gone)
-            assert left_in(path, gone) == left
-            assert not left or not slack(path).clean
+            there = found(path, gone)
+            assert left_in(path, gone) == there
+            assert not there or left(path)
         connection.execute("VACUUM")
     assert slack(path).clean
     assert found(path, gone) == []
@@ -91,10 +92,10 @@ def test_without_secure_delete_rows_are_left(tmp_path):
     with closing(database(path, secure=False)) as connection:
         values = fill(connection, rng, [300] * 40 + [20_000])
         delete(connection, range(1, 42))
-    left = left_in(path, values.values())
-    assert left == found(path, values.values())
-    assert len(left) > 10
-    assert slack(path).left > 20_000
+    there = left_in(path, values.values())
+    assert there == found(path, values.values())
+    assert len(there) > 10
+    assert sum(one.length for one in left(path)) > 20_000
 
 
 def test_a_reader_keeps_vacuum_from_clearing(tmp_path):
@@ -124,6 +125,7 @@ def test_files_beside_it_are_searched(tmp_path):
     # Across the boundary of two blocks.
     journal.write_bytes(bytes(2**20 - 50) + value)
     assert beside(path) == [journal]
+    assert left(path) == [Trace(journal, 0, 2**20 + 50)]
     assert left_in(path, [value, rng.bytes(50)]) == [value]
     journal.write_bytes(b"")
     part.write_bytes(value[40:])
@@ -147,7 +149,7 @@ def test_a_file_with_pages_out_of_place_is_searched_as_a_whole(tmp_path):
     data[4096 * 3] = 77
     path.write_bytes(data)
     assert "of kind 77" in slack(path).problem
-    assert not slack(path).clean
+    assert left(path) == [Trace(path, 0, len(data))]
     assert left_in(path, [value, rng.bytes(30)]) == [value]
 
 

@@ -1,0 +1,281 @@
+"""Values as text and bytes, and back: nothing in a file names a class or can be run.
+
+Texts are JSON in ASCII, so that any string survives, also one with NUL or half a surrogate pair.
+Kernels and other settings have short names of our own. Whatever is not as it was written raises
+some error; the caller says which file is damaged.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from json import dumps, loads
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process import kernels as standard
+from sklearn.gaussian_process.kernels import Kernel
+
+from knowmore import kernels
+from knowmore.arguments import a_type, is_real, is_whole
+from knowmore.arrays import Array
+from knowmore.edits import Id
+from knowmore.errors import InvalidInput
+from knowmore.linalg import Grid, Truncation
+
+# Each kernel by its name in files. A name is for ever.
+KERNELS: Final[dict[str, type]] = {
+    "rbf": standard.RBF,
+    "matern": standard.Matern,
+    "rational-quadratic": standard.RationalQuadratic,
+    "exp-sine-squared": standard.ExpSineSquared,
+    "dot-product": standard.DotProduct,
+    "pairwise": standard.PairwiseKernel,
+    "constant": standard.ConstantKernel,
+    "white": standard.WhiteKernel,
+    "sum": standard.Sum,
+    "product": standard.Product,
+    "power": standard.Exponentiation,
+    "compound": standard.CompoundKernel,
+    "intersection": kernels.HistogramIntersection,
+    "additive-chi-squared": kernels.AdditiveChiSquared,
+    "chi-squared": kernels.ChiSquared,
+    "exponential-intersection": kernels.ExponentialIntersection,
+    "on": kernels.On,
+    "task": kernels.Task,
+}
+_NAMES: Final = {kind: name for name, kind in KERNELS.items()}
+# The types of vectors in a file, by the bytes of a number.
+_TYPES: Final = {1: "<u1", 2: "<f2", 4: "<f4", 8: "<f8"}
+_LARGEST: Final = 2**31
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """A parameter as what JSON can write; everything but that is an object with one key."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return value if value is None else bool(value)
+    if is_whole(value):
+        return int(value)
+    if is_real(value):
+        return float(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "type": value.dtype.str}
+    if isinstance(value, (list, tuple)):
+        return {"list" if isinstance(value, list) else "tuple": [plain(one) for one in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[plain(key), plain(one)] for key, one in value.items()]}
+    if isinstance(value, slice):
+        return {"slice": [plain(part) for part in (value.start, value.stop, value.step)]}
+    if isinstance(value, Grid):
+        return {"grid": value.exponents.tolist(), "bits": value.bits}
+    if isinstance(value, Truncation):
+        return {"truncation": [value.rank, value.fraction, value.tolerance]}
+    if type(value) in _NAMES:
+        parameters = value.get_params(deep=False)
+        return {"kernel": _NAMES[type(value)]} | {
+            "with": {name: plain(parameters[name]) for name in _parameters(type(value))}
+        }
+    if isinstance(value, Kernel) or callable(value):
+        raise InvalidInput(
+            f"{value!r} cannot be written to a file: only kernels of scikit-learn and of knowmore "
+            f"have a name there, since a file must not run anybody's code. Use one of these."
+        )
+    raise InvalidInput(f"A setting is {a_type(value)}, which cannot be written: {value!r}.")
+
+
+def valued(found: Any) -> Any:
+    """The value that `plain` was given."""
+    match found:
+        case None | bool() | int() | float() | str():
+            return found
+        case {"array": list(values), "type": str(kind)}:
+            if np.dtype(kind).kind not in "biufU":
+                raise ValueError(f"numbers of type {kind}")
+            return np.array(values, dtype=kind)
+        case {"list": list(values)}:
+            return [valued(one) for one in values]
+        case {"tuple": list(values)}:
+            return tuple(valued(one) for one in values)
+        case {"dict": list(pairs)}:
+            return {valued(key): valued(one) for key, one in pairs}
+        case {"slice": [start, stop, step]}:
+            return slice(start, stop, step)
+        case {"grid": list(exponents), "bits": int(bits)}:
+            return Grid(np.array(exponents, dtype=np.int64), bits)
+        case {"truncation": [rank, fraction, tolerance]}:
+            return Truncation(rank, fraction, tolerance)
+        case {"kernel": str(name), "with": dict(parameters)}:
+            kind = KERNELS[name]
+            if set(parameters) != set(_parameters(kind)):
+                raise ValueError(f"a kernel with the parameters {set(parameters)}")
+            return kind(**{name: valued(one) for name, one in parameters.items()})
+    raise ValueError(f"an unknown setting: {str(found)[:80]}")
+
+
+@cache
+def _parameters(kind: type) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
+
+
+# -- ids, labels, texts --------------------------------------------------------------------------
+
+
+def id_text(one: Id) -> str:
+    """An id as text."""
+    return quoted(one) if isinstance(one, str) else str(one)
+
+
+def read_id(text: Any) -> Id:
+    """The id of a text."""
+    one = loads(text)
+    if type(one) not in (int, str):
+        raise ValueError("an id that is neither a number nor a string")
+    return one  # type: ignore[no-any-return]
+
+
+def text_of(one: Any) -> str | None:
+    """A string as text; None stays None."""
+    if one is None:
+        return None
+    if not isinstance(one, str):
+        raise InvalidInput(
+            f"Contributors and origins are strings, but {one!r} is {a_type(one)}. Give a str."
+        )
+    return quoted(one)
+
+
+def string(text: Any) -> str | None:
+    """The string of a text; None stays None."""
+    if text is None:
+        return None
+    one = loads(text)
+    if not isinstance(one, str):
+        raise ValueError("a text that is no string")
+    return one
+
+
+def label_texts(labels: Array) -> list[str]:
+    """Labels or targets, (n,) or (n, q), as texts."""
+    if labels.ndim == 2:
+        return [dumps(row) for row in labels.tolist()]
+    known: dict[Any, str] = {}
+    # repr: 0.0 and -0.0 are equal, but not the same.
+    return [known.setdefault((one, repr(one)), dumps(one)) for one in labels.tolist()]
+
+
+class LabelType(NamedTuple):
+    """The kind of NumPy type that labels have, and how many targets; None: one, not in a row."""
+
+    kind: str
+    targets: int | None
+
+    @classmethod
+    def of(cls, labels: Array) -> LabelType:
+        """That of these labels."""
+        return cls(labels.dtype.kind, None if labels.ndim == 1 else labels.shape[1])
+
+    def read(self, texts: list[Any]) -> Array:
+        """The labels of these texts."""
+        known: dict[Any, Any] = {}
+        values = [known[t] if t in known else known.setdefault(t, loads(t)) for t in texts]
+        wanted: Any = {"b": bool, "i": int, "f": float, "U": str}[self.kind]
+        flat = values if self.targets is None else [one for row in values for one in row]
+        if not all(type(one) is wanted for one in flat):
+            raise ValueError("labels of another type")
+        shape = (len(texts),) if self.targets is None else (len(texts), self.targets)
+        dtype = {"b": bool, "i": np.int64, "f": np.float64, "U": str}[self.kind]
+        labels = np.array(flat, dtype=dtype).reshape(shape)
+        if self.kind == "f" and not np.isfinite(labels).all():
+            raise ValueError("targets that are not finite")
+        return labels
+
+
+# -- arrays --------------------------------------------------------------------------------------
+
+
+def narrowed(X: Array, given: Any) -> Array:
+    """X (n, d) in the narrowest type, of those as wide as that which was `given`, that keeps it.
+
+    given : X as it was before it became float64: a table of any kind
+    """
+    width = _width(given)
+    for size, kind in _TYPES.items():
+        if size >= width:
+            with np.errstate(over="ignore", invalid="ignore"):
+                narrow = X.astype(kind)
+            if size == 8 or narrow.astype("<f8").tobytes() == X.astype("<f8").tobytes():
+                return np.ascontiguousarray(narrow)
+    raise AssertionError
+
+
+def _width(given: Any) -> int:
+    """The bytes of a number in a table, 8 unless it is known to have fewer."""
+    types = getattr(given, "dtypes", None)
+    types = [getattr(given, "dtype", None)] if types is None else list(types)
+    kinds = [kind for kind in types if isinstance(kind, np.dtype) and kind.kind in "fiub"]
+    return max(kind.itemsize for kind in kinds) if kinds and len(kinds) == len(types) else 8
+
+
+def row_bytes(X: Array) -> list[bytes]:
+    """The bytes of each row of X (n, d), which is in one piece."""
+    data, size = X.tobytes(), X.itemsize * X.shape[1]
+    return [data[begin : begin + size] for begin in range(0, len(data), size)]
+
+
+def read_rows(blobs: list[Any], d: int) -> Array:
+    """The rows, (n, d) of float64, with these bytes."""
+    sizes = {len(blob) for blob in blobs}
+    if len(sizes) == 1:
+        kind = _TYPES[_exactly(sizes.pop(), d)]
+        X = np.frombuffer(b"".join(blobs), kind).reshape(len(blobs), d)
+        X = X.astype(np.float64)
+    else:
+        X = np.empty((len(blobs), d))
+        for row, blob in zip(X, blobs, strict=True):
+            row[:] = np.frombuffer(blob, _TYPES[_exactly(len(blob), d)])
+    if not np.isfinite(X).all():
+        raise ValueError("a feature that is not finite")
+    return X
+
+
+def _exactly(size: int, d: int) -> int:
+    """size / d, which must be a whole number."""
+    if d < 1 or size % d:
+        raise ValueError("a vector of another length")
+    return size // d
+
+
+class Form(NamedTuple):
+    """What an array's bytes mean."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, array: Array) -> Form:
+        """That of this array."""
+        if array.dtype.kind not in "biuf":
+            raise InvalidInput(f"An array is of type {array.dtype}, which cannot be written.")
+        return cls(array.dtype.newbyteorder("<").str, array.shape)
+
+    def read(self, data: bytes) -> Array:
+        """The array of these bytes, writable; a copy."""
+        if np.dtype(self.dtype).kind not in "biuf":
+            raise ValueError(f"an array of type {self.dtype}")
+        found = np.frombuffer(data, self.dtype).reshape(self.shape)
+        return found.astype(found.dtype.newbyteorder("="))
+
+
+def bytes_of(array: Array) -> bytes:
+    """An array in little-endian bytes, rows first."""
+    return np.ascontiguousarray(array).astype(Form.of(array).dtype, copy=False).tobytes()
+
+
+Reader = Callable[[str], Array]

@@ -1,0 +1,272 @@
+"""Versions of examples, and the journal of the edits that brought them.
+
+A version never changes, but for whether it is live. Relabelling writes a version that shares its
+vector, replacing one with a new vector. The examples of a model are the live versions in the order
+of their vectors, which is the order that they have in memory. Undoing an entry turns what it
+brought off and what it took away on. Numbers are never used twice, those of what was undone and
+overwritten included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, final
+
+from knowmore.edits import Id
+from knowmore.errors import InvalidInput
+from knowmore.store.codec import id_text, read_id, string
+from knowmore.store.layout import File, Row
+
+# What cannot be undone: what was removed is nowhere any more.
+FORGETS = ("forget", "remove-support")
+
+
+class Version(NamedTuple):
+    """A row of the table of examples."""
+
+    row: int
+    id: str
+    label: str
+    weight: float
+    vector: int
+    origin: str | None
+    contributor: str | None
+    at: int
+    live: int
+
+
+@final
+class Entry(NamedTuple):
+    """One edit in the journal.
+
+    number : its own, ascending; some are missing, those that were undone and then overwritten
+    at : when, UTC
+    verb : "add", "replace", "relabel", "forget", "merge", "set_parameters", ...
+    count : how many examples it was about
+    undone : whether it is undone now
+    contributor : whose examples it brought, if that is one and they are still known
+    """
+
+    number: int
+    at: datetime
+    verb: str
+    count: int
+    undone: bool
+    contributor: str | None = None
+
+
+class Numbers(NamedTuple):
+    """Counters of a file.
+
+    row, vector, entry, array : the next of each
+    position : the last entry that is not undone, or 0
+    next_id : the first of the ids that the next examples get unless they are given some
+    """
+
+    row: int = 1
+    vector: int = 1
+    entry: int = 1
+    array: int = 1
+    position: int = 0
+    next_id: int = 0
+
+
+class New(NamedTuple):
+    """Versions to write: of these ids, with labels as texts and vectors as rows of `vectors`.
+
+    vectors : without their numbers; a number for that of an earlier version
+    """
+
+    ids: Sequence[Id]
+    labels: Sequence[str]
+    weights: Sequence[float]
+    vectors: Sequence[tuple[bytes, bytes | None, bytes | None, bytes | None]] | Sequence[int]
+    origins: Sequence[str | None]
+    contributors: Sequence[str | None]
+
+
+@final
+class Journal:
+    """The rows of a file within one transaction; `numbers` are to be written at its end."""
+
+    def __init__(self, file: File, numbers: Numbers) -> None:
+        self.file, self.numbers = file, numbers
+        self.at = time.time_ns() // 1000
+
+    def _take(self, name: str, count: int) -> range:
+        """The next numbers of a kind."""
+        begin = getattr(self.numbers, name)
+        self.numbers = self.numbers._replace(**{name: begin + count})
+        return range(begin, begin + count)
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def versions(self, rows: Iterable[int]) -> list[Version]:
+        """The versions in these rows, in their order."""
+        rows = list(rows)
+        found: dict[int, Version] = {}
+        for begin in range(0, len(rows), 500):
+            some = rows[begin : begin + 500]
+            where = f"WHERE row IN ({', '.join('?' * len(some))})"
+            for row in self.file.rows("examples", where, tuple(some)):
+                found[row[0]] = Version(*row)
+        return [found[row] for row in rows]
+
+    def vectors(self, numbers: Iterable[int]) -> dict[int, Row]:
+        """The rows of vectors with these numbers, by number."""
+        numbers = list(dict.fromkeys(numbers))
+        found: dict[int, Row] = {}
+        for begin in range(0, len(numbers), 500):
+            some = numbers[begin : begin + 500]
+            where = f"WHERE vector IN ({', '.join('?' * len(some))})"
+            for row in self.file.rows("vectors", where, tuple(some)):
+                found[row[0]] = row
+        return found
+
+    def entries(self) -> list[Entry]:
+        """All entries, the oldest first."""
+        entries = [row for row in self.file.all_rows("journal")]
+        whose: dict[int, set[str | None]] = {}
+        joined = (
+            "SELECT DISTINCT changes.number, examples.contributor FROM changes JOIN examples "
+            "ON examples.row = changes.row WHERE changes.enters = 1"
+        )
+        for number, text in self.file.connection.execute(joined):
+            whose.setdefault(number, set()).add(string(text))
+        return [
+            entry(row, next(iter(names)) if len(names := whose.get(row[0], set())) == 1 else None)
+            for row in sorted(entries)
+        ]
+
+    def changes(self, after: int, until: int) -> list[Row]:
+        """The changes of the entries in (after, until], oldest first."""
+        where = "WHERE number > ? AND number <= ? ORDER BY number, row"
+        return list(self.file.rows("changes", where, (after, until)))
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def write(
+        self,
+        verb: str,
+        count: int,
+        new: New | None = None,
+        leaving: Iterable[int] = (),
+        settings: tuple[str | None, str | None] = (None, None),
+    ) -> range:
+        """A new entry: the versions that enter, and the rows of those that leave; its rows.
+
+        settings : those before and after, as texts, if they change
+        """
+        self.purge_undone()
+        rows = range(0) if new is None else self._write_versions(new)
+        leaving = list(leaving)
+        self._switch(leaving, live=0)
+        (number,) = self._take("entry", 1)
+        self.file.insert("journal", [(number, self.at, verb, count, 0, *settings)])
+        changes = [(number, row, 1) for row in rows] + [(number, row, 0) for row in leaving]
+        self.file.insert("changes", changes)
+        self.numbers = self.numbers._replace(position=number)
+        return rows
+
+    def _write_versions(self, new: New) -> range:
+        k = len(new.ids)
+        rows = self._take("row", k)
+        vectors: Sequence[int]
+        if k and not isinstance(new.vectors[0], int):
+            vectors = self._take("vector", k)
+            pairs = zip(vectors, new.vectors, strict=True)
+            self.file.insert("vectors", ((number, *row) for number, row in pairs))  # type: ignore[misc]
+        else:
+            vectors = new.vectors  # type: ignore[assignment]
+        columns = (new.labels, new.weights, vectors, new.origins, new.contributors)
+        ids = map(id_text, new.ids)
+        self.file.insert(
+            "examples",
+            ((*row, self.at, 1) for row in zip(rows, ids, *columns, strict=True)),
+        )
+        return rows
+
+    def _switch(self, rows: Sequence[int], live: int) -> None:
+        """Turn versions on or off."""
+        if rows:
+            self.file.replace("examples", (v._replace(live=live) for v in self.versions(rows)))
+
+    def undo(self) -> Row:
+        """Undo the last entry that is not; returns its row."""
+        return self._turn(self.last(), undone=1)
+
+    def redo(self) -> Row:
+        """Do the first entry that is undone again; returns its row."""
+        where = "WHERE number > ? ORDER BY number LIMIT 1"
+        for row in self.file.rows("journal", where, (self.numbers.position,)):
+            return self._turn(row, undone=0)
+        raise InvalidInput("There is nothing to redo: no entry of the journal is undone.")
+
+    def last(self) -> Row:
+        """The row of the last entry, which can be undone."""
+        for row in self.file.rows("journal", "WHERE number = ?", (self.numbers.position,)):
+            if row[2] in FORGETS:
+                raise InvalidInput(
+                    f"The last edit, number {row[0]}, forgot {row[3]} example(s): they are nowhere "
+                    f"any more, so it cannot be undone. Add them again if you have them."
+                )
+            return row
+        raise InvalidInput("There is nothing to undo: the journal has no entry before.")
+
+    def _turn(self, row: Row, undone: int) -> Row:
+        number = row[0]
+        changes = list(self.file.rows("changes", "WHERE number = ?", (number,)))
+        for live in (0, 1):
+            self._switch([r for _, r, enters in changes if enters ^ undone == live], live)
+        self.file.replace("journal", [(*row[:4], undone, *row[5:])])
+        position = number
+        if undone:
+            where = "SELECT max(number) FROM journal WHERE number < ?"
+            position = self.file.connection.execute(where, (number,)).fetchone()[0] or 0
+        self.numbers = self.numbers._replace(position=position)
+        return row
+
+    def purge_undone(self) -> None:
+        """Delete the entries that are undone, with the versions that they brought."""
+        position = self.numbers.position
+        numbers = [row[0] for row in self.file.rows("journal", "WHERE number > ?", (position,))]
+        if not numbers:
+            return
+        brought = [
+            row
+            for number in numbers
+            for _, row, enters in self.file.rows("changes", "WHERE number = ?", (number,))
+            if enters
+        ]
+        self.file.delete("changes", numbers)
+        self.file.delete("journal", numbers)
+        self.delete_versions(self.versions(brought))
+
+    def delete_versions(self, versions: Sequence[Version]) -> list[Row]:
+        """Delete versions, and the vectors that no other version has, which are returned."""
+        self.file.delete("examples", [one.row for one in versions])
+        self.file.delete("changes", [one.row for one in versions], column=1)
+        alone = {one.vector for one in versions}
+        for (vector,) in self.file.connection.execute("SELECT vector FROM examples"):
+            alone.discard(vector)
+        gone = self.vectors(alone)
+        self.file.delete("vectors", alone)
+        return list(gone.values())
+
+
+def entry(row: Row, contributor: str | None = None) -> Entry:
+    """An entry from its row of the journal."""
+    number, at, verb, count, undone = row[:5]
+    return Entry(number, moment_of(at), str(verb), count, bool(undone), contributor)
+
+
+def moment_of(at: int) -> datetime:
+    """A time of a file."""
+    return datetime.fromtimestamp(at / 1e6, UTC)
+
+
+def ids_of(versions: Iterable[Version]) -> list[Any]:
+    """The different ids of versions."""
+    return [read_id(text) for text in dict.fromkeys(one.id for one in versions)]

@@ -1,0 +1,188 @@
+"""Every estimator: its short name in files, its settings as text, and how it is put together again.
+
+A fitted estimator is more than its parameters and examples: a kernel width, a noise or a grid may
+have been chosen by examples that were there first. These are its `state`, which a file keeps.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+import knowmore.estimators as known
+from knowmore._living import Living
+from knowmore.arguments import a_type
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput, InvalidType
+from knowmore.estimators.linear import LinearGP
+from knowmore.estimators.living import EditableEstimator
+from knowmore.estimators.shell import names_in
+from knowmore.examples import Examples
+from knowmore.linalg import Eigenspace, Grid, Sums
+from knowmore.models import KernelModel, LinearModel
+from knowmore.models.forest import Forest
+from knowmore.store.codec import plain, valued
+
+# Those that hold examples with ids, or whose rows a file can hold for them.
+LIVING: Final[dict[str, type]] = {
+    "gp": known.GPClassifier,
+    "gp-regression": known.GPRegressor,
+    "lssvm": known.LSSVMClassifier,
+    "n-plus-one": known.NPlusOneClassifier,
+    "one-shot": known.OneShotClassifier,
+    "forest": known.ForestGPClassifier,
+    "forest-regression": known.ForestGPRegressor,
+    "linear": known.LinearGPClassifier,
+    "linear-regression": known.LinearGPRegressor,
+}
+# Those that are a few arrays.
+VALUES: Final[dict[str, type]] = {
+    "pca": known.EigenspacePCA,
+    "lda": known.EigenspaceLDA,
+    "eigenspace": Eigenspace,
+    "monitor": known.SubspaceMonitor,
+    "landmarks": known.Landmarks,
+    "intersection-map": known.IntersectionMap,
+}
+KINDS: Final = LIVING | VALUES
+_NAMES: Final = {kind: name for name, kind in KINDS.items()}
+# Parameters that are no settings: arrays, other models, and what cannot be written.
+_APART: Final = {"supports", "semantics", "source"}
+
+
+def kind_of(estimator: Any) -> str:
+    """The name of its kind."""
+    name = _NAMES.get(type(estimator))
+    if name is None:
+        raise InvalidType(
+            f"{estimator!r} cannot be written to a file of knowmore: it is {a_type(estimator)}, "
+            f"not an estimator of knowmore. The earlier steps of a pipeline are to be kept by "
+            f"whoever made them."
+        )
+    return name
+
+
+def is_linear(kind: str) -> bool:
+    """Whether models of this kind are sums of rows, and hold none themselves."""
+    return kind.startswith("linear")
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+def parameters(estimator: BaseEstimator) -> dict[str, Any]:
+    """Its parameters as JSON can write them, without those that are kept apart."""
+    given = estimator.get_params(deep=False)
+    if given.get("semantics") is not None and given.get("preselect") is not None:
+        raise InvalidInput(
+            "preselect compares names by semantics, which cannot be written to a file. Choose the "
+            "supports beforehand, and give these alone with preselect=None."
+        )
+    return {name: plain(value) for name, value in given.items() if name not in _APART}
+
+
+def unfitted(kind: str, settings: dict[str, Any]) -> Any:
+    """The estimator with these parameters; raises any error if they are not its own."""
+    made = KINDS[kind]
+    values = {name: valued(value) for name, value in settings.items()}
+    if kind == "n-plus-one":
+        values["source"] = None
+    estimator = made(**values)
+    wanted = set(estimator.get_params(deep=False)) - _APART
+    if set(settings) != wanted:
+        raise ValueError(f"parameters {set(settings)}, not {wanted}")
+    return estimator
+
+
+def columns(estimator: Any) -> dict[str, Any]:
+    """The number and the names of the features, as JSON can write them."""
+    names = names_in(estimator)
+    return {"count": int(estimator.n_features_in_), "names": plain(names)}
+
+
+def set_columns(estimator: Any, found: dict[str, Any]) -> None:
+    """Note the features that `columns` returned."""
+    count, names = found["count"], valued(found["names"])
+    if type(count) is not int or count < 1 or (names is not None and len(names) != count):
+        raise ValueError(f"{count} features")
+    estimator.n_features_in_ = count
+    estimator._names_in = names
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+# -- what examples have chosen -------------------------------------------------------------------
+
+
+def state(estimator: Any) -> dict[str, Any]:
+    """What the examples that were there first have chosen, as JSON can write it."""
+    if isinstance(estimator, LinearGP):
+        model: LinearModel = estimator._held
+        targets = None if model.classes else [] if model.flat else [len(model.names)]
+        return {"grid": plain(model.sums.grid), "targets": targets}
+    held = estimator._fitted
+    noise = held.model.covariance.noise
+    return {"kernel": plain(held.kernel), "settled": held.settled, "noise": float(noise)}
+
+
+def linear(estimator: LinearGP, found: dict[str, Any], sums: Sums | None = None) -> LinearGP:
+    """A copy that holds these sums, or none, on the grid of a state."""
+    grid: Grid = valued(found["grid"])
+    sums = Sums(grid) if sums is None else sums
+    noise, made = estimator._noise(), copy(estimator)
+    if found["targets"] is None:
+        made.model_ = LinearModel.of_classes(sums, noise, intercept=estimator.intercept)
+        return made
+    flat, q = found["targets"] == [], (found["targets"] or [1])[0]
+    normalised = bool(estimator.normalize_y)  # type: ignore[attr-defined]
+    names = np.arange(q)
+    made.model_ = LinearModel(sums, names, noise, estimator.intercept, False, normalised, flat)
+    return made
+
+
+def living(
+    estimator: EditableEstimator[Any], found: dict[str, Any], examples: Examples
+) -> Living[Any] | Forest:
+    """The batch fit of these examples in a state."""
+    kernel, settled = valued(found["kernel"]), bool(found["settled"])
+    if isinstance(estimator, (known.ForestGPClassifier, known.ForestGPRegressor)):
+        return estimator._value(kernel, examples, settled)
+    model: Any = skeleton(estimator, found, examples.counted)
+    return Living.of(model.follow(examples.counted), examples, settled=settled)
+
+
+def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples: Examples) -> Any:
+    """A model of none of these examples that can follow them, with the settings of a state.
+
+    A one-shot model follows nothing that has not both classes, and is small: it is the whole.
+    """
+    estimator, kernel, noise = copy(estimator), valued(found["kernel"]), float(found["noise"])
+    few = _few(examples)
+    # Chosen by the first examples; these must not choose again.
+    if getattr(estimator, "C", None) == "loo":
+        estimator.C = 1.0
+    if getattr(estimator, "noise", None) == "loo":
+        estimator.noise = 1.0
+    if isinstance(estimator, known.OneShotClassifier):
+        return estimator._batch(kernel, examples)
+    model: KernelModel = estimator._batch(kernel, few)
+    nothing = Examples.of(examples.X[:0], examples.labels[:0], side=examples.side[:0])
+    factor = model.covariance.factor.delete(np.arange(len(few)))
+    covariance = replace(model.covariance, noise=noise, examples=nothing, factor=factor)
+    coded = model.coding(nothing)
+    return replace(model, covariance=covariance, coded=coded, head=coded.basis[:0])
+
+
+def _few(examples: Examples) -> Examples:
+    """One example of each class."""
+    _, first = np.unique(examples.labels, axis=0, return_index=True)
+    rows: Array = np.sort(first)
+    if examples.labels.dtype.kind == "f":
+        rows = rows[:1]
+    kept = [examples.names[row] for row in rows]
+    part = (examples.X[rows], examples.labels[rows], tuple(kept), np.ones(len(rows)))
+    return Examples.of(*part, examples.side[rows])

@@ -1,0 +1,536 @@
+"""The file of a living model: one SQLite database, whose every row carries a hash.
+
+SQLite itself misses about half of all flipped bits. So each row ends with a hash of its other
+columns, and the fact `totals` has the number of rows and the sum of the hashes of each table: a row
+that is changed, lost or doubled shows. Parts of caches are left out of these sums: one that is
+damaged is dropped, and computed again from the examples.
+
+A file may come from anybody. Its schema must be ours to the letter, so that there is nothing in it
+to run, and what it claims to hold must fit into its size before any of it is read.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from itertools import islice
+from json import dumps, loads
+from pathlib import Path
+from typing import Any, Final, NamedTuple, final
+
+from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
+from knowmore.files import check_name
+
+APPLICATION: Final = 0x6B6E6F77  # "know"
+FORMAT: Final = 1
+# With smaller pages large values take longer to read, with larger ones small edits to write.
+PAGE: Final = 16384
+# Seconds that a second writer waits.
+PATIENCE: Final = 30.0
+# Names of arrays that can be computed again begin with this.
+CACHE: Final = "cache/"
+_HEADER: Final = 100
+_MAGIC: Final = b"SQLite format 3\0"
+# What a journal of several databases ends with; a living model never has one.
+_SEVERAL: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+# The byte of a file that SQLite locks to reserve it for a writer.
+_RESERVED: Final = 0x40000001
+_MODULUS: Final = 2**128
+# Values that a file may hold beside what fills it: rows of a damaged page can be read twice.
+_ROOM: Final = 2**20
+
+Row = tuple[Any, ...]
+
+
+class Table(NamedTuple):
+    """The columns of a table with their types; `key` of them are its primary key."""
+
+    columns: tuple[tuple[str, str], ...]
+    key: int = 1
+    by_rowid: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, without that of the hash."""
+        return [name for name, _ in self.columns]
+
+    def schema(self, name: str) -> str:
+        """The text that makes the table."""
+        parts = [f"{column} {kind}" for column, kind in (*self.columns, ("hash", _B))]
+        if self.by_rowid:
+            parts[0] += " PRIMARY KEY"
+            return f"CREATE TABLE {name}({', '.join(parts)})"
+        key = f"PRIMARY KEY({', '.join(self.names[: self.key])})"
+        return f"CREATE TABLE {name}({', '.join([*parts, key])}) WITHOUT ROWID"
+
+
+_I, _T, _B = "INTEGER", "TEXT", "BLOB"
+# A row of `examples` is a version of an example, which never changes but for `live`. `changes` says
+# which versions entered and left with an entry of the journal.
+TABLES: Final = {
+    "facts": Table((("name", _T), ("value", _T)), by_rowid=False),
+    "examples": Table(
+        (
+            ("row", _I),
+            ("id", _T),
+            ("label", _T),
+            ("weight", "REAL"),
+            ("vector", _I),
+            ("origin", _T),
+            ("contributor", _T),
+            ("at", _I),
+            ("live", _I),
+        )
+    ),
+    "vectors": Table(
+        (("vector", _I), ("data", _B), ("side", _B), ("content", _B), ("thumbnail", _B))
+    ),
+    "journal": Table(
+        (
+            ("number", _I),
+            ("at", _I),
+            ("verb", _T),
+            ("count", _I),
+            ("undone", _I),
+            ("before", _T),
+            ("after", _T),
+        )
+    ),
+    "changes": Table((("number", _I), ("row", _I), ("enters", _I)), 2, by_rowid=False),
+    "arrays": Table((("array", _I), ("name", _T), ("part", _I), ("data", _B))),
+}
+SCHEMA: Final = {name: table.schema(name) for name, table in TABLES.items()}
+# The column of the name, in tables with rows that are not counted.
+_NAMED: Final = {"facts": 0, "arrays": 1}
+
+
+def counted(name: str) -> bool:
+    """Whether a fact or an array of this name is in the totals."""
+    return name != "totals" and not name.startswith(CACHE)
+
+
+def hashed(table: str, values: Row) -> bytes:
+    """The hash of a row without its hash: of all values, in 16 bytes."""
+    # Which characters repr escapes depends on the version of Python; ascii escapes all others.
+    blobs = [value for value in values if isinstance(value, bytes)]
+    plain = tuple(len(value) if isinstance(value, bytes) else value for value in values)
+    text = ascii(plain).encode()
+    return blake2b(b"".join([text, *blobs]), digest_size=16, person=table.encode()).digest()
+
+
+def damaged(path: Path, why: str) -> InvalidInput:
+    """The error for a file that is not as we write it."""
+    return InvalidInput(
+        f"The file {str(path)!r} cannot be read as a model: {why}. It is damaged, or was written "
+        f"by a newer version. Restore a copy of it, or update knowmore."
+    )
+
+
+@final
+class File:
+    """An open file: rows that are checked when they are read, and sums of what is written.
+
+    path : where it is
+    writable : whether it can be written to
+    totals : the number of rows and the sum of the hashes of each table, as of the transaction
+    """
+
+    def __init__(self, path: Path, *, timeout: float = PATIENCE, create: bool = False) -> None:
+        self.path, self.timeout = path, timeout
+        self.writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+        if not create:
+            self._check_header()
+        self._open(create)
+        self.totals: dict[str, list[int]] = {}
+        self._committed = False
+
+    def _open(self, create: bool) -> None:
+        with self._reported():
+            # The name may have characters that mean something in an address.
+            mode = "rwc" if create else "rw" if self.writable else "ro"
+            address = f"{self.path.absolute().as_uri()}?mode={mode}"
+            self.connection = sqlite3.connect(
+                address,
+                uri=True,
+                timeout=self.timeout,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+            try:
+                self._prepare(create)
+            except BaseException:
+                self.connection.close()
+                raise
+        self._place = _inode(self.path)
+        self._process = os.getpid()
+
+    def _prepare(self, create: bool) -> None:
+        run, limit = self.connection.execute, self.connection.setlimit
+        limit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        limit(sqlite3.SQLITE_LIMIT_COLUMN, 16)
+        limit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 10_000)
+        limit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)
+        limit(sqlite3.SQLITE_LIMIT_LENGTH, 2**30 if create else max(self.size(), 2**30))
+        for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+            run(f"PRAGMA {setting}")
+        run("PRAGMA temp_store=MEMORY")
+        if create:
+            run(f"PRAGMA page_size={PAGE}")
+        if self.writable or create:
+            wanted = {"journal_mode": "truncate", "synchronous": 2, "secure_delete": 1}
+            for name, value in wanted.items():
+                run(f"PRAGMA {name}={value}")
+                if run(f"PRAGMA {name}").fetchone()[0] != value:
+                    raise NotWritten(
+                        f"{str(self.path)!r} is not used: this build of SQLite, "
+                        f"{sqlite3.sqlite_version}, ignores {name}, so what is forgotten could "
+                        f"stay in the file. Use a Python whose SQLite has it."
+                    )
+
+    def _check_header(self) -> None:
+        """Raise an error in words unless the first bytes are those of our files."""
+        check_name(self.path)
+        try:
+            with open(self.path, "rb") as file:
+                header = file.read(_HEADER)
+        except FileNotFoundError:
+            raise MissingData(
+                f"There is no file {str(self.path)!r}. Make it with `knowmore init`, or in Python "
+                f"by knowmore.open(path, estimator)."
+            ) from None
+        except OSError as error:
+            raise InvalidInput(
+                f"The file {str(self.path)!r} cannot be read: {error.strerror}."
+            ) from error
+        if len(header) < _HEADER or header[:16] != _MAGIC:
+            raise damaged(self.path, "its first bytes are not those of a model")
+        version, application = struct.unpack(">i4xi", header[60:72])
+        if application != APPLICATION:
+            raise damaged(self.path, "it is a database of another program")
+        if version != FORMAT:
+            raise damaged(self.path, f"it has format {version}, and this version reads {FORMAT}")
+        if header[18:20] != b"\1\1":
+            raise damaged(self.path, "it asks for a write-ahead log, which models never have")
+        journal = self.path.with_name(f"{self.path.name}-journal")
+        with suppress(OSError), open(journal, "rb") as file:
+            if file.seek(0, os.SEEK_END) >= len(_SEVERAL):
+                file.seek(-len(_SEVERAL), os.SEEK_END)
+                if file.read() == _SEVERAL:
+                    raise damaged(journal, "it is the journal of several databases")
+
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return self.path.stat().st_size
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+
+    # -- transactions ------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A block that sees one state of the file."""
+        self._same_file()
+        with self._reported():
+            self.connection.execute("BEGIN")
+            try:
+                self._begin()
+                yield
+            finally:
+                self._end()
+
+    @contextmanager
+    def writing(
+        self, done: Callable[[], None] = lambda: None, *, wait: bool = True
+    ) -> Iterator[None]:
+        """A block whose changes are all in the file when it ends, or none if it raises.
+
+        done : called at once when they are
+        """
+        if not self.writable:
+            raise NotWritten(
+                f"{str(self.path)!r} is read-only, or its folder is: nothing was changed. Change "
+                f"the permissions, or work on a copy."
+            )
+        self._same_file()
+        with self._reported():
+            patience = self.timeout if wait else 0.0
+            self.connection.execute(f"PRAGMA busy_timeout={int(1000 * patience)}")
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._begin()
+                yield
+                self._write_totals()
+                self._commit()
+            except BaseException:
+                # Ctrl-C may come when all is written.
+                if self._committed:
+                    done()
+                raise
+            finally:
+                self._end()
+            done()
+
+    def _commit(self) -> None:
+        self._committed = False
+        try:
+            self.connection.execute("COMMIT")
+        except sqlite3.Error:
+            raise
+        except BaseException:
+            self._committed = not self.connection.in_transaction
+            raise
+
+    def _begin(self) -> None:
+        self.check_schema()
+        self.totals = self._totals()
+
+    def _end(self) -> None:
+        if self.connection.in_transaction:
+            # After an error SQLite may have rolled back by itself.
+            with suppress(sqlite3.OperationalError):
+                self.connection.execute("ROLLBACK")
+
+    def _same_file(self) -> None:
+        """Raise NotWritten if another file has taken the place of this one."""
+        if self._process != os.getpid():
+            # A connection must not be used across a fork, nor closed by the child.
+            _of_parents.append(self.connection)
+            self._open(create=False)
+        if _inode(self.path) != self._place:
+            raise NotWritten(
+                f"{str(self.path)!r} was moved, or replaced by another file, since it was opened. "
+                f"Nothing was changed. Open it again."
+            )
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Raise the errors of SQLite in words."""
+        try:
+            yield
+        except KnowmoreError:
+            raise
+        except MemoryError as error:
+            raise NotEnoughMemory(
+                f"There is not enough memory for what is in {str(self.path)!r}. Nothing was "
+                f"changed. Free some, or use a larger machine."
+            ) from error
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "") or ""
+            if name.startswith("SQLITE_BUSY") or name.startswith("SQLITE_LOCKED"):
+                raise NotWritten(
+                    f"{str(self.path)!r} is being written by {writer(self.path)}, and still was "
+                    f"after {self.timeout:g} seconds. Nothing was changed. Try again when that has "
+                    f"finished."
+                ) from error
+            if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANT")):
+                raise NotWritten(
+                    f"{str(self.path)!r} cannot be read or written: {error}. Nothing was changed. "
+                    f"Look at the disk, its space and the permissions."
+                ) from error
+            raise damaged(self.path, str(error)) from error
+        except (OverflowError, UnicodeError) as error:
+            raise damaged(self.path, str(error)) from error
+
+    # -- what is in it -----------------------------------------------------------------------
+
+    def make(self, write: Callable[[], None]) -> None:
+        """Make the tables and what is to be in them, unless somebody else has made them."""
+        run = self.connection.execute
+        with self._reported():
+            run("BEGIN IMMEDIATE")
+            try:
+                if run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    return
+                for text in SCHEMA.values():
+                    run(text)
+                run(f"PRAGMA application_id={APPLICATION}")
+                run(f"PRAGMA user_version={FORMAT}")
+                self.totals = {name: [0, 0] for name in TABLES}
+                write()
+                self._write_totals()
+                run("COMMIT")
+            finally:
+                self._end()
+
+    def contains(self, needle: bytes) -> bool:
+        """Whether these bytes are part of a value that is in the file."""
+        for name, table in TABLES.items():
+            for column, kind in table.columns:
+                if kind in (_T, _B):
+                    where = f"WHERE instr(CAST({column} AS BLOB), ?)"
+                    found = f"SELECT 1 FROM {name} {where} LIMIT 1"
+                    if self.connection.execute(found, (needle,)).fetchone():
+                        return True
+        return False
+
+    def check_schema(self) -> None:
+        """Raise InvalidInput unless the tables are ours to the letter, and fit into the file."""
+        found = self.connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
+        schema = {row[1]: row for row in islice(found, len(SCHEMA) + 1)}
+        wanted = {name: ("table", name, name, text) for name, text in SCHEMA.items()}
+        if schema != wanted:
+            raise damaged(self.path, "its tables are not those of a model")
+
+    def check_size(self) -> None:
+        """Raise InvalidInput if the rows claim to hold more than the file has room for."""
+        room, claimed = self.size() + _ROOM, 0
+        for name, table in TABLES.items():
+            for column, kind in table.columns:
+                if kind in (_T, _B):
+                    sums = f"SELECT total(length({column})) FROM {name}"
+                    claimed += int(self.connection.execute(sums).fetchone()[0])
+        if claimed > room:
+            raise damaged(self.path, "its rows claim to be longer than the file")
+
+    def rows(self, table: str, where: str = "", parameters: Row = ()) -> Iterator[Row]:
+        """Rows of a table without their hashes, which are checked."""
+        columns = ", ".join([*TABLES[table].names, "hash"])
+        for *values, mark in self.connection.execute(
+            f"SELECT {columns} FROM {table} {where}", parameters
+        ):
+            if hashed(table, tuple(values)) != mark:
+                raise damaged(self.path, f"a row of {table} has another hash than its content")
+            yield tuple(values)
+
+    def all_rows(self, table: str) -> list[Row]:
+        """All rows of a table; their number and the sum of their hashes are checked.
+
+        Of facts and arrays those that count.
+        """
+        found, total, named = [], 0, _NAMED.get(table)
+        columns = ", ".join([*TABLES[table].names, "hash"])
+        where = "" if table != "arrays" else f"WHERE name NOT GLOB '{CACHE}*'"
+        for *values, mark in self.connection.execute(f"SELECT {columns} FROM {table} {where}"):
+            if hashed(table, tuple(values)) != mark:
+                raise damaged(self.path, f"a row of {table} has another hash than its content")
+            if named is None or counted(str(values[named])):
+                found.append(tuple(values))
+                total += int.from_bytes(mark)
+        if self.totals[table] != [len(found), total % _MODULUS]:
+            raise damaged(self.path, f"rows of {table} are missing, or there twice")
+        return found
+
+    def insert(self, table: str, rows: Iterable[Row]) -> None:
+        """Write new rows, each without its hash."""
+        marked = [(*row, hashed(table, row)) for row in rows]
+        places = ", ".join("?" * (len(TABLES[table].columns) + 1))
+        self.connection.executemany(f"INSERT INTO {table} VALUES({places})", marked)
+        self._count(table, ((row[_NAMED.get(table, 0)], row[-1]) for row in marked), 1)
+
+    def delete(self, table: str, keys: Iterable[Any], column: int = 0) -> None:
+        """Delete the rows that have one of these keys in a column, if they are there."""
+        table_, keys = TABLES[table], list(keys)
+        name, key = table_.names[_NAMED.get(table, 0)], table_.names[column]
+        for begin in range(0, len(keys), 500):
+            some = keys[begin : begin + 500]
+            where = f"WHERE {key} IN ({', '.join('?' * len(some))})"
+            gone = self.connection.execute(f"SELECT {name}, hash FROM {table} {where}", some)
+            self._count(table, gone.fetchall(), -1)
+            self.connection.execute(f"DELETE FROM {table} {where}", some)
+
+    def replace(self, table: str, rows: Iterable[Row]) -> None:
+        """Write rows in the place of those with the same first column."""
+        rows = list(rows)
+        self.delete(table, [row[0] for row in rows])
+        self.insert(table, rows)
+
+    def _count(self, table: str, marks: Iterable[tuple[Any, bytes]], sign: int) -> None:
+        count, total = self.totals[table]
+        for name, mark in marks:
+            if table not in _NAMED or counted(name):
+                count += sign
+                total += sign * int.from_bytes(mark)
+        self.totals[table] = [count, total % _MODULUS]
+
+    def _totals(self) -> dict[str, list[int]]:
+        text = self.fact_text("totals")
+        with self.understood("totals"):
+            found = loads(text)
+            totals = {name: [int(n), int(total, 16)] for name, (n, total) in found.items()}
+            if totals.keys() != TABLES.keys():
+                raise ValueError("not those of our tables")
+            return totals
+        raise AssertionError
+
+    @property
+    def stamp(self) -> str:
+        """A text that is another one after each edit."""
+        return dumps({name: [n, f"{total:032x}"] for name, (n, total) in self.totals.items()})
+
+    def _write_totals(self) -> None:
+        row = ("totals", self.stamp)
+        self.connection.execute(
+            "INSERT OR REPLACE INTO facts VALUES(?, ?, ?)", (*row, hashed("facts", row))
+        )
+
+    @contextmanager
+    def understood(self, what: str) -> Iterator[None]:
+        """Report any error in the block as damage of the file."""
+        try:
+            yield
+        except (KnowmoreError, sqlite3.Error):
+            raise
+        # Values of the wrong type and absurd numbers raise all sorts of errors.
+        except Exception as error:
+            raise damaged(self.path, f"its {what} make no sense") from error
+
+    # -- facts -------------------------------------------------------------------------------
+
+    def fact_text(self, name: str) -> str:
+        """The text of a fact, which must be there."""
+        for _, text in self.rows("facts", "WHERE name = ?", (name,)):
+            if isinstance(text, str):
+                return text
+        raise damaged(self.path, f"it does not say its {name}")
+
+    def facts(self) -> dict[str, Any]:
+        """All facts but the totals."""
+        rows = self.all_rows("facts")
+        with self.understood("facts"):
+            return {str(name): loads(text) for name, text in rows}
+
+    def write_facts(self, facts: dict[str, Any]) -> None:
+        """Write these facts in the place of those with the same names."""
+        self.replace("facts", ((name, dumps(value)) for name, value in facts.items()))
+
+    def vacuum(self) -> None:
+        """Write the file anew, without the free space in it."""
+        self._same_file()
+        with self._reported():
+            self.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)
+            try:
+                self.connection.execute("VACUUM")
+            finally:
+                self.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+
+
+# Connections that a forked child inherited: to close one would let go of the parent's locks.
+_of_parents: list[sqlite3.Connection] = []
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    return None
+
+
+def writer(path: Path) -> str:
+    """Who has reserved the file for writing, in words; Linux alone can tell."""
+    with suppress(OSError, ValueError, IndexError):
+        inode = str(path.stat().st_ino)
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            _, _, _, kind, process, place, begin, end = line.replace("->", "").split()[:8]
+            within = int(begin) <= _RESERVED and (end == "EOF" or int(end) >= _RESERVED)
+            if kind == "WRITE" and place.rpartition(":")[2] == inode and within:
+                words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+                command = b" ".join(words).decode(errors="replace").strip()
+                return f"process {process} ({command[:80]})" if command else f"process {process}"
+    return "another process"

@@ -1,0 +1,539 @@
+"""A living model in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from json import loads
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, Self, final
+
+from sklearn.base import clone
+
+from knowmore.arguments import a_type
+from knowmore.arrays import Array
+from knowmore.edits import Add, Id, Relabel, Replace
+from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotWritten, UnknownId
+from knowmore.examples import Examples, array_of_ids
+from knowmore.files import check_name
+from knowmore.store import codec, kinds, traces, verification
+from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
+from knowmore.store.layout import PATIENCE, File, Row
+from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.traces import Trace
+from knowmore.store.work import About, Held, Work, examples_of, holding, vector_blobs
+
+# Verbs of estimators that would change the copy in memory alone.
+_REFUSED: Final = {
+    "fit": "add() learns more, and sklearn.base.clone(store) is an estimator in memory to fit",
+    "set_params": "set_parameters() changes them, in the file too",
+    "split": "forget() removes examples by their ids",
+    "add_support": "give supports to the estimator that the file is made with",
+    "remove_support": "make a file with fewer supports",
+}
+
+
+@final
+class Store:
+    """A living model in one file; `knowmore.open` makes one.
+
+    It has the verbs of its estimator. An edit is in the file, durably, when the call returns; if it
+    raises, neither the file nor the model has changed. All else is asked of the estimator:
+    `predict`, `predict_proba`, `leave_one_out`, `classes_`, ... Any number of processes may read the
+    file while one writes; a second writer waits. `refresh` follows what others have written, and
+    so does every edit.
+
+    path : of the file
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from knowmore import GPClassifier
+    >>> folder = TemporaryDirectory()
+    >>> with Store(f"{folder.name}/flowers.km", GPClassifier()) as store:
+    ...     store.add([[0.0], [1.0], [5.0]], ["daisy", "daisy", "rose"], ids=["a", "b", "c"])
+    ...     store = store.relabel("b", "rose")
+    array(['a', 'b', 'c'], dtype='<U1')
+    >>> with Store(f"{folder.name}/flowers.km") as store:
+    ...     store.forget("a").count, store.predict([[0.0]]).tolist(), [e.verb for e in store.log()]
+    (1, ['rose'], ['add', 'relabel', 'forget'])
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        estimator: Any = None,
+        *,
+        timeout: float = PATIENCE,
+    ) -> None:
+        check_name(path)
+        self.path = Path(os.path.realpath(path))
+        self._lock = RLock()
+        if estimator is not None and not self._exists():
+            self._create(estimator, timeout)
+        self._file = File(self.path, timeout=timeout)
+        try:
+            with self._file.reading():
+                self._file.check_size()
+                self._held = self._loaded(self._file.facts())
+        except BaseException:
+            self._file.close()
+            raise
+        if estimator is not None and kinds.kind_of(estimator) != self.kind:
+            self._file.close()
+            raise InvalidInput(
+                f"{str(self.path)!r} holds a model of kind {self.kind!r}, but {estimator!r} was "
+                f"given. Open it without an estimator, or name another file."
+            )
+
+    def _exists(self) -> bool:
+        # A file without a byte is one whose making was interrupted.
+        return self.path.exists() and self.path.stat().st_size > 0
+
+    def _create(self, estimator: Any, timeout: float) -> None:
+        kind = kinds.kind_of(estimator)
+        if kind not in kinds.LIVING:
+            raise InvalidType(
+                f"{a_type(estimator)} holds no examples that a file could keep. Write what it "
+                f"learnt with save(path), and read it with knowmore.load(path)."
+            )
+        if hasattr(estimator, "_living") or hasattr(estimator, "model_"):
+            raise InvalidInput(
+                "A new file is made with an unfitted estimator, whose settings it takes. Write a "
+                "fitted one with save(path), and open that."
+            )
+        facts = {
+            "kind": kind,
+            "parameters": kinds.parameters(estimator),
+            "numbers": list(Numbers()),
+            "columns": None,
+            "labels": None,
+            "state": None,
+        }
+        file = File(self.path, timeout=timeout, create=True)
+        try:
+            file.make(lambda: file.write_facts(facts))
+        finally:
+            file.close()
+
+    # -- the file ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the file. What was confirmed is in it, whether this is called or not."""
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Store {str(self.path)!r}: {len(self)} examples, {self._held.estimator!r}>"
+
+    def __len__(self) -> int:
+        return len(self._held.index)
+
+    def refresh(self) -> bool:
+        """Follow what other processes have written; whether there was anything."""
+        with self._lock, self._file.reading():
+            before, self._held = self._held, self._followed()
+            return self._held is not before
+
+    def _followed(self) -> Held:
+        """What is held, as the file is in this transaction."""
+        if self._file.stamp == self._held.stamp:
+            return self._held
+        return self._loaded(self._file.facts())
+
+    def _loaded(self, facts: dict[str, Any]) -> Held:
+        """All that is in the file, checked."""
+        file = self._file
+        with file.understood("settings"):
+            kind, numbers = facts["kind"], Numbers(*facts["numbers"])
+            if kind not in kinds.LIVING or not all(type(n) is int for n in numbers):
+                raise ValueError(f"kind {kind}")
+            estimator = kinds.unfitted(kind, facts["parameters"])
+        file.all_rows("journal")
+        file.all_rows("changes")
+        versions = [Version(*row) for row in file.all_rows("examples")]
+        live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
+        with file.understood("examples"):
+            index = {codec.read_id(one.id): one.row for one in live}
+            if len(index) != len(live):
+                raise ValueError("an id twice")
+        if facts["state"] is not None:
+            with file.understood("settings"):
+                kinds.set_columns(estimator, facts["columns"])
+            estimator = self._fitted(estimator, facts, live)
+        return Held(file.stamp, estimator, facts, numbers, index)
+
+    def _fitted(self, estimator: Any, facts: dict[str, Any], live: list[Version]) -> Any:
+        """The estimator with these versions, in a file whose state is known."""
+        vectors = {row[0]: row for row in self._file.all_rows("vectors")}
+        with self._file.understood("examples"):
+            examples = examples_of(facts, live, vectors)
+        if kinds.is_linear(facts["kind"]):
+            made = kinds.linear(estimator, facts["state"])
+            if len(examples):
+                parts = examples.X, examples.labels, examples.weights
+                made.model_ = made.model_.of(made._sums(made.model_, *parts))
+            return made
+        estimator._living = kinds.living(estimator, facts["state"], examples)
+        return estimator
+
+    # -- editing -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _editing(self) -> Iterator[Work]:
+        """A block that changes the file, and then what is held, or neither."""
+        work: list[Work] = []
+
+        def done() -> None:
+            self._held = work[0].done()
+
+        with self._lock, self._file.writing(done):
+            self._held = self._followed()
+            work.append(Work(self._file, self._held))
+            yield work[0]
+
+    def add(
+        self,
+        X: Any,
+        y: Any,
+        ids: Any = None,
+        sample_weight: Any = None,
+        *,
+        contributor: str | Sequence[str | None] | None = None,
+        origins: str | Sequence[str | None] | None = None,
+        contents: Sequence[bytes | None] | None = None,
+        thumbnails: Sequence[bytes | None] | None = None,
+    ) -> Array:
+        """Learn more examples X (k, d), y, and return their ids, (k,); durable when it returns.
+
+        y, ids, sample_weight : as in `GPClassifier.add`
+        contributor, origins : who gave them and where they came from, one for all or one each
+        contents : the SHA-256 of what each was made from
+        thumbnails : a small picture of each, as bytes of an image file
+        """
+        with self._editing() as work:
+            after, edit = work.holding.add(X, y, ids, sample_weight)
+            assert isinstance(edit, Add)
+            names = edit.ids or ()
+            about = About.of(len(names), contributor, origins, contents, thumbnails)
+            vectors = vector_blobs(edit.X, edit.side, X)
+            work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
+            return array_of_ids(names)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """scikit-learn's word for `add`. `classes` may be left out."""
+        self.add(X, y, sample_weight=sample_weight)
+        return self
+
+    def replace(
+        self,
+        ids: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        contributor: str | Sequence[str | None] | None = None,
+        origins: str | Sequence[str | None] | None = None,
+        contents: Sequence[bytes | None] | None = None,
+        thumbnails: Sequence[bytes | None] | None = None,
+    ) -> Self:
+        """Give these examples other features X (k, d), and other labels unless y is None.
+
+        What they were before can be brought back by `undo`. Contributors and origins stay, unless
+        others are given; contents and thumbnails do not.
+        """
+        with self._editing() as work:
+            change = work.holding.replace(ids, X, y)
+            if change is not None:
+                after, edit = change
+                assert isinstance(edit, Replace)
+                about = About.of(len(edit.ids), contributor, origins, contents, thumbnails)
+                vectors = vector_blobs(edit.X, edit.side, X)
+                old = work.versions(edit.ids)
+                work.enter("replace", after, edit.ids, edit.labels, None, vectors, about, old)
+        return self
+
+    def relabel(
+        self, ids: Any, y: Any = None, *, contributor: str | Sequence[str | None] | None = None
+    ) -> Self:
+        """Give these examples other labels, one each or one for all.
+
+        contributor : who says so; by default that of the example stays
+        """
+        with self._editing() as work:
+            change = work.holding.relabel(ids, y)
+            if change is not None:
+                after, edit = change
+                assert isinstance(edit, Relabel)
+                about, old = About.of(len(edit.ids), contributor, None), work.versions(edit.ids)
+                work.enter("relabel", after, edit.ids, edit.labels, None, None, about, old)
+        return self
+
+    def remove(self, ids: Any) -> Self:
+        """Forget these examples for ever, with all that they ever were: see `forget`."""
+        self.forget(ids)
+        return self
+
+    def forget(
+        self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
+    ) -> Forgotten:
+        """Forget examples for ever: those with these ids, of a contributor, or from an origin.
+
+        All their versions leave the file, with vectors, thumbnails and ids; the journal keeps that
+        something was removed, when, and how many. This cannot be undone. Then the file is searched
+        for bytes of what was removed. What no program can reach is left: blocks of the disk,
+        snapshots, backups.
+        """
+        with self._editing() as work:
+            versions = self._doomed(work, ids, contributor, origin)
+            rows, names = {one.row for one in versions}, dict.fromkeys(v.id for v in versions)
+            index = work.held.index
+            gone = [one for one in map(codec.read_id, names) if index.get(one) in rows]
+            after = work.held.estimator
+            if gone:
+                after = work.holding.remove(tuple(gone)).estimator
+            if versions:
+                work.forget(after, versions, gone, len(names))
+        return Forgotten(len(names), self._traces())
+
+    def _doomed(
+        self, work: Work, ids: Any, contributor: str | None, origin: str | None
+    ) -> list[Version]:
+        """The versions to delete."""
+        given = [one for one in (ids, contributor, origin) if one is not None]
+        if len(given) != 1:
+            raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
+        every = [Version(*row) for row in self._file.rows("examples")]
+        if ids is not None:
+            wanted = dict.fromkeys(map(codec.id_text, self._ids_of_any(work, ids, every)))
+            return [one for one in every if one.id in wanted]
+        column, name = ("contributor", contributor) if origin is None else ("origin", origin)
+        text = codec.text_of(name)
+        # The versions that share a vector with them, such as other labels of it, go too.
+        found = {one.vector for one in every if getattr(one, column) == text}
+        if not found:
+            raise UnknownId(
+                f"The file holds nothing whose {column} is {name!r}. Look at status() for those "
+                f"that it knows."
+            )
+        return [one for one in every if one.vector in found]
+
+    def _ids_of_any(self, work: Work, ids: Any, every: list[Version]) -> tuple[Id, ...]:
+        """The ids to forget, each of a version that is or was live."""
+        known = work.held.index | {codec.read_id(one.id): one.row for one in every}
+        return work.holding._replace(index=known).chosen(ids, ordered=False)
+
+    def _traces(self) -> list[Trace]:
+        """Where bytes may be left of what was removed, after the file was written anew."""
+        with self._lock:
+            if traces.left(self.path):
+                # Somebody may be reading, or the disk may be full: the answer says so.
+                with suppress(NotWritten):
+                    self._file.vacuum()
+            return traces.left(self.path)
+
+    def merge(self, other: Any) -> Self:
+        """Learn all examples of another store, or of a file at a path, of the same kind.
+
+        Contributors, origins, contents and thumbnails come along. The two must not share an id, and
+        their settings must agree.
+        """
+        if isinstance(other, (str, os.PathLike)):
+            with Store(other) as opened:
+                return self.merge(opened)
+        if not isinstance(other, Store):
+            raise InvalidType(f"A store merges with another, not with {a_type(other)}.")
+        theirs, records = other.examples, other.records()
+        if len(theirs) == 0:
+            return self
+        with self._editing() as work:
+            after, edit = work.holding.merge(other._held.estimator, theirs)
+            assert isinstance(edit, Add)
+            about = About.of(
+                len(records),
+                [one.contributor for one in records],
+                [one.origin for one in records],
+                [one.content for one in records],
+                [one.thumbnail for one in records],
+            )
+            vectors = vector_blobs(edit.X, edit.side, None)
+            work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
+        return self
+
+    def set_parameters(self, **parameters: Any) -> Self:
+        """Give the estimator other parameters, and fit all examples anew; undo brings them back.
+
+        kernel, noise, ... : as the estimator takes them
+        """
+        with self._editing() as work:
+            after = clone(work.held.estimator).set_params(**parameters)
+            work.set("set_parameters", self._refitted(work, after), kinds.parameters(after))
+        return self
+
+    def _refitted(self, work: Work, unfitted: Any) -> Any:
+        """The examples that are held, fitted by another estimator."""
+        held = work.held
+        if held.facts["state"] is None:
+            return unfitted
+        kinds.set_columns(unfitted, held.facts["columns"])
+        if kinds.is_linear(self.kind):
+            made = copy(unfitted)
+            grid_kept = unfitted.resolution == held.estimator.resolution
+            if grid_kept:
+                return kinds.linear(made, held.facts["state"], held.estimator.model_.sums)
+            examples = work.holding.read(tuple(held.index))
+            made.fit(examples.X, examples.labels, examples.weights)
+            return made
+        living = held.estimator._fitted
+        keeps = unfitted.kernel is None and living.settled and held.estimator.kernel is None
+        unfitted._living = unfitted._fresh(living.examples, living.kernel if keeps else None)
+        return unfitted
+
+    def undo(self) -> Entry:
+        """Undo the last edit that is not undone, and return its entry of the journal."""
+        return self._turn(Journal.undo)
+
+    def redo(self) -> Entry:
+        """Do the edit that was undone last again, and return its entry of the journal."""
+        return self._turn(Journal.redo)
+
+    def _turn(self, turn: Callable[[Journal], Row]) -> Entry:
+        with self._editing() as work:
+            row = turn(work.journal)
+            undone = turn is Journal.undo
+            text = row[5] if undone else row[6]
+            with self._file.understood("journal"):
+                facts = {} if text is None else loads(text)
+            work.turned(facts, self._loaded)
+            return entry(row)._replace(undone=undone)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind of model, such as "gp"."""
+        return str(self._held.facts["kind"])
+
+    @property
+    def estimator(self) -> Any:
+        """A copy of the estimator, in memory: to edit it does not touch the file."""
+        return copy(self._held.estimator)
+
+    @property
+    def ids_(self) -> Array:
+        """The ids of the examples held, (n,)."""
+        return array_of_ids(tuple(self._held.index))
+
+    @property
+    def examples(self) -> Examples:
+        """All examples that are held: their ids, X, labels and weights."""
+        held = self._held
+        if not kinds.is_linear(self.kind) and hasattr(held.estimator, "_living"):
+            examples: Examples = held.estimator._living.examples
+            return examples
+        with self._lock, self._file.reading():
+            held = self._held = self._followed()
+            if not held.fitted:
+                raise NoExamples("The file holds no examples yet. Add some first.")
+            return holding(held, Journal(self._file, held.numbers)).read(tuple(held.index))
+
+    def records(self, ids: Any = None) -> list[Record]:
+        """What is known of these examples, or of all, beside their features."""
+        with self._lock, self._file.reading():
+            held = self._held = self._followed()
+            journal = Journal(self._file, held.numbers)
+            names = tuple(held.index) if ids is None else holding(held, journal).chosen(ids)
+            versions = journal.versions(held.index[one] for one in names)
+            vectors = journal.vectors(one.vector for one in versions)
+            with self._file.understood("examples"):
+                return [
+                    Record(
+                        name,
+                        loads(one.label),
+                        float(one.weight),
+                        codec.string(one.origin),
+                        codec.string(one.contributor),
+                        moment_of(one.at),
+                        vectors[one.vector][3],
+                        vectors[one.vector][4],
+                    )
+                    for name, one in zip(names, versions, strict=True)
+                ]
+
+    def log(self) -> list[Entry]:
+        """The journal, the oldest entry first."""
+        with self._lock, self._file.reading():
+            return Journal(self._file, self._held.numbers).entries()
+
+    def status(self) -> Status:
+        """What the file holds, in numbers."""
+        with self._lock, self._file.reading():
+            held = self._held = self._followed()
+            run = self._file.connection.execute
+            grouped = "SELECT {0}, count(*) FROM examples WHERE live = 1 GROUP BY {0} ORDER BY {0}"
+            classes, contributors = (
+                run(grouped.format(column)).fetchall() for column in ("label", "contributor")
+            )
+            last, entries, undone = run(
+                "SELECT max(at), count(*), total(undone) FROM journal"
+            ).fetchone()
+            is_class = hasattr(held.estimator, "classes_") or held.facts["labels"] is None
+            columns = held.facts["columns"]
+            return Status(
+                self.path,
+                self.kind,
+                len(held.index),
+                {loads(text): n for text, n in classes} if is_class else {},
+                None if columns is None else columns["count"],
+                None if columns is None else codec.valued(columns["names"]),
+                {codec.string(text): n for text, n in contributors},
+                entries,
+                int(undone),
+                self._file.size(),
+                held.estimator.get_params(deep=False),
+                repr(held.estimator.kernel_) if hasattr(held.estimator, "kernel_") else None,
+                None if last is None else moment_of(last),
+            )
+
+    def verify(self, fast: bool = False) -> Any:
+        """Whether the file holds what it says: see `Verification`."""
+        return verification.verify(self, fast)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_held" not in self.__dict__:
+            raise AttributeError(name)
+        if name in _REFUSED:
+            raise AttributeError(
+                f"A store has no {name}(), which would change the model in memory alone: "
+                f"{_REFUSED[name]}."
+            )
+        return getattr(self._held.estimator, name)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters of the estimator."""
+        parameters: dict[str, Any] = self._held.estimator.get_params(deep)
+        return parameters
+
+    def __sklearn_clone__(self) -> Any:
+        return clone(self._held.estimator)
+
+    def __sklearn_tags__(self) -> Any:
+        return self._held.estimator.__sklearn_tags__()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return bool(self._held.facts["state"] is not None)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.estimator
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Store, (str(self.path),)

@@ -1,0 +1,268 @@
+"""One edit of a file: what was held before, what is written, and what is held then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from json import dumps
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from knowmore.arguments import a_type
+from knowmore.arrays import Array
+from knowmore.edits import Id
+from knowmore.errors import InvalidInput
+from knowmore.examples import Examples, new_serials
+from knowmore.store import codec, kinds
+from knowmore.store.changing import Holding
+from knowmore.store.journal import Journal, New, Numbers, Version
+from knowmore.store.layout import File, Row
+
+# The facts that an entry of the journal notes if it changes one of them.
+SETTINGS = ("parameters", "columns", "labels", "state")
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is in memory of a file, as of one state of it.
+
+    stamp : that of the state
+    estimator : unfitted if nothing was learnt yet
+    facts : all of the file
+    index : the row of the live version of each id, in the order of the examples
+    """
+
+    stamp: str
+    estimator: Any
+    facts: dict[str, Any]
+    numbers: Numbers
+    index: dict[Id, int] = field(repr=False)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether anything was learnt yet."""
+        return self.facts["state"] is not None
+
+
+class About(NamedTuple):
+    """What is known of new versions, one each; None where that of the version before stays."""
+
+    contributors: list[str | None] | None
+    origins: list[str | None] | None
+    contents: list[bytes | None]
+    thumbnails: list[bytes | None]
+
+    @classmethod
+    def of(
+        cls, k: int, contributor: Any, origins: Any, contents: Any = None, thumbnails: Any = None
+    ) -> About:
+        """As it was given for k examples."""
+        return cls(
+            _texts("contributors", contributor, k),
+            _texts("origins", origins, k),
+            _blobs("contents", contents, k),
+            _blobs("thumbnails", thumbnails, k),
+        )
+
+    def beside(self, old: Sequence[Version] | None) -> tuple[list[Any], list[Any]]:
+        """Origins and contributors, those of the versions before where none are given."""
+        none = [None] * len(self.contents)
+        origins = none if old is None else [one.origin for one in old]
+        contributors = none if old is None else [one.contributor for one in old]
+        return (
+            origins if self.origins is None else self.origins,
+            contributors if self.contributors is None else self.contributors,
+        )
+
+
+class Work:
+    """An edit within a transaction.
+
+    after : what will be held, but for its stamp
+    """
+
+    def __init__(self, file: File, held: Held) -> None:
+        self.file, self.held = file, held
+        self.journal = Journal(file, held.numbers)
+        self.after = held
+        self._indexed: list[Callable[[dict[Id, int]], object]] = []
+
+    def done(self) -> Held:
+        """What is held now that all is written."""
+        for change in self._indexed:
+            change(self.after.index)
+        return replace(self.after, stamp=self.file.stamp)
+
+    @property
+    def holding(self) -> Holding:
+        """What the verbs need."""
+        return holding(self.held, self.journal)
+
+    def versions(self, ids: Iterable[Id]) -> list[Version]:
+        """The live versions of these ids."""
+        return self.journal.versions(self.held.index[one] for one in ids)
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def enter(
+        self,
+        verb: str,
+        estimator: Any,
+        ids: tuple[Id, ...],
+        labels: Array | None,
+        weights: Array | None,
+        vectors: list[tuple[bytes, bytes | None]] | None,
+        about: About,
+        old: list[Version] | None = None,
+    ) -> None:
+        """Write new versions of these ids.
+
+        labels, weights, vectors : None for those of the versions before
+        old : these, or None if there are none
+        """
+        before = old or []
+        texts = [v.label for v in before] if labels is None else codec.label_texts(labels)
+        if old is not None:
+            heavy = [v.weight for v in before]
+        else:
+            heavy = [1.0] * len(ids) if weights is None else weights.tolist()
+        rows: Any
+        if vectors is None:
+            rows = [v.vector for v in before]
+        else:
+            pairs = zip(vectors, about.contents, about.thumbnails, strict=True)
+            rows = [(*vector, content, thumbnail) for vector, content, thumbnail in pairs]
+        new = New(ids, texts, heavy, rows, *about.beside(old))
+        self._note(estimator, labels)
+        settings = self._settings()
+        written = self.journal.write(verb, len(ids), new, [v.row for v in before], settings)
+        largest = max((one for one in ids if isinstance(one, int)), default=-1)
+        next_id = max(self.journal.numbers.next_id, largest + 1)
+        self.journal.numbers = self.journal.numbers._replace(next_id=next_id)
+        moved = vectors is not None and old is not None
+
+        def change(index: dict[Id, int]) -> None:
+            if moved:
+                for one in ids:
+                    del index[one]
+            index.update(zip(ids, written, strict=True))
+
+        self._indexed.append(change)
+        self._write_facts()
+
+    def forget(self, estimator: Any, versions: list[Version], gone: list[Id], count: int) -> None:
+        """Delete versions; `gone` are the ids of those that are live."""
+        self._note(estimator, None)
+        self.journal.write("forget", count, settings=self._settings())
+        self.journal.delete_versions(versions)
+        self._indexed.append(lambda index: [index.pop(one) for one in gone])
+        self._write_facts()
+
+    def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
+        """Write other settings."""
+        self.after = replace(self.after, facts=self.after.facts | {"parameters": parameters})
+        self._note(estimator, None)
+        self.journal.write(verb, len(self.held.index), settings=self._settings())
+        self._write_facts()
+
+    def turned(self, facts: dict[str, Any], load: Callable[[dict[str, Any]], Held]) -> None:
+        """Hold what the file has after an entry was undone or done again.
+
+        facts : those that change by it
+        """
+        numbers = {"numbers": list(self.journal.numbers)}
+        self.after = load(self.held.facts | facts | numbers)
+        self._write_facts()
+
+    def _note(self, estimator: Any, labels: Array | None) -> None:
+        """Take an estimator as that which is held, with what its examples have chosen."""
+        facts = dict(self.after.facts)
+        if hasattr(estimator, "n_features_in_"):
+            facts["columns"] = kinds.columns(estimator)
+            facts["state"] = kinds.state(estimator)
+            if facts["labels"] is None and labels is not None:
+                facts["labels"] = list(codec.LabelType.of(labels))
+        self.after = replace(self.after, estimator=estimator, facts=facts)
+
+    def _settings(self) -> tuple[str | None, str | None]:
+        """Those before and after, as texts, if they differ."""
+        before, after = (
+            dumps({name: facts[name] for name in SETTINGS})
+            for facts in (self.held.facts, self.after.facts)
+        )
+        return (None, None) if before == after else (before, after)
+
+    def _write_facts(self) -> None:
+        numbers = self.journal.numbers
+        facts = self.after.facts | {"numbers": list(numbers)}
+        old = self.held.facts
+        self.file.write_facts({name: one for name, one in facts.items() if old.get(name) != one})
+        self.after = replace(self.after, facts=facts, numbers=numbers)
+
+
+def holding(held: Held, journal: Journal) -> Holding:
+    """What the verbs need of what is held."""
+
+    def read(ids: tuple[Id, ...]) -> Examples:
+        versions = journal.versions(held.index[one] for one in ids)
+        vectors = journal.vectors(one.vector for one in versions)
+        with journal.file.understood("examples"):
+            return examples_of(held.facts, versions, vectors)
+
+    return Holding(held.estimator, held.index, held.numbers.next_id, read)
+
+
+def examples_of(
+    facts: dict[str, Any], versions: Sequence[Version], vectors: dict[int, Row]
+) -> Examples:
+    """These versions as examples, in their order; raises any error if they make no sense."""
+    d = facts["columns"]["count"]
+    if len(versions) == 0:
+        labels = codec.LabelType(*facts["labels"]).read([])
+        return Examples.restored((), np.empty((0, d)), labels, np.empty(0), new_serials(0), 0)
+    rows = [vectors[one.vector] for one in versions]
+    X = codec.read_rows([row[1] for row in rows], d)
+    side = None
+    if rows[0][2] is not None:
+        side = np.stack([np.frombuffer(row[2], "<f8") for row in rows])
+    weights = np.array([one.weight for one in versions], dtype=float)
+    if not (weights >= 0).all() or np.isinf(weights).any():
+        raise ValueError("a weight below zero")
+    labels = codec.LabelType(*facts["labels"]).read([one.label for one in versions])
+    ids = [codec.read_id(one.id) for one in versions]
+    next_id = Numbers(*facts["numbers"]).next_id
+    return Examples.restored(ids, X, labels, weights, new_serials(len(ids)), next_id, side)
+
+
+def vector_blobs(X: Array, side: Array | None, given: Any) -> list[tuple[bytes, bytes | None]]:
+    """The bytes of vectors X (k, d) and of what stands beside them.
+
+    given : the table that they were
+    """
+    rows = codec.row_bytes(codec.narrowed(X, given))
+    if side is None or not side.shape[1]:
+        return [(row, None) for row in rows]
+    return list(zip(rows, codec.row_bytes(np.ascontiguousarray(side, "<f8")), strict=True))
+
+
+def _texts(name: str, given: Any, k: int) -> list[str | None] | None:
+    if given is None:
+        return None
+    each = [given] * k if isinstance(given, str) else list(given)
+    _check_count(name, each, k)
+    return [codec.text_of(one) for one in each]
+
+
+def _blobs(name: str, given: Any, k: int) -> list[bytes | None]:
+    each: list[bytes | None] = [None] * k if given is None else list(given)
+    _check_count(name, each, k)
+    for one in each:
+        if one is not None and not isinstance(one, bytes):
+            raise InvalidInput(f"{name} are bytes or None, but one is {a_type(one)}.")
+    return each
+
+
+def _check_count(name: str, each: list[Any], k: int) -> None:
+    if len(each) != k:
+        raise InvalidInput(f"{len(each)} {name} were given for {k} examples. Give one each.")
