@@ -178,6 +178,15 @@ class Store:
         vectors = {row[0]: row for row in self._file.all_rows("vectors")}
         with self._file.understood("examples"):
             examples = examples_of(facts, live, vectors)
+        return self._fit(estimator, facts, examples)
+
+    def _fresh(self, facts: dict[str, Any], examples: Examples) -> Any:
+        """An estimator with the settings of the file, fitted to these examples from scratch."""
+        estimator = kinds.unfitted(facts["kind"], facts["parameters"])
+        kinds.set_columns(estimator, facts["columns"])
+        return self._fit(estimator, facts, examples)
+
+    def _fit(self, estimator: Any, facts: dict[str, Any], examples: Examples) -> Any:
         if kinds.is_linear(facts["kind"]):
             made = kinds.linear(estimator, facts["state"])
             if len(examples):
