@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         living,
     )
     from knowmore.linalg import Eigenspace, Grid, Truncation
-    from knowmore.store import Store, load, open
+    from knowmore.store import Store, load, open  # noqa: A004  as in gzip
 
     __version__: str
 

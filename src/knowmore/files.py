@@ -12,6 +12,7 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, TypeVar, final
@@ -155,6 +156,18 @@ class Arrays(zipfile.ZipFile):
 
     def __iter__(self) -> Iterator[str]:
         return (name.removesuffix(".npy") for name in self.namelist())
+
+
+class Savable:
+    """What `knowmore.load` reads again."""
+
+    def save(self, path: File) -> None:
+        """Write it to a file: all of it, or nothing. No pickle; `knowmore.load(path)` reads it.
+
+        Its answers are then the same to the last bit. What was there before is replaced.
+        """
+        # By name: what writes every kind knows all of them, and imports go one way.
+        import_module("knowmore.store").save(self, path)
 
 
 # -- arrays and settings in one .npz file --------------------------------------------------------

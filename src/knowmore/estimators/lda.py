@@ -15,6 +15,7 @@ from knowmore.arguments import choice, number, whole_number
 from knowmore.arrays import Array, bounded
 from knowmore.estimators.checks import class_labels, inputs, memberships
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
+from knowmore.files import Savable
 from knowmore.linalg import Eigenspace, Truncation
 from knowmore.models import Discriminant
 from knowmore.models.discriminant import LEDOIT_WOLF
@@ -24,6 +25,7 @@ from knowmore.tables import check_aligned
 @final
 @dataclass(eq=False, repr=False)
 class EigenspaceLDA(
+    Savable,
     base.ClassNamePrefixFeaturesOutMixin,
     base.ClassifierMixin,
     base.TransformerMixin,

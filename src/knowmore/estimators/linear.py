@@ -33,6 +33,7 @@ from knowmore.estimators.shell import (
     names_in,
     update_fitted,
 )
+from knowmore.files import Savable
 from knowmore.linalg import Grid, Sums
 from knowmore.linalg.grid import LAYOUTS, extremes, warn_if_lost
 from knowmore.models import LeftOut, LinearModel
@@ -43,7 +44,7 @@ _BITS = {None: 21, "exact": 42}
 
 
 @dataclass(eq=False, repr=False)
-class LinearGP(BaseEstimator, ABC):
+class LinearGP(Savable, BaseEstimator, ABC):
     """What classification and regression have in common: verbs by value on one frozen model."""
 
     noise: float | str = 0.1

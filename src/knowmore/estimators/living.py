@@ -20,6 +20,7 @@ from knowmore.estimators import checks
 from knowmore.estimators.scoring import ScoringClassifier
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.examples import Examples, array_of_ids
+from knowmore.files import Savable
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.kernels.rules import describe_difference
@@ -102,7 +103,7 @@ class Editable(Protocol):
 V = TypeVar("V", bound=Editable)
 
 
-class EditableEstimator(BaseEstimator, ABC, Generic[V]):
+class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     """An estimator that adds, removes, replaces and relabels, and stays equal to a fresh fit.
 
     Everything fitted is one frozen value V; an edit replaces it.

@@ -22,6 +22,7 @@ from knowmore.estimators import checks
 from knowmore.estimators.living import own_kernel
 from knowmore.estimators.shell import fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
+from knowmore.files import Savable
 from knowmore.kernels import AnyKernel, corner, cross, median_rbf
 from knowmore.linalg.grid import BLOCK, blocks, extremes
 from knowmore.linalg.products import evaluated
@@ -38,7 +39,7 @@ _LARGEST = 2.0**1000
 
 @final
 @dataclass(eq=False, repr=False)
-class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features whose dot products approximate a kernel, from its values at a few rows (Nystroem).
 
     With landmarks Z (r, D) and k(Z, Z) = L L', L lower triangular,
@@ -277,7 +278,7 @@ class LandmarkMap(Frozen):
 
 @final
 @dataclass(eq=False, repr=False)
-class IntersectionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class IntersectionMap(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Codes of zeros and ones whose dot products are histogram intersections, exactly.
 
     A value is rounded to a multiple l of one step and written as l ones. Two codes share the

@@ -11,6 +11,7 @@ from knowmore.arguments import number, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import inputs
 from knowmore.estimators.shell import fit_copy, fitted, update_fitted
+from knowmore.files import Savable
 from knowmore.models.stream import Observation, Reference, Window
 
 _Model = tuple[Reference, Window]
@@ -18,7 +19,7 @@ _Model = tuple[Reference, Window]
 
 @final
 @dataclass(eq=False, repr=False)
-class SubspaceMonitor(BaseEstimator):
+class SubspaceMonitor(Savable, BaseEstimator):
     """Watch a stream of rows for anomalies and changes, by merging and splitting eigenspaces.
 
     `fit` learns the normal state from reference rows in their order. `observe` takes the rows that

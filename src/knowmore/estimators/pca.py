@@ -15,12 +15,13 @@ from knowmore.arrays import Array, bounded
 from knowmore.errors import InvalidInput
 from knowmore.estimators.checks import dense, numbers, table
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, names_in, update_fitted
+from knowmore.files import Savable
 from knowmore.linalg import Eigenspace, Truncation
 
 
 @final
 @dataclass(eq=False, repr=False)
-class EigenspacePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class EigenspacePCA(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal component analysis that adds, forgets and merges, with scikit-learn's names.
 
     With all components kept it equals scikit-learn's `PCA` of the rows it holds now, to rounding.

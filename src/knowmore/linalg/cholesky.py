@@ -73,6 +73,21 @@ class Cholesky(Factor):
             L[s : s + count, : s + count] = panel.rows(count)
         return L
 
+    def columns(self, rows: Array) -> Array:
+        """The columns `rows` (k,) of A = LL', (n, k), multiplied out."""
+        V = np.zeros((self.size, len(rows)), dtype=self.dtype)
+        for i, row in enumerate(rows):
+            panel, at = self.panels[row // PANEL], row % PANEL
+            V[: panel.start, i] = panel.left[at]
+            V[panel.start : row + 1, i] = panel.diagonal[at, : at + 1]
+        C = np.empty_like(V)
+        with threads_for(self.size**2 // 2, len(rows)):
+            for panel, count in self._filled():
+                part = slice(panel.start, panel.start + count)
+                C[part] = panel.left[:count] @ V[: panel.start]
+                C[part] += np.tril(panel.diagonal[:count, :count]) @ V[part]
+        return C
+
     # -- growing -----------------------------------------------------------------------------
 
     def append(self, cross: Array, corner: Array) -> Cholesky:

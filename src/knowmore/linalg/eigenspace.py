@@ -26,6 +26,7 @@ from knowmore.arguments import is_whole, some
 from knowmore.arrays import Array, Frozen, bounded
 from knowmore.columns import Names, first_difference, joint_names
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
+from knowmore.files import Savable
 from knowmore.linalg import scatter
 from knowmore.linalg.scatter import EXACT, Difference, Moments, Rounding, moments
 from knowmore.linalg.spectrum import EPS, Rank, Truncation, spectrum, squared, with_signs
@@ -38,7 +39,7 @@ _COLUMNS = 2048
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Eigenspace(Frozen):
+class Eigenspace(Savable, Frozen):
     """The model {N, mu, P, Lambda} of N rows: S = (1/N) sum (x - mu)(x - mu)' = P' Lambda P.
 
     n_samples : N

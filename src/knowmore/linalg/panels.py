@@ -57,7 +57,7 @@ def _give_left(array: Array) -> None:
 class Panel:
     """Up to 128 rows of L, written once each; `filled` rows are taken."""
 
-    __slots__ = ("diagonal", "filled", "left", "start")
+    __slots__ = ("__weakref__", "diagonal", "filled", "left", "start")
 
     def __init__(self, start: int, dtype: np.dtype[Any], count: int) -> None:
         """A panel whose first `count` rows are the caller's to write."""
@@ -97,6 +97,21 @@ class Panel:
     def rows(self, count: int) -> Array:
         """The first `count` rows of L in this panel, (count, start + count)."""
         return np.hstack([self.left[:count], np.tril(self.diagonal[:count, :count])])
+
+    def packed(self, count: int) -> tuple[Array, Array]:
+        """The first `count` rows of L: those before the diagonal block, and its triangle, packed.
+
+        (count, start) and (count (count + 1) / 2,); the first is not copied.
+        """
+        return self.left[:count], self.diagonal[:count, :count][np.tril_indices(count)]
+
+    @classmethod
+    def unpacked(cls, start: int, count: int, left: Array, triangle: Array) -> Panel:
+        """The panel of these rows, which `packed` returned."""
+        panel = cls(start, left.dtype, count)
+        panel.left[:count] = left
+        panel.diagonal[:count, :count][np.tril_indices(count)] = triangle
+        return panel
 
     def forward(self, Y: Array, known: int, zeros: int, count: int) -> None:
         """Solve the panel's `count` rows of L Y = B in place.

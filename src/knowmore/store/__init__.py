@@ -6,22 +6,21 @@ import os
 from typing import Any
 
 from knowmore.store.journal import Entry
+from knowmore.store.layout import PATIENCE
 from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.saving import load, save
 from knowmore.store.store import Store
-from knowmore.store.traces import Trace
 
-__all__ = ["Entry", "Forgotten", "Record", "Status", "Store", "Trace", "load", "open"]
+__all__ = ["Entry", "Forgotten", "Record", "Status", "Store", "load", "open", "save"]
 
 
-def open(path: str | os.PathLike[str], estimator: Any = None, **options: Any) -> Store:  # noqa: A001
-    """The living model in the file at `path`; with an unfitted estimator it is made if need be.
+def open(  # noqa: A001  as in gzip
+    path: str | os.PathLike[str], estimator: Any = None, *, timeout: float = PATIENCE
+) -> Store:
+    """The living model in a file, ready for edits and questions: see `Store`.
 
-    estimator : its settings are those of a new file; an existing one must be of the same kind
+    estimator : unfitted, of knowmore; if there is no file, one is made with its settings. An
+        existing file must be of the same kind, and keeps its own settings
+    timeout : how many seconds an edit waits while another process writes to the file
     """
-    return Store(path, estimator, **options)
-
-
-def load(path: str | os.PathLike[str]) -> Any:
-    """The estimator in a file, in memory: to edit it does not touch the file."""
-    with Store(path) as store:
-        return store.estimator
+    return Store(path, estimator, timeout=timeout)

@@ -37,7 +37,7 @@ class Holding(NamedTuple):
     """What is held: the estimator, its rows by id, and how to read examples from the file."""
 
     estimator: Any
-    index: dict[Id, int]
+    index: dict[Id, tuple[int, int]]
     next_id: int
     read: Callable[[tuple[Id, ...]], Examples]
 

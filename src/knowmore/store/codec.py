@@ -8,7 +8,7 @@ some error; the caller says which file is damaged.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from json import dumps, loads
 from json.encoder import encode_basestring_ascii as quoted
@@ -253,29 +253,29 @@ def _exactly(size: int, d: int) -> int:
 
 
 class Form(NamedTuple):
-    """What an array's bytes mean."""
+    """What an array's bytes mean; `order` is "F" if columns come first, as BLAS may prefer."""
 
     dtype: str
     shape: tuple[int, ...]
+    order: str = "C"
 
     @classmethod
     def of(cls, array: Array) -> Form:
         """That of this array."""
         if array.dtype.kind not in "biuf":
             raise InvalidInput(f"An array is of type {array.dtype}, which cannot be written.")
-        return cls(array.dtype.newbyteorder("<").str, array.shape)
+        by_column = array.flags.f_contiguous and not array.flags.c_contiguous
+        kind = array.dtype.newbyteorder("<").str
+        return cls(kind, array.shape, "F" if by_column else "C")
 
     def read(self, data: bytes) -> Array:
         """The array of these bytes, writable; a copy."""
-        if np.dtype(self.dtype).kind not in "biuf":
+        if np.dtype(self.dtype).kind not in "biuf" or self.order not in ("C", "F"):
             raise ValueError(f"an array of type {self.dtype}")
         found = np.frombuffer(data, self.dtype).reshape(self.shape)
-        return found.astype(found.dtype.newbyteorder("="))
+        return found.astype(found.dtype.newbyteorder("="), order=self.order)  # type: ignore[call-overload, no-any-return]
 
 
 def bytes_of(array: Array) -> bytes:
     """An array in little-endian bytes, rows first."""
     return np.ascontiguousarray(array).astype(Form.of(array).dtype, copy=False).tobytes()
-
-
-Reader = Callable[[str], Array]

@@ -89,10 +89,14 @@ class New(NamedTuple):
 
 @final
 class Journal:
-    """The rows of a file within one transaction; `numbers` are to be written at its end."""
+    """The rows of a file within one transaction; `numbers` are to be written at its end.
+
+    gone : the numbers of the vectors that were deleted
+    """
 
     def __init__(self, file: File, numbers: Numbers) -> None:
         self.file, self.numbers = file, numbers
+        self.gone: set[int] = set()
         self.at = time.time_ns() // 1000
 
     def _take(self, name: str, count: int) -> range:
@@ -127,7 +131,7 @@ class Journal:
 
     def entries(self) -> list[Entry]:
         """All entries, the oldest first."""
-        entries = [row for row in self.file.all_rows("journal")]
+        entries = self.file.all_rows("journal")
         whose: dict[int, set[str | None]] = {}
         joined = (
             "SELECT DISTINCT changes.number, examples.contributor FROM changes JOIN examples "
@@ -251,6 +255,7 @@ class Journal:
         alone = {one.vector for one in versions}
         for (vector,) in self.file.connection.execute("SELECT vector FROM examples"):
             alone.discard(vector)
+        self.gone |= alone
         gone = self.vectors(alone)
         self.file.delete("vectors", alone)
         return list(gone.values())

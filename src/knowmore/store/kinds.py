@@ -173,8 +173,8 @@ def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples:
     nothing = Examples.of(examples.X[:0], examples.labels[:0], side=examples.side[:0])
     factor = model.covariance.factor.delete(np.arange(len(few)))
     covariance = replace(model.covariance, noise=noise, examples=nothing, factor=factor)
-    coded = model.coding(nothing)
-    return replace(model, covariance=covariance, coded=coded, head=coded.basis[:0])
+    # The targets are those of the few: of none there may be no coding.
+    return replace(model, covariance=covariance, head=model.coded.basis[:0])
 
 
 def _few(examples: Examples) -> Examples:

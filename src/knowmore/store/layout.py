@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, final
 
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
-from knowmore.files import check_name
+from knowmore.store.raw import reader
 
 APPLICATION: Final = 0x6B6E6F77  # "know"
 FORMAT: Final = 1
@@ -118,8 +118,10 @@ def hashed(table: str, values: Row) -> bytes:
     # Which characters repr escapes depends on the version of Python; ascii escapes all others.
     blobs = [value for value in values if isinstance(value, bytes)]
     plain = tuple(len(value) if isinstance(value, bytes) else value for value in values)
-    text = ascii(plain).encode()
-    return blake2b(b"".join([text, *blobs]), digest_size=16, person=table.encode()).digest()
+    mark = blake2b(ascii(plain).encode(), digest_size=16, person=table.encode())
+    for blob in blobs:
+        mark.update(blob)
+    return mark.digest()
 
 
 def damaged(path: Path, why: str) -> InvalidInput:
@@ -194,10 +196,8 @@ class File:
 
     def _check_header(self) -> None:
         """Raise an error in words unless the first bytes are those of our files."""
-        check_name(self.path)
         try:
-            with open(self.path, "rb") as file:
-                header = file.read(_HEADER)
+            header = reader(self.path)(0, _HEADER)
         except FileNotFoundError:
             raise MissingData(
                 f"There is no file {str(self.path)!r}. Make it with `knowmore init`, or in Python "

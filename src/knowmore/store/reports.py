@@ -39,7 +39,7 @@ class Forgotten(NamedTuple):
     """What `forget` did.
 
     count : how many examples were removed
-    traces : bytes of them that were found in the file afterwards; none, if all is well
+    traces : where bytes of them may be left in files; nowhere, if all is well
     """
 
     count: int

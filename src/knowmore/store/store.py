@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from json import loads
@@ -16,15 +16,24 @@ from sklearn.base import clone
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
 from knowmore.edits import Add, Id, Relabel, Replace
-from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotWritten, UnknownId
+from knowmore.errors import (
+    InvalidInput,
+    InvalidType,
+    KnowmoreError,
+    NoExamples,
+    NotWritten,
+    UnknownId,
+)
 from knowmore.examples import Examples, array_of_ids
 from knowmore.files import check_name
-from knowmore.store import codec, kinds, traces, verification
+from knowmore.store import codec, kinds, sources, traces, verification
+from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
 from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
 from knowmore.store.layout import PATIENCE, File, Row
+from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status
 from knowmore.store.traces import Trace
-from knowmore.store.work import About, Held, Work, examples_of, holding, vector_blobs
+from knowmore.store.work import About, Held, Work, holding, vector_blobs
 
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
@@ -42,9 +51,9 @@ class Store:
 
     It has the verbs of its estimator. An edit is in the file, durably, when the call returns; if it
     raises, neither the file nor the model has changed. All else is asked of the estimator:
-    `predict`, `predict_proba`, `leave_one_out`, `classes_`, ... Any number of processes may read the
-    file while one writes; a second writer waits. `refresh` follows what others have written, and
-    so does every edit.
+    `predict`, `predict_proba`, `leave_one_out`, `classes_`, ... Any number of processes may read
+    the file while one writes; a second writer waits. `refresh` follows what others have written,
+    and so does every edit. Threads may share a store.
 
     path : of the file
 
@@ -72,22 +81,33 @@ class Store:
     ) -> None:
         check_name(path)
         self.path = Path(os.path.realpath(path))
-        self._lock = RLock()
+        self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
+        self._closed = False
         if estimator is not None and not self._exists():
             self._create(estimator, timeout)
         self._file = File(self.path, timeout=timeout)
         try:
             with self._file.reading():
                 self._file.check_size()
-                self._held = self._loaded(self._file.facts())
+                facts = self._file.facts()
+                self._check_kind(facts, estimator)
+                self._held = load(self._file, facts, None, self._cache)
         except BaseException:
             self._file.close()
             raise
-        if estimator is not None and kinds.kind_of(estimator) != self.kind:
-            self._file.close()
+
+    def _check_kind(self, facts: dict[str, Any], estimator: Any) -> None:
+        """Raise InvalidInput unless the file holds examples, of the estimator's kind if given."""
+        kind = facts.get("kind")
+        if "holds" in facts:
             raise InvalidInput(
-                f"{str(self.path)!r} holds a model of kind {self.kind!r}, but {estimator!r} was "
-                f"given. Open it without an estimator, or name another file."
+                f"{str(self.path)!r} holds what a model of kind {kind!r} has learnt, but no "
+                f"examples that could be edited. Read it with knowmore.load(path)."
+            )
+        if estimator is not None and kinds.kind_of(estimator) != kind:
+            raise InvalidInput(
+                f"{str(self.path)!r} holds a model of kind {kind!r}, but {estimator!r} was given. "
+                f"Open it without an estimator, or name another file."
             )
 
     def _exists(self) -> bool:
@@ -113,19 +133,66 @@ class Store:
             "columns": None,
             "labels": None,
             "state": None,
+            "notes": {},
+            **sources.facts_of(estimator, self.path),
         }
+        arrays = sources.arrays_of(estimator)
         file = File(self.path, timeout=timeout, create=True)
+
+        def write() -> None:
+            number, facts["arrays"] = keep(file, 1, arrays)
+            facts["numbers"] = list(Numbers(array=number))
+            file.write_facts(facts)
+
         try:
-            file.make(lambda: file.write_facts(facts))
+            file.make(write)
         finally:
             file.close()
 
     # -- the file ----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the file. What was confirmed is in it, whether this is called or not."""
+        """Let go of the file. What was confirmed is in it, whether this is called or not.
+
+        What helps to open it faster is written now, if that is possible.
+        """
         with self._lock:
+            if self._closed:
+                return
+            # A cache is no reason to fail.
+            with suppress(KnowmoreError):
+                self._write_cache(wait=False)
             self._file.close()
+            self._closed = True
+
+    def _write_cache(self, *, wait: bool) -> None:
+        """Write what helps to open the file faster."""
+        held = self._held
+        if not held.fitted or not self._file.writable or self.kind.startswith("forest"):
+            return
+        linear = kinds.is_linear(self.kind)
+        behind = 0 if linear else len(held.index) - self._cache.rows
+        if not self._lag and behind < LAG:
+            return
+
+        def done() -> None:
+            self._held, self._lag = work.done(), 0
+
+        try:
+            with self._file.writing(done, wait=wait):
+                held = self._held = self._followed()
+                work = Work(self._file, held)
+                numbers = held.numbers
+                if linear:
+                    number = write_sums(self._file, numbers.array, held.estimator, numbers.position)
+                else:
+                    living, order = held.estimator._living, numbers_of(held)
+                    number = self._cache.write(self._file, numbers.array, living, order)
+                work.journal.numbers = numbers._replace(array=number)
+                work.finish(None)
+        except BaseException:
+            self._cache.drop()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -149,52 +216,8 @@ class Store:
         """What is held, as the file is in this transaction."""
         if self._file.stamp == self._held.stamp:
             return self._held
-        return self._loaded(self._file.facts())
-
-    def _loaded(self, facts: dict[str, Any]) -> Held:
-        """All that is in the file, checked."""
-        file = self._file
-        with file.understood("settings"):
-            kind, numbers = facts["kind"], Numbers(*facts["numbers"])
-            if kind not in kinds.LIVING or not all(type(n) is int for n in numbers):
-                raise ValueError(f"kind {kind}")
-            estimator = kinds.unfitted(kind, facts["parameters"])
-        file.all_rows("journal")
-        file.all_rows("changes")
-        versions = [Version(*row) for row in file.all_rows("examples")]
-        live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
-        with file.understood("examples"):
-            index = {codec.read_id(one.id): one.row for one in live}
-            if len(index) != len(live):
-                raise ValueError("an id twice")
-        if facts["state"] is not None:
-            with file.understood("settings"):
-                kinds.set_columns(estimator, facts["columns"])
-            estimator = self._fitted(estimator, facts, live)
-        return Held(file.stamp, estimator, facts, numbers, index)
-
-    def _fitted(self, estimator: Any, facts: dict[str, Any], live: list[Version]) -> Any:
-        """The estimator with these versions, in a file whose state is known."""
-        vectors = {row[0]: row for row in self._file.all_rows("vectors")}
-        with self._file.understood("examples"):
-            examples = examples_of(facts, live, vectors)
-        return self._fit(estimator, facts, examples)
-
-    def _fresh(self, facts: dict[str, Any], examples: Examples) -> Any:
-        """An estimator with the settings of the file, fitted to these examples from scratch."""
-        estimator = kinds.unfitted(facts["kind"], facts["parameters"])
-        kinds.set_columns(estimator, facts["columns"])
-        return self._fit(estimator, facts, examples)
-
-    def _fit(self, estimator: Any, facts: dict[str, Any], examples: Examples) -> Any:
-        if kinds.is_linear(facts["kind"]):
-            made = kinds.linear(estimator, facts["state"])
-            if len(examples):
-                parts = examples.X, examples.labels, examples.weights
-                made.model_ = made.model_.of(made._sums(made.model_, *parts))
-            return made
-        estimator._living = kinds.living(estimator, facts["state"], examples)
-        return estimator
+        self._lag += 1
+        return load(self._file, self._file.facts(), self._held, self._cache)
 
     # -- editing -----------------------------------------------------------------------------
 
@@ -206,10 +229,15 @@ class Store:
         def done() -> None:
             self._held = work[0].done()
 
-        with self._lock, self._file.writing(done):
-            self._held = self._followed()
-            work.append(Work(self._file, self._held))
-            yield work[0]
+        with self._lock:
+            with self._file.writing(done):
+                self._held = self._followed()
+                work.append(Work(self._file, self._held))
+                yield work[0]
+                work[0].finish(self._cache)
+            if self._lag >= LAG and not kinds.is_linear(self.kind):
+                with suppress(KnowmoreError):
+                    self._write_cache(wait=False)
 
     def add(
         self,
@@ -236,6 +264,7 @@ class Store:
             names = edit.ids or ()
             about = About.of(len(names), contributor, origins, contents, thumbnails)
             vectors = vector_blobs(edit.X, edit.side, X)
+            self._lag += len(names)
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
             return array_of_ids(names)
 
@@ -268,6 +297,7 @@ class Store:
                 about = About.of(len(edit.ids), contributor, origins, contents, thumbnails)
                 vectors = vector_blobs(edit.X, edit.side, X)
                 old = work.versions(edit.ids)
+                self._lag += len(old)
                 work.enter("replace", after, edit.ids, edit.labels, None, vectors, about, old)
         return self
 
@@ -284,6 +314,7 @@ class Store:
                 after, edit = change
                 assert isinstance(edit, Relabel)
                 about, old = About.of(len(edit.ids), contributor, None), work.versions(edit.ids)
+                self._lag += len(old)
                 work.enter("relabel", after, edit.ids, edit.labels, None, None, about, old)
         return self
 
@@ -306,7 +337,8 @@ class Store:
             versions = self._doomed(work, ids, contributor, origin)
             rows, names = {one.row for one in versions}, dict.fromkeys(v.id for v in versions)
             index = work.held.index
-            gone = [one for one in map(codec.read_id, names) if index.get(one) in rows]
+            gone = [one for one in map(codec.read_id, names) if index.get(one, (0,))[0] in rows]
+            self._lag += len(gone)
             after = work.held.estimator
             if gone:
                 after = work.holding.remove(tuple(gone)).estimator
@@ -338,7 +370,7 @@ class Store:
 
     def _ids_of_any(self, work: Work, ids: Any, every: list[Version]) -> tuple[Id, ...]:
         """The ids to forget, each of a version that is or was live."""
-        known = work.held.index | {codec.read_id(one.id): one.row for one in every}
+        known = {codec.read_id(one.id): (one.row, one.vector) for one in every} | work.held.index
         return work.holding._replace(index=known).chosen(ids, ordered=False)
 
     def _traces(self) -> list[Trace]:
@@ -375,6 +407,7 @@ class Store:
                 [one.thumbnail for one in records],
             )
             vectors = vector_blobs(edit.X, edit.side, None)
+            self._lag += len(records)
             work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
         return self
 
@@ -384,7 +417,16 @@ class Store:
         kernel, noise, ... : as the estimator takes them
         """
         with self._editing() as work:
-            after = clone(work.held.estimator).set_params(**parameters)
+            given, held = work.held.estimator, work.held
+            if apart := sorted({"supports", "source", "semantics"} & set(parameters)):
+                raise InvalidInput(
+                    f"{apart[0]} cannot be changed in a file: make another one with it."
+                )
+            after = kinds.unfitted(self.kind, held.facts["parameters"])
+            for name in {"supports", "source", "source_", "semantics"} & set(vars(given)):
+                setattr(after, name, getattr(given, name))
+            after.set_params(**parameters)
+            self._lag += len(held.index)
             work.set("set_parameters", self._refitted(work, after), kinds.parameters(after))
         return self
 
@@ -403,9 +445,18 @@ class Store:
             made.fit(examples.X, examples.labels, examples.weights)
             return made
         living = held.estimator._fitted
-        keeps = unfitted.kernel is None and living.settled and held.estimator.kernel is None
+        keeps = unfitted.kernel is None and living.settled
         unfitted._living = unfitted._fresh(living.examples, living.kernel if keeps else None)
         return unfitted
+
+    def set_notes(self, arrays: Mapping[str, Array] | None = None, **notes: Any) -> Self:
+        """Keep notes beside the examples, such as how features are made; JSON can write each.
+
+        arrays : by name, kept as they are
+        """
+        with self._editing() as work:
+            work.note(arrays or {}, notes)
+        return self
 
     def undo(self) -> Entry:
         """Undo the last edit that is not undone, and return its entry of the journal."""
@@ -422,7 +473,8 @@ class Store:
             text = row[5] if undone else row[6]
             with self._file.understood("journal"):
                 facts = {} if text is None else loads(text)
-            work.turned(facts, self._loaded)
+            self._lag += row[3]
+            work.turned(facts, lambda now: load(self._file, now, work.held, self._cache))
             return entry(row)._replace(undone=undone)
 
     # -- asking ------------------------------------------------------------------------------
@@ -461,7 +513,7 @@ class Store:
             held = self._held = self._followed()
             journal = Journal(self._file, held.numbers)
             names = tuple(held.index) if ids is None else holding(held, journal).chosen(ids)
-            versions = journal.versions(held.index[one] for one in names)
+            versions = journal.versions(held.index[one][0] for one in names)
             vectors = journal.vectors(one.vector for one in versions)
             with self._file.understood("examples"):
                 return [
@@ -477,6 +529,22 @@ class Store:
                     )
                     for name, one in zip(names, versions, strict=True)
                 ]
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """The notes of `set_notes`."""
+        return dict(self._held.facts["notes"])
+
+    def arrays(self, prefix: str = "") -> dict[str, Array]:
+        """The arrays of `set_notes` whose names begin with this, under the rest of their names."""
+        with self._lock, self._file.reading():
+            held = self._held = self._followed()
+            found = kept(self._file, held.facts["arrays"])
+        return {
+            name.removeprefix(prefix): array
+            for name, array in found.items()
+            if name.startswith(prefix) and not name.startswith(sources.SUPPORT)
+        }
 
     def log(self) -> list[Entry]:
         """The journal, the oldest entry first."""

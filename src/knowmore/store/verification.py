@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array
 from knowmore.errors import KnowmoreError
 from knowmore.store import kinds, traces
 from knowmore.store.exactness import Exactness, compared
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
 from knowmore.store.layout import FORMAT, TABLES, Row
-from knowmore.store.work import examples_of
+from knowmore.store.loading import fresh
 
 if TYPE_CHECKING:
     from knowmore.store.store import Store
@@ -134,11 +133,11 @@ def _verified(store: Store, fast: bool) -> Verification:
         return Verification(tuple(checks), None, None, about)
     exactness = None
     if any(one.live and one.weight > 0 for one in versions):
-        held, fresh, X = store._held.estimator, *_fresh(store, facts, versions, tables)
-        exactness = compared(held, fresh, X)
+        held, (made, examples) = store._held.estimator, fresh(file, facts, versions)
+        exactness = compared(held, made, examples.X)
         checks += _exact(exactness)
         if kinds.is_linear(facts["kind"]):
-            checks.append(_sums(held.digest(), fresh.digest()))
+            checks.append(_sums(held.digest(), made.digest()))
     left = tuple(traces.left(store.path))
     checks.append(_traces(left))
     return Verification(tuple(checks), exactness, left, about)
@@ -167,15 +166,6 @@ def _replayed(numbers: Numbers, versions: list[Version], tables: dict[str, list[
     return Check(
         "journal", True, f"its {len(undone)} entries lead to the {len(live)} examples held"
     )
-
-
-def _fresh(
-    store: Store, facts: dict[str, Any], versions: list[Version], tables: dict[str, list[Row]]
-) -> tuple[Any, Array]:
-    """An estimator that is fitted to the examples of the file from scratch, and their X."""
-    live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
-    examples = examples_of(facts, live, {row[0]: row for row in tables["vectors"]})
-    return store._fresh(facts, examples), examples.X
 
 
 def _exact(found: Exactness) -> list[Check]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from json import dumps
 from typing import Any, NamedTuple
@@ -13,8 +13,9 @@ from knowmore.arguments import a_type
 from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
+from knowmore.estimators.linear import LinearGP
 from knowmore.examples import Examples, new_serials
-from knowmore.store import codec, kinds
+from knowmore.store import caches, codec, kinds
 from knowmore.store.changing import Holding
 from knowmore.store.journal import Journal, New, Numbers, Version
 from knowmore.store.layout import File, Row
@@ -30,14 +31,14 @@ class Held:
     stamp : that of the state
     estimator : unfitted if nothing was learnt yet
     facts : all of the file
-    index : the row of the live version of each id, in the order of the examples
+    index : the row and the vector of the live version of each id, in the order of the examples
     """
 
     stamp: str
     estimator: Any
     facts: dict[str, Any]
     numbers: Numbers
-    index: dict[Id, int] = field(repr=False)
+    index: dict[Id, tuple[int, int]] = field(repr=False)
 
     @property
     def fitted(self) -> bool:
@@ -86,7 +87,7 @@ class Work:
         self.file, self.held = file, held
         self.journal = Journal(file, held.numbers)
         self.after = held
-        self._indexed: list[Callable[[dict[Id, int]], object]] = []
+        self._indexed: list[Callable[[dict[Id, tuple[int, int]]], object]] = []
 
     def done(self) -> Held:
         """What is held now that all is written."""
@@ -101,7 +102,7 @@ class Work:
 
     def versions(self, ids: Iterable[Id]) -> list[Version]:
         """The live versions of these ids."""
-        return self.journal.versions(self.held.index[one] for one in ids)
+        return self.journal.versions(self.held.index[one][0] for one in ids)
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -136,20 +137,21 @@ class Work:
         new = New(ids, texts, heavy, rows, *about.beside(old))
         self._note(estimator, labels)
         settings = self._settings()
+        first = self.journal.numbers.vector
         written = self.journal.write(verb, len(ids), new, [v.row for v in before], settings)
+        places = rows if vectors is None else range(first, first + len(ids))
         largest = max((one for one in ids if isinstance(one, int)), default=-1)
         next_id = max(self.journal.numbers.next_id, largest + 1)
         self.journal.numbers = self.journal.numbers._replace(next_id=next_id)
         moved = vectors is not None and old is not None
 
-        def change(index: dict[Id, int]) -> None:
+        def change(index: dict[Id, tuple[int, int]]) -> None:
             if moved:
                 for one in ids:
                     del index[one]
-            index.update(zip(ids, written, strict=True))
+            index.update(zip(ids, zip(written, places, strict=True), strict=True))
 
         self._indexed.append(change)
-        self._write_facts()
 
     def forget(self, estimator: Any, versions: list[Version], gone: list[Id], count: int) -> None:
         """Delete versions; `gone` are the ids of those that are live."""
@@ -157,14 +159,12 @@ class Work:
         self.journal.write("forget", count, settings=self._settings())
         self.journal.delete_versions(versions)
         self._indexed.append(lambda index: [index.pop(one) for one in gone])
-        self._write_facts()
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
         """Write other settings."""
         self.after = replace(self.after, facts=self.after.facts | {"parameters": parameters})
         self._note(estimator, None)
         self.journal.write(verb, len(self.held.index), settings=self._settings())
-        self._write_facts()
 
     def turned(self, facts: dict[str, Any], load: Callable[[dict[str, Any]], Held]) -> None:
         """Hold what the file has after an entry was undone or done again.
@@ -173,7 +173,16 @@ class Work:
         """
         numbers = {"numbers": list(self.journal.numbers)}
         self.after = load(self.held.facts | facts | numbers)
-        self._write_facts()
+
+    def note(self, arrays: Mapping[str, Array], notes: dict[str, Any]) -> None:
+        """Keep arrays and notes beside the examples."""
+        number = self.journal.numbers.array
+        kept = [caches.Kept(name, array) for name, array in arrays.items()]
+        number, forms = caches.keep(self.file, number, kept)
+        self.journal.numbers = self.journal.numbers._replace(array=number)
+        facts = self.after.facts
+        both = {"arrays": facts["arrays"] | forms, "notes": facts["notes"] | notes}
+        self.after = replace(self.after, facts=facts | both)
 
     def _note(self, estimator: Any, labels: Array | None) -> None:
         """Take an estimator as that which is held, with what its examples have chosen."""
@@ -193,8 +202,15 @@ class Work:
         )
         return (None, None) if before == after else (before, after)
 
-    def _write_facts(self) -> None:
-        numbers = self.journal.numbers
+    def finish(self, cache: caches.FactorCache | None) -> None:
+        """Delete what caches know of what was deleted, and write the facts."""
+        number, gone = self.journal.numbers.array, self.journal.gone
+        if gone and isinstance(self.after.estimator, LinearGP):
+            position = self.journal.numbers.position
+            number = caches.write_sums(self.file, number, self.after.estimator, position)
+        elif gone and cache is not None:
+            number = cache.cut(self.file, number, gone)
+        numbers = self.journal.numbers = self.journal.numbers._replace(array=number)
         facts = self.after.facts | {"numbers": list(numbers)}
         old = self.held.facts
         self.file.write_facts({name: one for name, one in facts.items() if old.get(name) != one})
@@ -205,7 +221,7 @@ def holding(held: Held, journal: Journal) -> Holding:
     """What the verbs need of what is held."""
 
     def read(ids: tuple[Id, ...]) -> Examples:
-        versions = journal.versions(held.index[one] for one in ids)
+        versions = journal.versions(held.index[one][0] for one in ids)
         vectors = journal.vectors(one.vector for one in versions)
         with journal.file.understood("examples"):
             return examples_of(held.facts, versions, vectors)

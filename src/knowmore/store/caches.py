@@ -1,0 +1,407 @@
+"""What can be computed again, kept beside the examples: the factor of a kernel model, linear sums.
+
+A cache says what it belongs to. The rows of a Cholesky factor depend on the examples before them
+alone, so as many as still match are used, and those of the others are computed. A few columns of
+what it is the factor of are compared with the kernel's values. In doubt nothing of it is used.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from hashlib import blake2b
+from json import dumps, loads
+from secrets import token_hex
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from knowmore._living import Living
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput
+from knowmore.estimators.linear import LinearGP
+from knowmore.kernels import diagonal
+from knowmore.linalg import Cholesky, Grid, Inverse, Sums
+from knowmore.linalg.panels import PANEL, Panel
+from knowmore.linalg.sums import Group, width
+from knowmore.models.oneshot import OneShot
+from knowmore.store import kinds
+from knowmore.store.codec import Form, bytes_of, plain, valued
+from knowmore.store.layout import CACHE, File, hashed
+
+ABOUT: Final = "about"
+# The numbers of the vectors that a factor belongs to, and their weights.
+ROWS: Final = f"{CACHE}rows"
+FACTOR: Final = f"{CACHE}factor"
+HEAD: Final = f"{CACHE}head"
+SUMS: Final = "sums"
+# Rows that were appended since a factor was written.
+LAG: Final = 512
+# Columns that are compared with the kernel's values.
+_PROBES: Final = 4
+# Parts that are checked while the next ones are read.
+_AHEAD: Final = 4
+_WORDS: Final = 2**19
+
+
+class Doubt(Exception):
+    """A cache that does not belong to the examples, or is damaged."""
+
+
+# -- parts of arrays -----------------------------------------------------------------------------
+
+
+def write_parts(file: File, number: int, name: str, parts: dict[int, bytes]) -> int:
+    """Write parts of an array in the place of those with the same numbers; the next free number."""
+    held = file.connection.execute("SELECT part, array FROM arrays WHERE name = ?", (name,))
+    old = dict(held.fetchall())
+    file.delete("arrays", [old[part] for part in parts if part in old])
+    file.insert("arrays", ((number + i, name, p, parts[p]) for i, p in enumerate(parts)))
+    return number + len(parts)
+
+
+def delete_parts(file: File, name: str, first: int = 0) -> None:
+    """Delete the parts of an array from one on."""
+    where = "SELECT array FROM arrays WHERE name = ? AND part >= ?"
+    file.delete("arrays", [row[0] for row in file.connection.execute(where, (name, first))])
+
+
+def read_parts(file: File, name: str) -> Iterator[bytes]:
+    """The parts of an array in their order; two threads check their hashes."""
+    where = "SELECT array, name, part, data, hash FROM arrays WHERE name = ? ORDER BY part"
+    with ThreadPoolExecutor(2) as threads:
+        waiting: deque[tuple[bytes, Future[bytes], bytes]] = deque()
+        for i, (*values, mark) in enumerate(file.connection.execute(where, (name,))):
+            if values[2] != i or not isinstance(values[3], bytes):
+                raise Doubt
+            waiting.append((values[3], threads.submit(hashed, "arrays", tuple(values)), mark))
+            if len(waiting) > _AHEAD:
+                yield _checked(*waiting.popleft())
+        while waiting:
+            yield _checked(*waiting.popleft())
+
+
+def _checked(data: bytes, found: Future[bytes], mark: bytes) -> bytes:
+    if found.result() != mark:
+        raise Doubt
+    return data
+
+
+def _only(file: File, name: str) -> bytes:
+    found = list(read_parts(file, name))
+    if len(found) != 1:
+        raise Doubt
+    return found[0]
+
+
+# -- the factor of a kernel model ----------------------------------------------------------------
+
+
+@final
+class FactorCache:
+    """The factor of a kernel model in a file; it knows which panels are there already.
+
+    rows : how many rows of it are in the file
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._mark = ""
+        self._written: list[tuple[Any, int]] = []
+
+    def read(
+        self, file: File, estimator: Any, state: dict[str, Any], examples: Any, vectors: Array
+    ) -> Living[Any] | None:
+        """The fitted value of these examples from the factor in the file; None if it is no use.
+
+        vectors : the numbers of the examples' vectors, (n,)
+        """
+        try:
+            return self._read(file, estimator, state, examples, vectors)
+        # A damaged file may raise anything; the cache is then computed again.
+        except (Doubt, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+            self.rows, self._written = 0, []
+            return None
+
+    def _read(
+        self, file: File, estimator: Any, state: dict[str, Any], examples: Any, vectors: Array
+    ) -> Living[Any]:
+        about = loads(_only(file, CACHE + ABOUT))
+        self._mark = str(about["mark"])
+        counted = examples.counted
+        numbers = vectors[examples.weights > 0]
+        model = kinds.skeleton(estimator, state, counted)
+        target = model.target if isinstance(model, OneShot) else model
+        covariance = target.covariance
+        weights = covariance.weighting(counted)
+        size = about["size"]
+        if about["key"] != _key(covariance) or type(size) is not int or not size > 0:
+            raise Doubt
+        stored = _only(file, ROWS)
+        if len(stored) != 16 * size:
+            raise Doubt
+        held, heavy = (
+            np.frombuffer(stored, "<i8", size),
+            np.frombuffer(stored, "<f8", size, 8 * size),
+        )
+        n = min(size, len(numbers))
+        alike = (held[:n] == numbers[:n]) & (heavy[:n] == weights[:n])
+        n = n if alike.all() else int(alike.argmin())
+        factor = self._factor(file, covariance.factor.dtype, about["solver"], size, n)
+        known = counted if n == len(counted) else counted._without(np.arange(n, len(counted)))
+        covariance = replace(covariance, examples=known, factor=factor)
+        _probe(covariance)
+        target = replace(target, covariance=covariance)
+        if known is counted:
+            coded = target.coding(counted)
+            same = size == n and about["labels"] == _labels(counted.labels)
+            head = _head(file, about, factor.dtype, coded.basis.shape) if same else coded.basis[:0]
+            target = replace(target, coded=coded, head=head)
+        else:
+            target = target.follow(counted)
+        after: Any = target
+        if isinstance(model, OneShot):
+            empty = replace(model, target=target, candidates={})
+            after = empty._fit(counted, tuple(model.candidates))
+        return Living.of(after, examples, settled=bool(state["settled"]))
+
+    def _factor(
+        self, file: File, dtype: np.dtype[Any], solver: str, size: int, n: int
+    ) -> Cholesky | Inverse:
+        if solver == "inverse":
+            if n != size:
+                raise Doubt
+            bands = [np.frombuffer(part, dtype) for part in read_parts(file, FACTOR)]
+            A, P = np.concatenate(bands).reshape(2, n, n)
+            self.rows = n
+            return Inverse(dtype, A=A.copy(), P=P.copy())
+        panels: list[Panel] = []
+        rows = 0
+        for part in read_parts(file, FACTOR):
+            if rows >= n:
+                break
+            start, count = len(panels) * PANEL, min(PANEL, size - len(panels) * PANEL)
+            numbers = np.frombuffer(part, dtype)
+            if len(numbers) != count * start + count * (count + 1) // 2:
+                raise Doubt
+            left, triangle = np.split(numbers, [count * start])
+            panels.append(Panel.unpacked(start, count, left.reshape(count, start), triangle))
+            rows += count
+        if rows < n:
+            raise Doubt
+        self._written = [(weakref.ref(panel), min(PANEL, size - panel.start)) for panel in panels]
+        self.rows = n
+        return Cholesky(dtype, n, tuple(panels))
+
+    def write(self, file: File, number: int, living: Living[Any], vectors: Array) -> int:
+        """Write what has changed of the factor; returns the next free number of an array."""
+        model: Any = living.current
+        target = model.target if isinstance(model, OneShot) else model
+        covariance, factor = target.covariance, target.covariance.factor
+        numbers = vectors[living.examples.weights > 0]
+        if factor.size != len(numbers):
+            return number
+        if _mark(file) != self._mark:
+            # Another process has written since.
+            self.drop()
+        if isinstance(factor, Cholesky):
+            written = [
+                (weakref.ref(panel), min(PANEL, factor.size - panel.start))
+                for panel in factor.panels
+            ]
+            # As they come: all at once they would take as much memory again.
+            for p, (panel, count) in enumerate(factor._filled()):
+                old = self._written[p] if p < len(self._written) else (lambda: None, 0)
+                if old[0]() is not panel or old[1] != count:
+                    data = b"".join(map(bytes_of, panel.packed(count)))
+                    number = write_parts(file, number, FACTOR, {p: data})
+            delete_parts(file, FACTOR, len(written))
+        else:
+            written = []
+            delete_parts(file, FACTOR)
+            bands = [*_bands(factor.A), *_bands(factor.P)]
+            number = write_parts(file, number, FACTOR, dict(enumerate(bands)))
+        self._mark = token_hex(8)
+        about = {
+            "mark": self._mark,
+            "size": factor.size,
+            "key": _key(covariance),
+            "solver": "cholesky" if isinstance(factor, Cholesky) else "inverse",
+            "labels": _labels(target.examples.labels),
+            "head": len(target.head),
+        }
+        rows = bytes_of(numbers) + bytes_of(covariance.weights)
+        number = write_parts(file, number, ROWS, {0: rows})
+        number = write_parts(file, number, HEAD, {0: bytes_of(target.head)})
+        number = write_parts(file, number, CACHE + ABOUT, {0: dumps(about).encode()})
+        self._written, self.rows = written, factor.size
+        return number
+
+    def cut(self, file: File, number: int, vectors: set[int]) -> int:
+        """Delete what depends on these vectors; returns the next free number of an array."""
+        found = file.connection.execute("SELECT data FROM arrays WHERE name = ?", (ROWS,))
+        stored = found.fetchone()
+        if stored is None or not vectors:
+            return number
+        n = len(stored[0]) // 16
+        rows, weights = (
+            np.frombuffer(stored[0], "<i8", n),
+            np.frombuffer(stored[0], "<f8", n, 8 * n),
+        )
+        gone = np.isin(rows, list(vectors))
+        if not gone.any():
+            return number
+        # The panels before the first that depends on one of these stay.
+        left = int(gone.argmax()) // PANEL
+        about = loads(_only(file, CACHE + ABOUT))
+        if about["mark"] != self._mark:
+            self.drop()
+        if about["solver"] != "cholesky":
+            left = 0
+        delete_parts(file, FACTOR, left)
+        for name in (CACHE + ABOUT, ROWS, HEAD):
+            delete_parts(file, name)
+        self.rows, self._written = left * PANEL, self._written[:left]
+        if not left:
+            return number
+        self._mark = token_hex(8)
+        about |= {"mark": self._mark, "size": left * PANEL, "labels": "", "head": 0}
+        both = bytes_of(rows[: left * PANEL]) + bytes_of(weights[: left * PANEL])
+        number = write_parts(file, number, ROWS, {0: both})
+        return write_parts(file, number, CACHE + ABOUT, {0: dumps(about).encode()})
+
+    def drop(self) -> None:
+        """Forget what is known of the file."""
+        self.rows, self._written = 0, []
+
+
+def _mark(file: File) -> str:
+    """That of the factor in the file."""
+    try:
+        return str(loads(_only(file, CACHE + ABOUT))["mark"])
+    except (Doubt, LookupError, TypeError, ValueError):
+        return "none"
+
+
+def _bands(A: Array) -> list[bytes]:
+    """A square matrix in bytes, a few rows at a time."""
+    return [bytes_of(A[begin : begin + PANEL]) for begin in range(0, len(A), PANEL)]
+
+
+def _key(covariance: Any) -> str:
+    """What a factor depends on besides examples and weights."""
+    settings = [plain(covariance.kernel), float(covariance.noise), covariance.factor.dtype.str]
+    return blake2b(dumps(settings).encode(), digest_size=16).hexdigest()
+
+
+def _labels(labels: Array) -> str:
+    return blake2b(ascii(labels.tolist()).encode(), digest_size=16).hexdigest()
+
+
+def _head(file: File, about: dict[str, Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    """The rows of the solve that were known."""
+    head = np.frombuffer(_only(file, HEAD), dtype).reshape(about["head"], shape[1])
+    if len(head) > shape[0]:
+        raise Doubt
+    return head.copy()
+
+
+def _probe(covariance: Any) -> None:
+    """Raise Doubt unless some columns of the matrix are the kernel's values."""
+    factor, n = covariance.factor, len(covariance.examples)
+    if n == 0:
+        return
+    rows = np.unique([*np.random.default_rng(n).integers(0, n, _PROBES), n - 1])
+    X = covariance.X[rows]
+    K = covariance.cross(X)
+    own = diagonal(covariance.kernel, X) + covariance.noise / covariance.weights[rows]
+    K[rows, np.arange(len(rows))] = own
+    found = factor.columns(rows) if isinstance(factor, Cholesky) else factor.A[:, rows]
+    size = max(abs(K).max(), covariance.diagonal.max())
+    # What a factorisation leaves is a few roundings for each row.
+    if not abs(found - K).max() <= 64 * n * np.finfo(factor.dtype).eps * size:
+        raise Doubt
+
+
+# -- the sums of a linear model ------------------------------------------------------------------
+
+
+def write_sums(
+    file: File, number: int, estimator: LinearGP, position: int, prefix: str = CACHE
+) -> int:
+    """Write the sums as of an entry of the journal; returns the next free number of an array.
+
+    prefix : empty if they are no cache, but all that is there
+    """
+    sums = estimator._held.sums
+    P, groups = width(sums.grid), sums.groups
+    rows, columns = np.tril_indices(P)
+    about = {
+        "position": position,
+        "keys": [plain(key) for key in groups],
+        "counts": [[int(group.rows), int(group.weight)] for group in groups.values()],
+        "log_weights": sums.log_weights,
+    }
+    first = np.array([group.first for group in groups.values()], np.int64).reshape(-1, P)
+    data = bytes_of(np.concatenate([first.ravel(), sums.words[:, rows, columns].ravel()]))
+    step = 8 * _WORDS
+    parts = [data[begin : begin + step] for begin in range(0, len(data), step)]
+    number = write_parts(file, number, prefix + SUMS, dict(enumerate(parts)))
+    delete_parts(file, prefix + SUMS, len(parts))
+    return write_parts(file, number, prefix + ABOUT, {0: dumps(about).encode()})
+
+
+def read_sums(file: File, grid: Grid, prefix: str = CACHE) -> tuple[int, Sums] | None:
+    """The entry of the journal that the sums in the file belong to, and these; None if none."""
+    try:
+        about = loads(_only(file, prefix + ABOUT))
+        P, keys = width(grid), [valued(key) for key in about["keys"]]
+        wanted = len(keys) * P + P * (P + 1)
+        claimed = "SELECT total(length(data)) FROM arrays WHERE name = ?"
+        if file.connection.execute(claimed, (prefix + SUMS,)).fetchone()[0] != 8 * wanted:
+            raise Doubt
+        numbers = np.frombuffer(b"".join(read_parts(file, prefix + SUMS)), "<i8").astype(np.int64)
+        first, packed = np.split(numbers, [len(keys) * P])
+        words = np.zeros((2, P, P), np.int64)
+        words[:, *np.tril_indices(P)] = packed.reshape(2, -1)
+        groups = {
+            key: Group(int(rows), int(weight), one)
+            for key, (rows, weight), one in zip(
+                keys, about["counts"], first.reshape(-1, P), strict=True
+            )
+        }
+        return int(about["position"]), Sums.restored(grid, groups, int(about["log_weights"]), words)
+    except (Doubt, ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+
+
+class Kept(NamedTuple):
+    """An array that is no cache, by name."""
+
+    name: str
+    array: Array
+
+
+def keep(file: File, number: int, arrays: Sequence[Kept]) -> tuple[int, dict[str, Any]]:
+    """Write arrays; the next free number, and what is to be known of them to read them."""
+    forms = {}
+    for name, array in arrays:
+        if name.startswith(CACHE):
+            raise InvalidInput(f"An array cannot be called {name!r}: that is the name of a cache.")
+        forms[name] = list(Form.of(array))
+        delete_parts(file, name)
+        number = write_parts(file, number, name, {0: bytes_of(array)})
+    return number, forms
+
+
+def kept(file: File, forms: dict[str, Any]) -> dict[str, Array]:
+    """The arrays that `keep` wrote."""
+    found = {}
+    for row in file.all_rows("arrays"):
+        with file.understood("arrays"):
+            dtype, shape, order = forms[row[1]]
+            found[row[1]] = Form(dtype, tuple(shape), order).read(row[3])
+    return found

@@ -1,0 +1,288 @@
+"""Any estimator of the library in a file, and back, with the same answers to the last bit.
+
+One that holds examples becomes a living model with one entry in its journal. Of the others a file
+has what they learnt: numbers, and arrays of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import numpy as np
+
+from knowmore.arrays import Array
+from knowmore.errors import NotWritten
+from knowmore.estimators.linear import LinearGP
+from knowmore.estimators.maps import LandmarkMap
+from knowmore.estimators.shell import fitted
+from knowmore.examples import Examples
+from knowmore.files import File as Name
+from knowmore.files import check_name, check_writable
+from knowmore.linalg import Eigenspace
+from knowmore.linalg.scatter import Rounding
+from knowmore.models import Discriminant
+from knowmore.models.class_means import ClassMeans, Spread
+from knowmore.models.forest import Forest
+from knowmore.models.stream import Reference, Window
+from knowmore.store import caches, kinds, sources
+from knowmore.store.codec import LabelType, plain, valued
+from knowmore.store.journal import Numbers
+from knowmore.store.layout import File
+from knowmore.store.store import Store
+from knowmore.store.work import About, Held, Work, vector_blobs
+
+# Frozen values by their names in files.
+_VALUES: Final[dict[str, type]] = {
+    "eigenspace": Eigenspace,
+    "rounding": Rounding,
+    "discriminant": Discriminant,
+    "class-means": ClassMeans,
+    "spread": Spread,
+    "reference": Reference,
+    "window": Window,
+}
+_NAMES: Final = {kind: name for name, kind in _VALUES.items()}
+# Where an estimator has what it learnt.
+_LEARNT: Final = {
+    "pca": ("eigenspace_",),
+    "lda": ("model_",),
+    "monitor": ("model_",),
+    "landmarks": ("map_",),
+    "intersection-map": ("step_", "levels_"),
+}
+
+
+def save(estimator: Any, path: Name) -> None:
+    """Write a fitted estimator of the library, or an `Eigenspace`, to a file: all, or nothing.
+
+    What was there before is replaced. `load` reads it, and `knowmore.open` if it holds examples.
+    """
+    kind = kinds.kind_of(estimator)
+    check_name(path)
+    target = Path(os.path.realpath(path))
+    check_writable(target)
+    part = target.with_name(f"{target.name}.{uuid4().hex}.part")
+    try:
+        file = File(part, create=True)
+        try:
+            file.make(lambda: _write(file, target, kind, estimator))
+        finally:
+            file.close()
+        with suppress(FileNotFoundError):
+            os.chmod(part, target.stat().st_mode & 0o7777)
+        os.replace(part, target)
+        _sync(target.parent)
+    except OSError as error:
+        if isinstance(error, NotWritten):
+            raise
+        raise NotWritten(
+            f"{str(target)!r} cannot be written: {error.strerror or error}. What was there before "
+            f"is kept. Name another place."
+        ) from error
+    finally:
+        for leftover in (part, part.with_name(f"{part.name}-journal")):
+            leftover.unlink(missing_ok=True)
+    if not isinstance(estimator, Eigenspace):
+        sources.note_home(estimator, target)
+
+
+def load(path: Name) -> Any:
+    """The estimator in a file of `save`, or of a living model: a copy in memory.
+
+    Its answers are the same to the last bit. To edit it does not touch the file.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from knowmore import EigenspacePCA
+    >>> pca = EigenspacePCA(2).fit(np.random.default_rng(0).normal(size=(20, 5)))
+    >>> with TemporaryDirectory() as folder:
+    ...     pca.save(f"{folder}/pca.km")
+    ...     bool((load(f"{folder}/pca.km").components_ == pca.components_).all())
+    True
+    """
+    check_name(path)
+    target = Path(os.path.realpath(path))
+    file = File(target)
+    try:
+        with file.reading():
+            file.check_size()
+            facts = file.facts()
+            with file.understood("settings"):
+                kind, holds = facts["kind"], facts.get("holds")
+                if kind not in kinds.KINDS:
+                    raise ValueError(f"kind {kind}")
+            if holds == "values":
+                estimator = _read_value(file, facts)
+            elif holds == "sums":
+                estimator = _read_sums(file, facts)
+            else:
+                estimator = None
+    finally:
+        file.close()
+    if estimator is None:
+        with Store(target) as store:
+            estimator = store.estimator
+    if isinstance(estimator, Eigenspace):
+        return estimator
+    return sources.note_home(estimator, target)
+
+
+def _write(file: File, target: Path, kind: str, estimator: Any) -> None:
+    if kind not in kinds.LIVING:
+        _write_value(file, kind, estimator)
+    elif isinstance(estimator, LinearGP):
+        _write_sums(file, kind, estimator)
+    else:
+        _write_living(file, target, kind, estimator)
+
+
+def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
+    living = fitted(estimator, "_living")
+    examples: Examples = living.examples
+    facts = {
+        "kind": kind,
+        "parameters": kinds.parameters(estimator),
+        "numbers": list(Numbers(next_id=examples.next_id)),
+        "columns": None,
+        "labels": list(LabelType.of(examples.labels)),
+        "state": None,
+        "notes": {},
+        **sources.facts_of(estimator, target),
+    }
+    number, facts["arrays"] = caches.keep(file, 1, sources.arrays_of(estimator))
+    numbers = Numbers(next_id=examples.next_id, array=number)
+    file.write_facts(facts)
+    work = Work(file, Held("", estimator, facts, numbers, {}))
+    vectors = vector_blobs(examples.X, examples.side, None)
+    about = About.of(len(examples), None, None)
+    work.enter("save", estimator, examples.names, examples.labels, examples.weights, vectors, about)
+    factor = caches.FactorCache()
+    order = np.arange(1, len(examples) + 1)
+    if not isinstance(living, Forest) and len(examples.counted):
+        number = factor.write(file, work.journal.numbers.array, living, order)
+        work.journal.numbers = work.journal.numbers._replace(array=number)
+    work.finish(None)
+
+
+def _write_sums(file: File, kind: str, estimator: LinearGP) -> None:
+    fitted(estimator, "model_")
+    facts = {
+        "kind": kind,
+        "holds": "sums",
+        "parameters": kinds.parameters(estimator),
+        "columns": kinds.columns(estimator),
+        "state": kinds.state(estimator),
+    }
+    caches.write_sums(file, 1, estimator, 0, "")
+    file.write_facts(facts)
+
+
+def _read_sums(file: File, facts: dict[str, Any]) -> LinearGP:
+    with file.understood("settings"):
+        estimator = kinds.unfitted(facts["kind"], facts["parameters"])
+        kinds.set_columns(estimator, facts["columns"])
+        empty = kinds.linear(estimator, facts["state"])
+        file.all_rows("arrays")
+        found = caches.read_sums(file, empty.model_.sums.grid, "")
+        if found is None:
+            raise ValueError("sums that make no sense")
+        return kinds.linear(estimator, facts["state"], found[1])
+
+
+# -- frozen values -------------------------------------------------------------------------------
+
+
+def _write_value(file: File, kind: str, estimator: Any) -> None:
+    arrays: list[caches.Kept] = []
+
+    def keep(array: Array) -> dict[str, Any]:
+        arrays.append(caches.Kept(f"value/{len(arrays)}", array))
+        return {"kept": arrays[-1].name}
+
+    facts: dict[str, Any] = {"kind": kind, "holds": "values"}
+    if kind == "eigenspace":
+        facts["value"] = _described(estimator, keep)
+    else:
+        facts |= {
+            "parameters": kinds.parameters(estimator),
+            "value": {name: _described(fitted(estimator, name), keep) for name in _LEARNT[kind]},
+            "columns": kinds.columns(estimator),
+        }
+    _, facts["arrays"] = caches.keep(file, 1, arrays)
+    file.write_facts(facts)
+
+
+def _described(value: Any, keep: Callable[[Array], dict[str, Any]]) -> Any:
+    """A value as JSON can write it, but for its arrays."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return keep(value)
+    if isinstance(value, LandmarkMap):
+        settings = [plain(value.given), plain(value.kernel), value.changed]
+        held = [keep(one) for one in (value.examples.X, value.used, value.L)]
+        return {"landmarks": settings, "arrays": held, "ids": plain(list(value.examples.names))}
+    if type(value) in _NAMES:
+        parts = {name: _described(getattr(value, name), keep) for name in _fields(type(value))}
+        return {"value": _NAMES[type(value)], "of": parts}
+    if isinstance(value, tuple) and any(is_dataclass(one) for one in value):
+        return {"several": [_described(one, keep) for one in value]}
+    return {"plain": plain(value)}
+
+
+def _built(found: Any, arrays: dict[str, Array]) -> Any:
+    """The value that `_described` was given; raises any error if it makes no sense."""
+    match found:
+        case {"kept": str(name)}:
+            return arrays[name]
+        case {"several": list(parts)}:
+            return tuple(_built(one, arrays) for one in parts)
+        case {"plain": value}:
+            return valued(value)
+        case {"value": str(name), "of": dict(parts)}:
+            kind = _VALUES[name]
+            if set(parts) != set(_fields(kind)):
+                raise ValueError(f"a value with the parts {set(parts)}")
+            return kind(**{part: _built(one, arrays) for part, one in parts.items()})
+        case {"landmarks": [given, kernel, bool(changed)], "arrays": list(held), "ids": ids}:
+            X, used, L = (_built(one, arrays) for one in held)
+            examples = Examples.of(X, np.zeros(len(X)), tuple(valued(ids)))
+            return LandmarkMap(valued(given), examples, valued(kernel), used, L, changed)
+    raise ValueError("an unknown value")
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    if is_dataclass(kind):
+        return tuple(one.name for one in fields(kind))
+    names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
+    return names
+
+
+def _read_value(file: File, facts: dict[str, Any]) -> Any:
+    arrays = caches.kept(file, facts["arrays"])
+    with file.understood("value"):
+        if facts["kind"] == "eigenspace":
+            value = _built(facts["value"], arrays)
+            if not isinstance(value, Eigenspace):
+                raise ValueError("no eigenspace")
+            return value
+        estimator = kinds.unfitted(facts["kind"], facts["parameters"])
+        kinds.set_columns(estimator, facts["columns"])
+        for name in _LEARNT[facts["kind"]]:
+            setattr(estimator, name, _built(facts["value"][name], arrays))
+        return estimator
+
+
+def _sync(folder: Path) -> None:
+    """Make sure that a new name in a folder survives a power failure."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
