@@ -15,7 +15,7 @@ import os
 import sqlite3
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from itertools import islice
 from json import dumps, loads
@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, final
 
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
+from knowmore.store import traces
 from knowmore.store.raw import reader
+from knowmore.store.traces import Trace
 
 APPLICATION: Final = 0x6B6E6F77  # "know"
 FORMAT: Final = 1
@@ -37,6 +39,8 @@ _HEADER: Final = 100
 _MAGIC: Final = b"SQLite format 3\0"
 # What a journal of several databases ends with; a living model never has one.
 _SEVERAL: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+# Texts of facts have a length that is a multiple of this.
+_LENGTHS: Final = 128
 # The byte of a file that SQLite locks to reserve it for a writer.
 _RESERVED: Final = 0x40000001
 _MODULUS: Final = 2**128
@@ -124,6 +128,11 @@ def hashed(table: str, values: Row) -> bytes:
     return mark.digest()
 
 
+def _padded(text: str) -> str:
+    """JSON with blanks behind it, so that a text that is a little longer has the same length."""
+    return text.ljust(-(-len(text) // _LENGTHS) * _LENGTHS)
+
+
 def damaged(path: Path, why: str) -> InvalidInput:
     """The error for a file that is not as we write it."""
     return InvalidInput(
@@ -139,6 +148,7 @@ class File:
     path : where it is
     writable : whether it can be written to
     totals : the number of rows and the sum of the hashes of each table, as of the transaction
+    unclean : whether bytes of rows that were deleted may be left in the file
     """
 
     def __init__(self, path: Path, *, timeout: float = PATIENCE, create: bool = False) -> None:
@@ -148,6 +158,7 @@ class File:
             self._check_header()
         self._open(create)
         self.totals: dict[str, list[int]] = {}
+        self.unclean = False
         self._committed = False
 
     def _open(self, create: bool) -> None:
@@ -216,12 +227,7 @@ class File:
             raise damaged(self.path, f"it has format {version}, and this version reads {FORMAT}")
         if header[18:20] != b"\1\1":
             raise damaged(self.path, "it asks for a write-ahead log, which models never have")
-        journal = self.path.with_name(f"{self.path.name}-journal")
-        with suppress(OSError), open(journal, "rb") as file:
-            if file.seek(0, os.SEEK_END) >= len(_SEVERAL):
-                file.seek(-len(_SEVERAL), os.SEEK_END)
-                if file.read() == _SEVERAL:
-                    raise damaged(journal, "it is the journal of several databases")
+        check_journal(self.path)
 
     def size(self) -> int:
         """The size of the file in bytes."""
@@ -260,8 +266,7 @@ class File:
             )
         self._same_file()
         with self._reported():
-            patience = self.timeout if wait else 0.0
-            self.connection.execute(f"PRAGMA busy_timeout={int(1000 * patience)}")
+            self._wait(wait)
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 self._begin()
@@ -276,6 +281,10 @@ class File:
             finally:
                 self._end()
             done()
+
+    def _wait(self, wait: bool) -> None:
+        patience = self.timeout if wait else 0.0
+        self.connection.execute(f"PRAGMA busy_timeout={int(1000 * patience)}")
 
     def _commit(self) -> None:
         self._committed = False
@@ -432,14 +441,38 @@ class File:
             some = keys[begin : begin + 500]
             where = f"WHERE {key} IN ({', '.join('?' * len(some))})"
             gone = self.connection.execute(f"SELECT {name}, hash FROM {table} {where}", some)
-            self._count(table, gone.fetchall(), -1)
+            marks = gone.fetchall()
+            self.unclean |= bool(marks)
+            self._count(table, marks, -1)
             self.connection.execute(f"DELETE FROM {table} {where}", some)
 
     def replace(self, table: str, rows: Iterable[Row]) -> None:
-        """Write rows in the place of those with the same first column."""
-        rows = list(rows)
-        self.delete(table, [row[0] for row in rows])
-        self.insert(table, rows)
+        """Write rows in the place of those with the same first column.
+
+        SQLite writes a row over one of the same length, so that nothing is left of that.
+        """
+        names, new = TABLES[table].names, []
+        place = _NAMED.get(table, 0)
+        columns = (column for column, kind in TABLES[table].columns if kind in (_T, _B))
+        sizes = [f"coalesce(length({column}), 0)" for column in columns]
+        for row in rows:
+            key = row[:1]
+            found = f"{names[place]}, hash, {' + '.join(sizes) or '0'}"
+            select = f"SELECT {found} FROM {table} WHERE {names[0]} = ?"
+            old = self.connection.execute(select, key).fetchall()
+            if not old:
+                new.append(row)
+                continue
+            self.unclean |= old[0][2] != sum(
+                len(one) for one in row if isinstance(one, (str, bytes))
+            )
+            mark = hashed(table, row)
+            places = ", ".join(f"{column} = ?" for column in (*names[1:], "hash"))
+            update = f"UPDATE {table} SET {places} WHERE {names[0]} = ?"
+            self.connection.execute(update, (*row[1:], mark, *key))
+            self._count(table, [old[0][:2]], -1)
+            self._count(table, [(row[place], mark)], 1)
+        self.insert(table, new)
 
     def _count(self, table: str, marks: Iterable[tuple[Any, bytes]], sign: int) -> None:
         count, total = self.totals[table]
@@ -453,6 +486,7 @@ class File:
         text = self.fact_text("totals")
         with self.understood("totals"):
             found = loads(text)
+            self.unclean = bool(found.pop("unclean"))
             totals = {name: [int(n), int(total, 16)] for name, (n, total) in found.items()}
             if totals.keys() != TABLES.keys():
                 raise ValueError("not those of our tables")
@@ -465,10 +499,9 @@ class File:
         return dumps({name: [n, f"{total:032x}"] for name, (n, total) in self.totals.items()})
 
     def _write_totals(self) -> None:
-        row = ("totals", self.stamp)
-        self.connection.execute(
-            "INSERT OR REPLACE INTO facts VALUES(?, ?, ?)", (*row, hashed("facts", row))
-        )
+        # Only when all is written it is known whether something was left.
+        text = dumps({"unclean": self.unclean} | loads(self.stamp))
+        self.replace("facts", [("totals", _padded(text))])
 
     @contextmanager
     def understood(self, what: str) -> Iterator[None]:
@@ -498,7 +531,31 @@ class File:
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Write these facts in the place of those with the same names."""
-        self.replace("facts", ((name, dumps(value)) for name, value in facts.items()))
+        self.replace("facts", ((name, _padded(dumps(value))) for name, value in facts.items()))
+
+    def settle(self, *, wait: bool = True) -> None:
+        """Empty a journal that a crash left, and that SQLite takes for none."""
+        if self.writable and traces.beside(self.path):
+            with self._reported():
+                self._wait(wait)
+                self.connection.execute("BEGIN IMMEDIATE")
+                try:
+                    self.connection.execute(f"PRAGMA user_version={FORMAT}")
+                    self.connection.execute("COMMIT")
+                finally:
+                    self._end()
+
+    def clean(self) -> list[Trace]:
+        """Leave no byte of rows that were deleted; where some may be left even so."""
+        if traces.left(self.path):
+            # Somebody may be reading, or the disk may be full: the answer says so.
+            with suppress(NotWritten):
+                self.vacuum()
+        left = traces.left(self.path)
+        if self.unclean and not left:
+            with self.writing():
+                self.unclean = False
+        return left
 
     def vacuum(self) -> None:
         """Write the file anew, without the free space in it."""
@@ -509,6 +566,29 @@ class File:
                 self.connection.execute("VACUUM")
             finally:
                 self.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+
+
+def check_journal(path: Path) -> None:
+    """Raise InvalidInput if the journal would make SQLite look at other files."""
+    journal = path.with_name(f"{path.name}-journal")
+    with suppress(OSError), open(journal, "rb") as file:
+        if file.seek(0, os.SEEK_END) >= len(_SEVERAL):
+            file.seek(-len(_SEVERAL), os.SEEK_END)
+            if file.read() == _SEVERAL:
+                raise damaged(journal, "it is the journal of several databases")
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file was made at this path, and not only begun."""
+    if not path.exists() or not path.stat().st_size:
+        return False
+    if traces.beside(path):
+        check_journal(path)
+        # Whoever reads first undoes what a crash has interrupted; of a new file nothing is left.
+        address = f"{path.absolute().as_uri()}?mode=rw"
+        with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return path.stat().st_size > 0
 
 
 # Connections that a forked child inherited: to close one would let go of the parent's locks.

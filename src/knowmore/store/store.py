@@ -29,10 +29,9 @@ from knowmore.files import check_name
 from knowmore.store import codec, kinds, sources, traces, verification
 from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
 from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
-from knowmore.store.layout import PATIENCE, File, Row
+from knowmore.store.layout import PATIENCE, File, Row, is_there
 from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status
-from knowmore.store.traces import Trace
 from knowmore.store.work import About, Held, Work, holding, vector_blobs
 
 # Verbs of estimators that would change the copy in memory alone.
@@ -83,7 +82,7 @@ class Store:
         self.path = Path(os.path.realpath(path))
         self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
         self._closed = False
-        if estimator is not None and not self._exists():
+        if estimator is not None and not is_there(self.path):
             self._create(estimator, timeout)
         self._file = File(self.path, timeout=timeout)
         try:
@@ -92,9 +91,17 @@ class Store:
                 facts = self._file.facts()
                 self._check_kind(facts, estimator)
                 self._held = load(self._file, facts, None, self._cache)
+            self._recover()
         except BaseException:
             self._file.close()
             raise
+
+    def _recover(self) -> None:
+        """Finish what a crash may have interrupted, unless somebody is writing."""
+        with suppress(NotWritten):
+            self._file.settle(wait=False)
+            if self._file.unclean and self._file.writable:
+                self._file.clean()
 
     def _check_kind(self, facts: dict[str, Any], estimator: Any) -> None:
         """Raise InvalidInput unless the file holds examples, of the estimator's kind if given."""
@@ -109,10 +116,6 @@ class Store:
                 f"{str(self.path)!r} holds a model of kind {kind!r}, but {estimator!r} was given. "
                 f"Open it without an estimator, or name another file."
             )
-
-    def _exists(self) -> bool:
-        # A file without a byte is one whose making was interrupted.
-        return self.path.exists() and self.path.stat().st_size > 0
 
     def _create(self, estimator: Any, timeout: float) -> None:
         kind = kinds.kind_of(estimator)
@@ -190,6 +193,8 @@ class Store:
                     number = self._cache.write(self._file, numbers.array, living, order)
                 work.journal.numbers = numbers._replace(array=number)
                 work.finish(None)
+            if self._file.unclean:
+                self._file.clean()
         except BaseException:
             self._cache.drop()
             raise
@@ -235,6 +240,8 @@ class Store:
                 work.append(Work(self._file, self._held))
                 yield work[0]
                 work[0].finish(self._cache)
+            if self._file.unclean:
+                self._file.clean()
             if self._lag >= LAG and not kinds.is_linear(self.kind):
                 with suppress(KnowmoreError):
                     self._write_cache(wait=False)
@@ -344,7 +351,7 @@ class Store:
                 after = work.holding.remove(tuple(gone)).estimator
             if versions:
                 work.forget(after, versions, gone, len(names))
-        return Forgotten(len(names), self._traces())
+        return Forgotten(len(names), traces.left(self.path))
 
     def _doomed(
         self, work: Work, ids: Any, contributor: str | None, origin: str | None
@@ -372,15 +379,6 @@ class Store:
         """The ids to forget, each of a version that is or was live."""
         known = {codec.read_id(one.id): (one.row, one.vector) for one in every} | work.held.index
         return work.holding._replace(index=known).chosen(ids, ordered=False)
-
-    def _traces(self) -> list[Trace]:
-        """Where bytes may be left of what was removed, after the file was written anew."""
-        with self._lock:
-            if traces.left(self.path):
-                # Somebody may be reading, or the disk may be full: the answer says so.
-                with suppress(NotWritten):
-                    self._file.vacuum()
-            return traces.left(self.path)
 
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.

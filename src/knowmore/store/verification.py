@@ -110,6 +110,7 @@ def verify(store: Store, fast: bool = False) -> Verification:
     """Check a store; with `fast` only the rows, against their hashes and each other."""
     with store._lock:
         try:
+            store._file.settle()
             with store._file.reading():
                 return _verified(store, fast)
         except KnowmoreError as error:
