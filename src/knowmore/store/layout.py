@@ -553,7 +553,7 @@ class File:
                 self.vacuum()
         left = traces.left(self.path)
         if self.unclean and not left:
-            with self.writing():
+            with suppress(NotWritten), self.writing():
                 self.unclean = False
         return left
 
