@@ -200,7 +200,8 @@ class FactorCache:
         """Write what has changed of the factor; returns the next free number of an array."""
         model: Any = living.current
         target = model.target if isinstance(model, OneShot) else model
-        covariance, factor = target.covariance, target.covariance.factor
+        covariance = target.covariance
+        factor: Any = covariance.factor
         numbers = vectors[living.examples.weights > 0]
         if factor.size != len(numbers):
             return number
@@ -293,7 +294,9 @@ def _bands(A: Array) -> list[bytes]:
 
 def _key(covariance: Any) -> str:
     """What a factor depends on besides examples and weights."""
-    settings = [plain(covariance.kernel), float(covariance.noise), covariance.factor.dtype.str]
+    factor = covariance.factor
+    solver = "cholesky" if isinstance(factor, Cholesky) else "inverse"
+    settings = [plain(covariance.kernel), float(covariance.noise), factor.dtype.str, solver]
     return blake2b(dumps(settings).encode(), digest_size=16).hexdigest()
 
 
@@ -341,6 +344,7 @@ def write_sums(
     rows, columns = np.tril_indices(P)
     about = {
         "position": position,
+        "grid": plain(sums.grid),
         "keys": [plain(key) for key in groups],
         "counts": [[int(group.rows), int(group.weight)] for group in groups.values()],
         "log_weights": sums.log_weights,
@@ -360,6 +364,8 @@ def read_sums(file: File, grid: Grid, prefix: str = CACHE) -> tuple[int, Sums] |
         about = loads(_only(file, prefix + ABOUT))
         P, keys = width(grid), [valued(key) for key in about["keys"]]
         wanted = len(keys) * P + P * (P + 1)
+        if valued(about["grid"]) != grid:
+            raise Doubt
         claimed = "SELECT total(length(data)) FROM arrays WHERE name = ?"
         if file.connection.execute(claimed, (prefix + SUMS,)).fetchone()[0] != 8 * wanted:
             raise Doubt

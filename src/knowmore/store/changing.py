@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,8 @@ class Change(NamedTuple):
     edit: Edit
 
 
-class Holding(NamedTuple):
+@dataclass(frozen=True)
+class Holding:
     """What is held: the estimator, its rows by id, and how to read examples from the file."""
 
     estimator: Any

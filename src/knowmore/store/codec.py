@@ -26,7 +26,7 @@ from knowmore.errors import InvalidInput
 from knowmore.linalg import Grid, Truncation
 
 # Each kernel by its name in files. A name is for ever.
-KERNELS: Final[dict[str, type]] = {
+KERNELS: Final[dict[str, Any]] = {
     "rbf": standard.RBF,
     "matern": standard.Matern,
     "rational-quadratic": standard.RationalQuadratic,
@@ -77,11 +77,11 @@ def plain(value: Any) -> Any:
         return {"grid": value.exponents.tolist(), "bits": value.bits}
     if isinstance(value, Truncation):
         return {"truncation": [value.rank, value.fraction, value.tolerance]}
-    if type(value) in _NAMES:
+    kind: Any = type(value)
+    if kind in _NAMES:
         parameters = value.get_params(deep=False)
-        return {"kernel": _NAMES[type(value)]} | {
-            "with": {name: plain(parameters[name]) for name in _parameters(type(value))}
-        }
+        listed = {name: plain(parameters[name]) for name in _parameters(kind)}
+        return {"kernel": _NAMES[kind], "with": listed}
     if isinstance(value, Kernel) or callable(value):
         raise InvalidInput(
             f"{value!r} cannot be written to a file: only kernels of scikit-learn and of knowmore "
@@ -112,15 +112,15 @@ def valued(found: Any) -> Any:
         case {"truncation": [rank, fraction, tolerance]}:
             return Truncation(rank, fraction, tolerance)
         case {"kernel": str(name), "with": dict(parameters)}:
-            kind = KERNELS[name]
-            if set(parameters) != set(_parameters(kind)):
+            made = KERNELS[name]
+            if set(parameters) != set(_parameters(made)):
                 raise ValueError(f"a kernel with the parameters {set(parameters)}")
-            return kind(**{name: valued(one) for name, one in parameters.items()})
+            return made(**{name: valued(one) for name, one in parameters.items()})
     raise ValueError(f"an unknown setting: {str(found)[:80]}")
 
 
 @cache
-def _parameters(kind: type) -> tuple[str, ...]:
+def _parameters(kind: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(kind).parameters)
 
 
@@ -134,6 +134,8 @@ def id_text(one: Id) -> str:
 
 def read_id(text: Any) -> Id:
     """The id of a text."""
+    if text.isascii() and text.isdigit():
+        return int(text)
     one = loads(text)
     if type(one) not in (int, str):
         raise ValueError("an id that is neither a number nor a string")
@@ -165,9 +167,10 @@ def label_texts(labels: Array) -> list[str]:
     """Labels or targets, (n,) or (n, q), as texts."""
     if labels.ndim == 2:
         return [dumps(row) for row in labels.tolist()]
-    known: dict[Any, str] = {}
-    # repr: 0.0 and -0.0 are equal, but not the same.
-    return [known.setdefault((one, repr(one)), dumps(one)) for one in labels.tolist()]
+    if labels.dtype.kind == "f":
+        return [dumps(one) for one in labels.tolist()]
+    known = {one: dumps(one) for one in set(labels.tolist())}
+    return [known[one] for one in labels.tolist()]
 
 
 class LabelType(NamedTuple):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, final
 
@@ -38,7 +39,8 @@ class Version(NamedTuple):
 
 
 @final
-class Entry(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
     """One edit in the journal.
 
     number : its own, ascending; some are missing, those that were undone and then overwritten
@@ -116,7 +118,8 @@ class Journal:
             where = f"WHERE row IN ({', '.join('?' * len(some))})"
             for row in self.file.rows("examples", where, tuple(some)):
                 found[row[0]] = Version(*row)
-        return [found[row] for row in rows]
+        with self.file.understood("examples"):
+            return [found[row] for row in rows]
 
     def vectors(self, numbers: Iterable[int]) -> dict[int, Row]:
         """The rows of vectors with these numbers, by number."""
@@ -129,6 +132,16 @@ class Journal:
                 found[row[0]] = row
         return found
 
+    def rows_where(self, column: str, values: Iterable[Any]) -> list[int]:
+        """The rows of the versions with one of these values in a column."""
+        values = list(values)
+        found: list[tuple[int]] = []
+        for begin in range(0, len(values), 500):
+            some = values[begin : begin + 500]
+            where = f"WHERE {column} IN ({', '.join('?' * len(some))})"
+            found += self.file.connection.execute(f"SELECT row FROM examples {where}", some)
+        return [row for (row,) in found]
+
     def entries(self) -> list[Entry]:
         """All entries, the oldest first."""
         entries = self.file.all_rows("journal")
@@ -137,12 +150,11 @@ class Journal:
             "SELECT DISTINCT changes.number, examples.contributor FROM changes JOIN examples "
             "ON examples.row = changes.row WHERE changes.enters = 1"
         )
-        for number, text in self.file.connection.execute(joined):
-            whose.setdefault(number, set()).add(string(text))
-        return [
-            entry(row, next(iter(names)) if len(names := whose.get(row[0], set())) == 1 else None)
-            for row in sorted(entries)
-        ]
+        with self.file.understood("journal"):
+            for number, text in self.file.connection.execute(joined):
+                whose.setdefault(number, set()).add(string(text))
+            one = {number: next(iter(names)) for number, names in whose.items() if len(names) == 1}
+            return [entry(row, one.get(row[0])) for row in sorted(entries)]
 
     def changes(self, after: int, until: int) -> list[Row]:
         """The changes of the entries in (after, until], oldest first."""

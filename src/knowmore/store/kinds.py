@@ -99,15 +99,22 @@ def unfitted(kind: str, settings: dict[str, Any]) -> Any:
 
 
 def columns(estimator: Any) -> dict[str, Any]:
-    """The number and the names of the features, as JSON can write them."""
-    names = names_in(estimator)
-    return {"count": int(estimator.n_features_in_), "names": plain(names)}
+    """The number and the names of the columns of X, as JSON can write them.
+
+    "width" is how many of them are features: the others may be scores of a source.
+    """
+    count, source = int(estimator.n_features_in_), getattr(estimator, "source_", None)
+    beside = isinstance(source, known.Scores) and source.of is None
+    width = count - len(source.classes_) if beside else count  # type: ignore[union-attr]
+    return {"count": count, "names": plain(names_in(estimator)), "width": width}
 
 
 def set_columns(estimator: Any, found: dict[str, Any]) -> None:
     """Note the features that `columns` returned."""
-    count, names = found["count"], valued(found["names"])
-    if type(count) is not int or count < 1 or (names is not None and len(names) != count):
+    count, names, width = found["count"], valued(found["names"]), found["width"]
+    if type(count) is not int or type(width) is not int or not 1 <= width <= count:
+        raise ValueError(f"{width} features in {count} columns")
+    if names is not None and len(names) != count:
         raise ValueError(f"{count} features")
     estimator.n_features_in_ = count
     estimator._names_in = names
@@ -138,7 +145,7 @@ def linear(estimator: LinearGP, found: dict[str, Any], sums: Sums | None = None)
         made.model_ = LinearModel.of_classes(sums, noise, intercept=estimator.intercept)
         return made
     flat, q = found["targets"] == [], (found["targets"] or [1])[0]
-    normalised = bool(estimator.normalize_y)  # type: ignore[attr-defined]
+    normalised = bool(estimator.normalize_y)
     names = np.arange(q)
     made.model_ = LinearModel(sums, names, noise, estimator.intercept, False, normalised, flat)
     return made

@@ -117,12 +117,25 @@ def counted(name: str) -> bool:
     return name != "totals" and not name.startswith(CACHE)
 
 
+_BLOBS: Final = {
+    name: [i for i, (_, kind) in enumerate(table.columns) if kind == _B]
+    for name, table in TABLES.items()
+}
+_PERSONS: Final = {name: name.encode() for name in TABLES}
+
+
 def hashed(table: str, values: Row) -> bytes:
     """The hash of a row without its hash: of all values, in 16 bytes."""
+    blobs: Row = ()
+    if places := _BLOBS[table]:
+        blobs = tuple(values[i] for i in places if isinstance(values[i], bytes))
+        plain = list(values)
+        for i in places:
+            # In a tuple, which no value of a database is.
+            plain[i] = (len(plain[i]),) if isinstance(plain[i], bytes) else plain[i]
+        values = tuple(plain)
     # Which characters repr escapes depends on the version of Python; ascii escapes all others.
-    blobs = [value for value in values if isinstance(value, bytes)]
-    plain = tuple(len(value) if isinstance(value, bytes) else value for value in values)
-    mark = blake2b(ascii(plain).encode(), digest_size=16, person=table.encode())
+    mark = blake2b(ascii(tuple(values)).encode(), digest_size=16, person=_PERSONS[table])
     for blob in blobs:
         mark.update(blob)
     return mark.digest()
@@ -159,7 +172,7 @@ class File:
         self._open(create)
         self.totals: dict[str, list[int]] = {}
         self.unclean = False
-        self._committed = False
+        self._committed = self.closed = False
 
     def _open(self, create: bool) -> None:
         with self._reported():
@@ -236,6 +249,7 @@ class File:
     def close(self) -> None:
         """Let go of the file."""
         self.connection.close()
+        self.closed = True
 
     # -- transactions ------------------------------------------------------------------------
 
@@ -244,6 +258,7 @@ class File:
         """A block that sees one state of the file."""
         self._same_file()
         with self._reported():
+            self._wait(self.timeout)
             self.connection.execute("BEGIN")
             try:
                 self._begin()
@@ -266,7 +281,7 @@ class File:
             )
         self._same_file()
         with self._reported():
-            self._wait(wait)
+            self._wait(self.timeout if wait else 0.0)
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 self._begin()
@@ -282,9 +297,8 @@ class File:
                 self._end()
             done()
 
-    def _wait(self, wait: bool) -> None:
-        patience = self.timeout if wait else 0.0
-        self.connection.execute(f"PRAGMA busy_timeout={int(1000 * patience)}")
+    def _wait(self, seconds: float) -> None:
+        self.connection.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
 
     def _commit(self) -> None:
         self._committed = False
@@ -307,7 +321,9 @@ class File:
                 self.connection.execute("ROLLBACK")
 
     def _same_file(self) -> None:
-        """Raise NotWritten if another file has taken the place of this one."""
+        """Raise an error if it is closed, or if another file has taken its place."""
+        if self.closed:
+            raise InvalidInput(f"{str(self.path)!r} has been closed. Open it again.")
         if self._process != os.getpid():
             # A connection must not be used across a fork, nor closed by the child.
             _of_parents.append(self.connection)
@@ -476,11 +492,10 @@ class File:
 
     def _count(self, table: str, marks: Iterable[tuple[Any, bytes]], sign: int) -> None:
         count, total = self.totals[table]
-        for name, mark in marks:
-            if table not in _NAMED or counted(name):
-                count += sign
-                total += sign * int.from_bytes(mark)
-        self.totals[table] = [count, total % _MODULUS]
+        some = [mark for name, mark in marks if table not in _NAMED or counted(str(name))]
+        with self.understood("hashes"):
+            total += sign * sum(map(int.from_bytes, some))
+        self.totals[table] = [count + sign * len(some), total % _MODULUS]
 
     def _totals(self) -> dict[str, list[int]]:
         text = self.fact_text("totals")
@@ -537,7 +552,7 @@ class File:
         """Empty a journal that a crash left, and that SQLite takes for none."""
         if self.writable and traces.beside(self.path):
             with self._reported():
-                self._wait(wait)
+                self._wait(self.timeout if wait else 0.0)
                 self.connection.execute("BEGIN IMMEDIATE")
                 try:
                     self.connection.execute(f"PRAGMA user_version={FORMAT}")

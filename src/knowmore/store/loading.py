@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,6 +17,8 @@ from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import KnowmoreError
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels.rules import describe_difference
+from knowmore.linalg.sums import width
+from knowmore.memory import check_free
 from knowmore.models.forest import Forest
 from knowmore.store import codec, kinds, sources
 from knowmore.store.caches import FactorCache, read_sums
@@ -37,6 +40,8 @@ def load(file: File, facts: dict[str, Any], before: Held | None, cache: FactorCa
         kind, numbers = facts["kind"], Numbers(*facts["numbers"])
         if kind not in kinds.LIVING or not all(type(n) is int for n in numbers):
             raise ValueError(f"kind {kind}")
+        if len(facts["numbers"]) != len(numbers):
+            raise ValueError("counters are missing")
         estimator = kinds.unfitted(kind, facts["parameters"])
     file.all_rows("journal")
     file.all_rows("changes")
@@ -52,10 +57,10 @@ def load(file: File, facts: dict[str, Any], before: Held | None, cache: FactorCa
             kinds.set_columns(estimator, facts["columns"])
         try:
             fitted = _fitted(file, estimator, facts, live, before, cache)
-        except KnowmoreError:
+        except (KnowmoreError, MemoryError, sqlite3.Error):
             raise
         # Numbers that contradict each other raise anything.
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except Exception as error:
             raise damaged(file.path, "its settings and examples contradict each other") from error
         estimator = fitted
     return Held(file.stamp, estimator, facts, numbers, index)
@@ -110,7 +115,7 @@ def _followed(
     file: File, facts: dict[str, Any], live: list[Version], before: Held
 ) -> Living[Any] | Forest | None:
     """The fitted value of these versions from that of earlier ones; None if it must be anew."""
-    value = before.estimator._living
+    value: Living[Any] | Forest = before.estimator._living
     state = facts["state"]
     if isinstance(value, Forest):
         return _edited(file, facts, live, before, value)
@@ -141,12 +146,13 @@ def _joined(
     new = examples_of(facts, missing, journal.vectors(one.vector for one in missing))
     at = np.array(rows, dtype=np.int64)
     old = at >= 0
-    d = facts["columns"]["count"]
+    d = facts["columns"]["width"]
     X = np.empty((len(live), held.X.shape[1] if len(held) else d))
     X[old], X[~old] = held.X[at[old]], new.X
-    side = np.empty((len(live), max(held.side.shape[1], new.side.shape[1])))
-    if side.shape[1]:
-        side[old], side[~old] = held.side[at[old]], new.side
+    side = np.empty((len(live), held.side.shape[1]))
+    side[old] = held.side[at[old]]
+    if missing:
+        side[~old] = new.side
     first = len(live) if old.all() else int(old.argmin())
     serials = np.append(held.serials[at[:first]], new_serials(len(live) - first))
     labels = codec.LabelType(*facts["labels"]).read([one.label for one in live])
@@ -202,6 +208,8 @@ def _summed(
         made = kinds.linear(estimator, facts["state"], sums)
         if (after := _caught_up(file, made, facts, begin, position)) is not None:
             return after
+    size = 16 * width(grid) ** 2
+    check_free(size, f"The sums of {len(grid)} columns take", "Open it on a larger machine.")
     return _add_all(file, empty, facts, live, 1)
 
 

@@ -35,7 +35,8 @@ class Record(NamedTuple):
 
 
 @final
-class Forgotten(NamedTuple):
+@dataclass(frozen=True)
+class Forgotten:
     """What `forget` did.
 
     count : how many examples were removed

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
+from dataclasses import replace
 from json import loads
 from pathlib import Path
 from threading import RLock
@@ -15,7 +16,7 @@ from sklearn.base import clone
 
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
-from knowmore.edits import Add, Id, Relabel, Replace
+from knowmore.edits import Add, Relabel, Replace, as_ids, is_mask
 from knowmore.errors import (
     InvalidInput,
     InvalidType,
@@ -33,10 +34,10 @@ from knowmore.store.layout import PATIENCE, File, Row, is_there
 from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status
 from knowmore.store.work import About, Held, Work, holding, vector_blobs
+from knowmore.tables import masked
 
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
-    "fit": "add() learns more, and sklearn.base.clone(store) is an estimator in memory to fit",
     "set_params": "set_parameters() changes them, in the file too",
     "split": "forget() removes examples by their ids",
     "add_support": "give supports to the estimator that the file is made with",
@@ -81,7 +82,6 @@ class Store:
         check_name(path)
         self.path = Path(os.path.realpath(path))
         self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
-        self._closed = False
         if estimator is not None and not is_there(self.path):
             self._create(estimator, timeout)
         self._file = File(self.path, timeout=timeout)
@@ -160,13 +160,12 @@ class Store:
         What helps to open it faster is written now, if that is possible.
         """
         with self._lock:
-            if self._closed:
+            if self._file.closed:
                 return
             # A cache is no reason to fail.
             with suppress(KnowmoreError):
                 self._write_cache(wait=False)
             self._file.close()
-            self._closed = True
 
     def _write_cache(self, *, wait: bool) -> None:
         """Write what helps to open the file faster."""
@@ -275,6 +274,13 @@ class Store:
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
             return array_of_ids(names)
 
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Refused: a file keeps what it holds. `clone(store)` is an estimator in memory to fit."""
+        raise InvalidInput(
+            "A store has no fit(), which would throw away what the file holds: add() learns more, "
+            "and sklearn.base.clone(store) is an estimator in memory to fit."
+        )
+
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`. `classes` may be left out."""
         self.add(X, y, sample_weight=sample_weight)
@@ -360,25 +366,29 @@ class Store:
         given = [one for one in (ids, contributor, origin) if one is not None]
         if len(given) != 1:
             raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
-        every = [Version(*row) for row in self._file.rows("examples")]
+        journal, column = work.journal, "contributor" if origin is None else "origin"
         if ids is not None:
-            wanted = dict.fromkeys(map(codec.id_text, self._ids_of_any(work, ids, every)))
-            return [one for one in every if one.id in wanted]
-        column, name = ("contributor", contributor) if origin is None else ("origin", origin)
-        text = codec.text_of(name)
-        # The versions that share a vector with them, such as other labels of it, go too.
-        found = {one.vector for one in every if getattr(one, column) == text}
-        if not found:
+            return self._of_ids(work, ids)
+        name = contributor if origin is None else origin
+        rows = journal.rows_where(column, [codec.text_of(name)])
+        if not rows:
             raise UnknownId(
-                f"The file holds nothing whose {column} is {name!r}. Look at status() for those "
-                f"that it knows."
+                f"The file holds nothing whose {column} is {name!r}. status() lists the "
+                f"contributors that it knows, records() where each example came from."
             )
-        return [one for one in every if one.vector in found]
+        # The versions that share a vector with these, such as other labels of it, go too.
+        vectors = {one.vector for one in journal.versions(rows)}
+        return journal.versions(journal.rows_where("vector", vectors))
 
-    def _ids_of_any(self, work: Work, ids: Any, every: list[Version]) -> tuple[Id, ...]:
-        """The ids to forget, each of a version that is or was live."""
-        known = {codec.read_id(one.id): (one.row, one.vector) for one in every} | work.held.index
-        return work.holding._replace(index=known).chosen(ids, ordered=False)
+    def _of_ids(self, work: Work, ids: Any) -> list[Version]:
+        """All versions of these ids, which are held or were."""
+        held = tuple(work.held.index)
+        names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
+        texts = [codec.id_text(one) for one in names]
+        versions = work.journal.versions(work.journal.rows_where("id", texts))
+        if len(names) > len({one.id for one in versions}):
+            work.holding.chosen(names)
+        return versions
 
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.
@@ -473,7 +483,7 @@ class Store:
                 facts = {} if text is None else loads(text)
             self._lag += row[3]
             work.turned(facts, lambda now: load(self._file, now, work.held, self._cache))
-            return entry(row)._replace(undone=undone)
+            return replace(entry(row), undone=undone)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -490,7 +500,8 @@ class Store:
     @property
     def ids_(self) -> Array:
         """The ids of the examples held, (n,)."""
-        return array_of_ids(tuple(self._held.index))
+        with self._lock:
+            return array_of_ids(tuple(self._held.index))
 
     @property
     def examples(self) -> Examples:
@@ -561,23 +572,24 @@ class Store:
             last, entries, undone = run(
                 "SELECT max(at), count(*), total(undone) FROM journal"
             ).fetchone()
-            is_class = hasattr(held.estimator, "classes_") or held.facts["labels"] is None
-            columns = held.facts["columns"]
-            return Status(
-                self.path,
-                self.kind,
-                len(held.index),
-                {loads(text): n for text, n in classes} if is_class else {},
-                None if columns is None else columns["count"],
-                None if columns is None else codec.valued(columns["names"]),
-                {codec.string(text): n for text, n in contributors},
-                entries,
-                int(undone),
-                self._file.size(),
-                held.estimator.get_params(deep=False),
-                repr(held.estimator.kernel_) if hasattr(held.estimator, "kernel_") else None,
-                None if last is None else moment_of(last),
-            )
+            regression, linear = self.kind.endswith("regression"), kinds.is_linear(self.kind)
+            columns = held.facts["columns"] or {"count": None, "names": None}
+            with self._file.understood("examples"):
+                return Status(
+                    self.path,
+                    self.kind,
+                    len(held.index),
+                    {} if regression else {loads(text): n for text, n in classes},
+                    columns["count"],
+                    codec.valued(columns["names"]),
+                    {codec.string(text): n for text, n in contributors},
+                    entries,
+                    int(undone),
+                    self._file.size(),
+                    held.estimator.get_params(deep=False),
+                    None if linear or not held.fitted else repr(held.estimator.kernel_),
+                    None if last is None else moment_of(last),
+                )
 
     def verify(self, fast: bool = False) -> Any:
         """Whether the file holds what it says: see `Verification`."""

@@ -155,7 +155,9 @@ def _replayed(numbers: Numbers, versions: list[Version], tables: dict[str, list[
         if not undone.get(number, True):
             (live.add if enters else live.discard)(row)
     rows, vectors = {one.row for one in versions}, {row[0] for row in tables["vectors"]}
+    flags = {one.live for one in versions} | {row[4] for row in tables["journal"]}
     wrong = [
+        not flags | {enters for _, _, enters in tables["changes"]} <= {0, 1},
         live != {one.row for one in versions if one.live},
         any(number not in undone or row not in rows for number, row, _ in tables["changes"]),
         {one.vector for one in versions} != vectors,

@@ -233,7 +233,7 @@ def examples_of(
     facts: dict[str, Any], versions: Sequence[Version], vectors: dict[int, Row]
 ) -> Examples:
     """These versions as examples, in their order; raises any error if they make no sense."""
-    d = facts["columns"]["count"]
+    d = facts["columns"]["width"]
     if len(versions) == 0:
         labels = codec.LabelType(*facts["labels"]).read([])
         return Examples.restored((), np.empty((0, d)), labels, np.empty(0), new_serials(0), 0)
