@@ -9,6 +9,7 @@ import os
 import resource
 import sqlite3
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -129,8 +130,7 @@ def damaged(kind: str, count: int | None = None, step: int = 1, processes: int =
     total = count or {"bits": 8 * len(data), "lengths": len(data)}[kind]
     edges = np.linspace(0, total, processes + 1).astype(int).tolist()
     shares = [
-        (kind, data, truth, begin + (-begin) % step, end, step)
-        for begin, end in zip(edges[:-1], edges[1:], strict=True)
+        (kind, data, truth, begin + (-begin) % step, end, step) for begin, end in pairwise(edges)
     ]
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with get_context("fork").Pool(processes) as pool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,10 +135,8 @@ def forgetting(histories: int, first: int = 0) -> tuple[Tally, dict[str, int]]:
                     reader = sqlite3.connect(where / "model.km", isolation_level=None)
                     reader.execute("BEGIN")
                     reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                try:
+                with suppress(NotWritten):
                     history.step()
-                except NotWritten:
-                    pass
                 if reader is not None:
                     reader.close()
                     reader = None
