@@ -16,6 +16,7 @@ from typing import Any
 
 PACKAGES = (
     "knowmore",
+    "knowmore.store",
     "knowmore.insight",
     "knowmore.kernels",
     "knowmore.images",

@@ -13,7 +13,8 @@ from typing import Any
 import knowmore
 from benchmarks.crash.damage import CONSTANT, answers, judged, small
 from benchmarks.crash.kills import Tally, folder, heard, in_child
-from knowmore.store.layout import APPLICATION, TABLES, hashed
+from knowmore.store.layout import APPLICATION
+from knowmore.store.schema import TABLES, hashed
 
 Change = Callable[[sqlite3.Connection], object]
 

@@ -30,7 +30,8 @@ from knowmore.linalg.sums import Group, width
 from knowmore.models.oneshot import OneShot
 from knowmore.store import kinds
 from knowmore.store.codec import Form, bytes_of, plain, valued
-from knowmore.store.layout import CACHE, File, hashed
+from knowmore.store.layout import File
+from knowmore.store.schema import CACHE, hashed
 
 ABOUT: Final = "about"
 # The numbers of the vectors that a factor belongs to, and their weights.

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, final
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
 from knowmore.store.codec import id_text, read_id, string
-from knowmore.store.layout import File, Row
+from knowmore.store.layout import File
+from knowmore.store.schema import Row
 
 # What cannot be undone: what was removed is nowhere any more.
 FORGETS = ("forget", "remove-support")

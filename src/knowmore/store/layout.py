@@ -1,9 +1,9 @@
 """The file of a living model: one SQLite database, whose every row carries a hash.
 
-SQLite itself misses about half of all flipped bits. So each row ends with a hash of its other
-columns, and the fact `totals` has the number of rows and the sum of the hashes of each table: a row
-that is changed, lost or doubled shows. Parts of caches are left out of these sums: one that is
-damaged is dropped, and computed again from the examples.
+Each row ends with a hash of its other columns (see `schema`), and the fact `totals` has the number
+of rows and the sum of the hashes of each table: a row that is changed, lost or doubled shows. Parts
+of caches are left out of these sums: one that is damaged is dropped, and computed again from the
+examples.
 
 A file may come from anybody. Its schema must be ours to the letter, so that there is nothing in it
 to run, and what it claims to hold must fit into its size before any of it is read.
@@ -16,15 +16,25 @@ import sqlite3
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from hashlib import blake2b
 from itertools import islice
 from json import dumps, loads
 from pathlib import Path
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
 from knowmore.store import traces
 from knowmore.store.raw import reader
+from knowmore.store.schema import (
+    BLOB,
+    CACHE,
+    NAMED,
+    SCHEMA,
+    TABLES,
+    TEXT,
+    Row,
+    counted,
+    hashed,
+)
 from knowmore.store.traces import Trace
 
 APPLICATION: Final = 0x6B6E6F77  # "know"
@@ -33,8 +43,6 @@ FORMAT: Final = 1
 PAGE: Final = 16384
 # Seconds that a second writer waits.
 PATIENCE: Final = 30.0
-# Names of arrays that can be computed again begin with this.
-CACHE: Final = "cache/"
 _HEADER: Final = 100
 _MAGIC: Final = b"SQLite format 3\0"
 # What a journal of several databases ends with; a living model never has one.
@@ -46,99 +54,6 @@ _RESERVED: Final = 0x40000001
 _MODULUS: Final = 2**128
 # Values that a file may hold beside what fills it: rows of a damaged page can be read twice.
 _ROOM: Final = 2**20
-
-Row = tuple[Any, ...]
-
-
-class Table(NamedTuple):
-    """The columns of a table with their types; `key` of them are its primary key."""
-
-    columns: tuple[tuple[str, str], ...]
-    key: int = 1
-    by_rowid: bool = True
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns, without that of the hash."""
-        return [name for name, _ in self.columns]
-
-    def schema(self, name: str) -> str:
-        """The text that makes the table."""
-        parts = [f"{column} {kind}" for column, kind in (*self.columns, ("hash", _B))]
-        if self.by_rowid:
-            parts[0] += " PRIMARY KEY"
-            return f"CREATE TABLE {name}({', '.join(parts)})"
-        key = f"PRIMARY KEY({', '.join(self.names[: self.key])})"
-        return f"CREATE TABLE {name}({', '.join([*parts, key])}) WITHOUT ROWID"
-
-
-_I, _T, _B = "INTEGER", "TEXT", "BLOB"
-# A row of `examples` is a version of an example, which never changes but for `live`. `changes` says
-# which versions entered and left with an entry of the journal.
-TABLES: Final = {
-    "facts": Table((("name", _T), ("value", _T)), by_rowid=False),
-    "examples": Table(
-        (
-            ("row", _I),
-            ("id", _T),
-            ("label", _T),
-            ("weight", "REAL"),
-            ("vector", _I),
-            ("origin", _T),
-            ("contributor", _T),
-            ("at", _I),
-            ("live", _I),
-        )
-    ),
-    "vectors": Table(
-        (("vector", _I), ("data", _B), ("side", _B), ("content", _B), ("thumbnail", _B))
-    ),
-    "journal": Table(
-        (
-            ("number", _I),
-            ("at", _I),
-            ("verb", _T),
-            ("count", _I),
-            ("undone", _I),
-            ("before", _T),
-            ("after", _T),
-        )
-    ),
-    "changes": Table((("number", _I), ("row", _I), ("enters", _I)), 2, by_rowid=False),
-    "arrays": Table((("array", _I), ("name", _T), ("part", _I), ("data", _B))),
-}
-SCHEMA: Final = {name: table.schema(name) for name, table in TABLES.items()}
-# The column of the name, in tables with rows that are not counted.
-_NAMED: Final = {"facts": 0, "arrays": 1}
-
-
-def counted(name: str) -> bool:
-    """Whether a fact or an array of this name is in the totals."""
-    return name != "totals" and not name.startswith(CACHE)
-
-
-_BLOBS: Final = {
-    name: [i for i, (_, kind) in enumerate(table.columns) if kind == _B]
-    for name, table in TABLES.items()
-}
-_PERSONS: Final = {name: name.encode() for name in TABLES}
-
-
-def hashed(table: str, values: Row) -> bytes:
-    """The hash of a row without its hash: of all values, in 16 bytes."""
-    blobs: Row = ()
-    if places := _BLOBS[table]:
-        blobs = tuple(values[i] for i in places if isinstance(values[i], bytes))
-        plain = list(values)
-        for i in places:
-            # In a tuple, which no value of a database is.
-            plain[i] = (len(plain[i]),) if isinstance(plain[i], bytes) else plain[i]
-        values = tuple(plain)
-    # Which characters repr escapes depends on the version of Python; ascii escapes all others.
-    mark = blake2b(ascii(tuple(values)).encode(), digest_size=16, person=_PERSONS[table])
-    for blob in blobs:
-        mark.update(blob)
-    return mark.digest()
 
 
 def _padded(text: str) -> str:
@@ -388,7 +303,7 @@ class File:
         """Whether these bytes are part of a value that is in the file."""
         for name, table in TABLES.items():
             for column, kind in table.columns:
-                if kind in (_T, _B):
+                if kind in (TEXT, BLOB):
                     where = f"WHERE instr(CAST({column} AS BLOB), ?)"
                     found = f"SELECT 1 FROM {name} {where} LIMIT 1"
                     if self.connection.execute(found, (needle,)).fetchone():
@@ -408,7 +323,7 @@ class File:
         room, claimed = self.size() + _ROOM, 0
         for name, table in TABLES.items():
             for column, kind in table.columns:
-                if kind in (_T, _B):
+                if kind in (TEXT, BLOB):
                     sums = f"SELECT total(length({column})) FROM {name}"
                     claimed += int(self.connection.execute(sums).fetchone()[0])
         if claimed > room:
@@ -429,7 +344,7 @@ class File:
 
         Of facts and arrays those that count.
         """
-        found, total, named = [], 0, _NAMED.get(table)
+        found, total, named = [], 0, NAMED.get(table)
         columns = ", ".join([*TABLES[table].names, "hash"])
         where = "" if table != "arrays" else f"WHERE name NOT GLOB '{CACHE}*'"
         for *values, mark in self.connection.execute(f"SELECT {columns} FROM {table} {where}"):
@@ -447,12 +362,12 @@ class File:
         marked = [(*row, hashed(table, row)) for row in rows]
         places = ", ".join("?" * (len(TABLES[table].columns) + 1))
         self.connection.executemany(f"INSERT INTO {table} VALUES({places})", marked)
-        self._count(table, ((row[_NAMED.get(table, 0)], row[-1]) for row in marked), 1)
+        self._count(table, ((row[NAMED.get(table, 0)], row[-1]) for row in marked), 1)
 
     def delete(self, table: str, keys: Iterable[Any], column: int = 0) -> None:
         """Delete the rows that have one of these keys in a column, if they are there."""
         table_, keys = TABLES[table], list(keys)
-        name, key = table_.names[_NAMED.get(table, 0)], table_.names[column]
+        name, key = table_.names[NAMED.get(table, 0)], table_.names[column]
         for begin in range(0, len(keys), 500):
             some = keys[begin : begin + 500]
             where = f"WHERE {key} IN ({', '.join('?' * len(some))})"
@@ -468,8 +383,8 @@ class File:
         SQLite writes a row over one of the same length, so that nothing is left of that.
         """
         names, new = TABLES[table].names, []
-        place = _NAMED.get(table, 0)
-        columns = (column for column, kind in TABLES[table].columns if kind in (_T, _B))
+        place = NAMED.get(table, 0)
+        columns = (column for column, kind in TABLES[table].columns if kind in (TEXT, BLOB))
         sizes = [f"coalesce(length({column}), 0)" for column in columns]
         for row in rows:
             key = row[:1]
@@ -492,7 +407,7 @@ class File:
 
     def _count(self, table: str, marks: Iterable[tuple[Any, bytes]], sign: int) -> None:
         count, total = self.totals[table]
-        some = [mark for name, mark in marks if table not in _NAMED or counted(str(name))]
+        some = [mark for name, mark in marks if table not in NAMED or counted(str(name))]
         with self.understood("hashes"):
             total += sign * sum(map(int.from_bytes, some))
         self.totals[table] = [count + sign * len(some), total % _MODULUS]
@@ -501,7 +416,7 @@ class File:
         text = self.fact_text("totals")
         with self.understood("totals"):
             found = loads(text)
-            self.unclean = bool(found.pop("unclean"))
+            self.unclean = bool(found.pop("unclean", False))
             totals = {name: [int(n), int(total, 16)] for name, (n, total) in found.items()}
             if totals.keys() != TABLES.keys():
                 raise ValueError("not those of our tables")

@@ -25,14 +25,17 @@ from knowmore.errors import (
     NotWritten,
     UnknownId,
 )
+from knowmore.estimators.checks import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.files import check_name
+from knowmore.models import LeftOut
 from knowmore.store import codec, kinds, sources, traces, verification
 from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
 from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
-from knowmore.store.layout import PATIENCE, File, Row, is_there
+from knowmore.store.layout import PATIENCE, File, is_there
 from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.schema import Row
 from knowmore.store.work import About, Held, Work, holding, vector_blobs
 from knowmore.tables import masked
 
@@ -515,6 +518,20 @@ class Store:
             if not held.fitted:
                 raise NoExamples("The file holds no examples yet. Add some first.")
             return holding(held, Journal(self._file, held.numbers)).read(tuple(held.index))
+
+    def leave_one_out(self, groups: Any = None) -> LeftOut:
+        """The prediction for each example by the model without it: see `GPClassifier`.
+
+        A linear model is given its rows from the file; those of weight zero are left out.
+        """
+        if not kinds.is_linear(self.kind):
+            left: LeftOut = self._held.estimator.leave_one_out(groups)
+            return left
+        held, examples = self._held.estimator, self.examples
+        names, rows = group_names(groups, examples.names), examples.weights > 0
+        parts = examples.X[rows], examples.labels[rows], examples.weights[rows]
+        left = held.leave_one_out(*parts, None if names is None else names[rows])
+        return replace(left, ids=examples.ids[rows])
 
     def records(self, ids: Any = None) -> list[Record]:
         """What is known of these examples, or of all, beside their features."""

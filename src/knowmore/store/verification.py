@@ -22,8 +22,9 @@ from knowmore.errors import KnowmoreError
 from knowmore.store import kinds, traces
 from knowmore.store.exactness import Exactness, compared
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
-from knowmore.store.layout import FORMAT, TABLES, Row
+from knowmore.store.layout import FORMAT
 from knowmore.store.loading import fresh
+from knowmore.store.schema import TABLES, Row
 
 if TYPE_CHECKING:
     from knowmore.store.store import Store

@@ -18,7 +18,8 @@ from knowmore.examples import Examples, new_serials
 from knowmore.store import caches, codec, kinds
 from knowmore.store.changing import Holding
 from knowmore.store.journal import Journal, New, Numbers, Version
-from knowmore.store.layout import File, Row
+from knowmore.store.layout import File
+from knowmore.store.schema import Row
 
 # The facts that an entry of the journal notes if it changes one of them.
 SETTINGS = ("parameters", "columns", "labels", "state")

@@ -34,7 +34,7 @@ KERNELS = [
     ChiSquared(0.25),
     ExponentialIntersection(3.0),
     On(slice(0, 2), standard.RBF(), np.array([0.5, 1.0])) * Task(0.25),
-    On([0, 1], standard.RBF(0.1 + 0.2)),
+    On(slice(None, -1), standard.RBF(0.1 + 0.2)),
 ]
 
 

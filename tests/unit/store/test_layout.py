@@ -14,7 +14,7 @@ from store_kinds import answers
 
 import knowmore
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten
-from knowmore.store import Store, layout
+from knowmore.store import Store, layout, schema
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.array(["a", "b"] * 6)
@@ -188,19 +188,19 @@ def held(path):
 
 
 def test_hashes_cover_every_column():
-    for table, spec in layout.TABLES.items():
+    for table, spec in schema.TABLES.items():
         row = tuple(b"x" if kind == "BLOB" else 1 for _, kind in spec.columns)
-        marks = {layout.hashed(table, row)}
+        marks = {schema.hashed(table, row)}
         for i in range(len(row)):
             for other in (None, 2, "1", b"1", b""):
-                marks.add(layout.hashed(table, (*row[:i], other, *row[i + 1 :])))
+                marks.add(schema.hashed(table, (*row[:i], other, *row[i + 1 :])))
         assert len(marks) == 1 + 5 * len(row), table
-    assert len({layout.hashed(name, (1,) * 9) for name in layout.TABLES}) == len(layout.TABLES)
+    assert len({schema.hashed(name, (1,) * 9) for name in schema.TABLES}) == len(schema.TABLES)
 
 
 def test_the_schema_is_for_ever():
     """A file of format 1 has these tables; another schema is another format."""
-    assert json.dumps(layout.SCHEMA, sort_keys=True) == (
+    assert json.dumps(schema.SCHEMA, sort_keys=True) == (
         '{"arrays": "CREATE TABLE arrays(array INTEGER PRIMARY KEY, name TEXT, part INTEGER, '
         'data BLOB, hash BLOB)", "changes": "CREATE TABLE changes(number INTEGER, row INTEGER, '
         'enters INTEGER, hash BLOB, PRIMARY KEY(number, row)) WITHOUT ROWID", "examples": "CREATE '

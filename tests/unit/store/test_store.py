@@ -418,3 +418,15 @@ def test_every_kind_shrinks_and_is_read_again(name, tmp_path):
         if left:
             np.testing.assert_array_equal(answers(store, A), scores)
         assert len(store.add(A, y)) == 20
+
+
+@pytest.mark.parametrize("name", ["gp", "linear", "linear-regression", "forest"])
+def test_leaving_one_out_needs_no_rows_again(name, tmp_path):
+    A, y = drawn(name, np.random.default_rng(3), 20)
+    with Store(tmp_path / "model.km", KINDS[name]()) as store:
+        store.add(A, y, ids=[f"x{i}" for i in range(20)])
+        left = store.leave_one_out(groups=["a", "b"] * 10)
+        assert left.ids.tolist() == store.ids_.tolist()
+        assert len(store.leave_one_out().scores) == 20
+        store.forget("x0")
+        assert len(store.leave_one_out().scores) == 19
