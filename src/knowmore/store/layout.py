@@ -197,6 +197,7 @@ class File:
         self._same_file()
         with self._reported():
             self._wait(self.timeout if wait else 0.0)
+            self._committed = False
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 self._begin()
@@ -216,14 +217,47 @@ class File:
         self.connection.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
 
     def _commit(self) -> None:
-        self._committed = False
         try:
             self.connection.execute("COMMIT")
-        except sqlite3.Error:
-            raise
+        except sqlite3.Error as error:
+            self._end()
+            self._committed = self._has(self.stamp)
+            if not self._committed:
+                raise
+            self._confirm(error)
         except BaseException:
             self._committed = not self.connection.in_transaction
             raise
+
+    def _has(self, stamp: str) -> bool:
+        """Whether an edit whose commit failed is in the file all the same."""
+        try:
+            with suppress(sqlite3.Error, KnowmoreError):
+                self.connection.execute("BEGIN")
+                self.totals = self._totals()
+                return self.stamp == stamp
+            return False
+        finally:
+            self._end()
+
+    def _confirm(self, error: sqlite3.Error) -> None:
+        """Another commit: the one before removed its journal, but could not sync that."""
+        try:
+            self._touch()
+        except sqlite3.Error:
+            raise NotWritten(
+                f"The edit is in {str(self.path)!r}, but the disk did not confirm that it stays "
+                f"there: {error}. Look at the disk, then at the file with verify()."
+            ) from error
+
+    def _touch(self) -> None:
+        """A commit that changes nothing."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            self.connection.execute(f"PRAGMA user_version={FORMAT}")
+            self.connection.execute("COMMIT")
+        finally:
+            self._end()
 
     def _begin(self) -> None:
         self.check_schema()
@@ -468,12 +502,7 @@ class File:
         if self.writable and traces.beside(self.path):
             with self._reported():
                 self._wait(self.timeout if wait else 0.0)
-                self.connection.execute("BEGIN IMMEDIATE")
-                try:
-                    self.connection.execute(f"PRAGMA user_version={FORMAT}")
-                    self.connection.execute("COMMIT")
-                finally:
-                    self._end()
+                self._touch()
 
     def clean(self) -> list[Trace]:
         """Leave no byte of rows that were deleted; where some may be left even so."""
