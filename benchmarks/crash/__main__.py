@@ -41,7 +41,16 @@ def main() -> int:
 
 def _accidents(short: bool) -> dict[str, Callable[[], tuple[str, list[str]]]]:
     """Each by its name: what came of it in words, and what was wrong."""
-    from benchmarks.crash import crowd, damage, disks, histories, hostile, kills, sequences
+    from benchmarks.crash import (
+        crowd,
+        damage,
+        disks,
+        histories,
+        hostile,
+        kills,
+        power,
+        sequences,
+    )
 
     few = 12 if short else 1
 
@@ -51,6 +60,12 @@ def _accidents(short: bool) -> dict[str, Callable[[], tuple[str, list[str]]]]:
 
     def random() -> tuple[str, list[str]]:
         return _of_kills("at random", kills.at_random(40 if short else 2000))
+
+    def powerless() -> tuple[str, list[str]]:
+        each = 5 if short else 200
+        total = sum((power.failures(name, each) for name in sequences.SEQUENCES), kills.Tally())
+        says = f"{total.kills} failures of the power, {total.confirmed} confirmed edits"
+        return f"{says}, {len(total.wrong)} wrong", total.wrong
 
     def failing() -> tuple[str, list[str]]:
         total = disks.all_failing(few)
@@ -80,7 +95,7 @@ def _accidents(short: bool) -> dict[str, Callable[[], tuple[str, list[str]]]]:
         says = f"{total.kills} histories, {total.confirmed} values forgotten, forget said {said}"
         return f"{says}, {len(total.wrong)} wrong", total.wrong
 
-    faults = {"calls": calls, "random": random, "disks": failing}
+    faults = {"calls": calls, "random": random, "power": powerless, "disks": failing}
     if missing := shim.missing():
         faults = dict.fromkeys(faults, lambda: (f"not run: {missing}", [missing]))
     return {

@@ -35,18 +35,35 @@ def in_danger(script):
 def test_no_confirmed_edit_is_lost_when_a_process_is_killed():
     in_danger("""
 from benchmarks.crash import kills
-total = kills.every_call("correcting", 40) + kills.every_call("forgetting", 40)
-total += kills.at_random(8)
+total = kills.every_call("correcting", 80) + kills.every_call("forgetting", 80)
+total += kills.at_random(5)
 print(total.kills, *total.wrong, sep="\\n", end="\\n" * bool(total.wrong))
+""")
+
+
+def test_no_confirmed_edit_is_lost_when_the_power_fails():
+    in_danger("""
+from benchmarks.crash import power
+total = power.failures("correcting", 25)
+print(total.kills, *total.wrong, sep="\\n", end="\\n" * bool(total.wrong))
+""")
+
+
+def test_the_accidents_would_show_a_disk_that_does_not_sync():
+    in_danger("""
+from benchmarks.crash import power
+record = power.recorded
+power.recorded = lambda name: [call for call in record(name) if call.kind != "s"]
+print(len(power.failures("growing", 25).wrong))
 """)
 
 
 def test_a_failing_disk_changes_nothing_or_all():
     in_danger("""
 from benchmarks.crash import disks, shim
-total = disks.failing("add", "ENOSPC", shim.FAIL_FROM, 7)
+total = disks.failing("add", "ENOSPC", shim.FAIL_FROM, 11)
 total += disks.failing("relabel", "EROFS", shim.FAIL_FROM, 9)
-total += disks.failing("forget", "EIO", shim.FAIL_ONCE, 23)
+total += disks.failing("forget", "EIO", shim.FAIL_ONCE, 41)
 print(total.kills, *total.wrong, sep="\\n", end="\\n" * bool(total.wrong))
 """)
 
