@@ -65,8 +65,9 @@ def judged(path: Path, data: bytes, truth: tuple[Any, ...], *, change: bool = Fa
                 return "same"
             found = store.verify()
             return "refused" if not found.ok else f"other answers: {said} for {truth}"
-    except KnowmoreError:
-        return "refused"
+    except KnowmoreError as error:
+        # A lock that an earlier file left would look like damage of all that follow.
+        return str(error) if "being written by" in str(error) else "refused"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
