@@ -58,7 +58,8 @@ class _History:
                 self._add(int(rng.integers(1, 12)))
 
     def _new(self, k: int) -> tuple[Any, list[bytes]]:
-        X = self.rng.normal(size=(k, self.d))
+        # Within the grid that the first rows of a linear model decide.
+        X = self.rng.uniform(1.0, 1.9, size=(k, self.d))
         return X, [self.rng.bytes(int(self.rng.integers(8, 900))) for _ in range(k)]
 
     def _add(self, k: int) -> None:
