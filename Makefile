@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
 
-.PHONY: setup demo test check reference bench results drift lock clean
+.PHONY: setup demo test check reference bench results drift crash lock clean
 
 setup: .venv/ready
 
@@ -44,6 +44,9 @@ results: .venv/ready     ## write docs/results.md from benchmarks/measured.json
 
 drift: .venv/ready       ## how far 100,000 edits lead from the batch fit
 	$(BIN)/python -m benchmarks.drift
+
+crash: .venv/ready       ## kills, failing disks, damaged and hostile files, many processes at once
+	$(BIN)/python -m benchmarks.crash
 
 # What torch brings for GPUs is left out: torch itself pins it, and only where there may be one.
 lock:                    ## pin the dependencies again

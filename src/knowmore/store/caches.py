@@ -59,8 +59,8 @@ def write_parts(file: File, number: int, name: str, parts: dict[int, bytes]) -> 
     """Write parts of an array in the place of those with the same numbers; the next free number."""
     held = file.connection.execute("SELECT part, array FROM arrays WHERE name = ?", (name,))
     old = dict(held.fetchall())
-    file.delete("arrays", [old[part] for part in parts if part in old])
-    file.insert("arrays", ((number + i, name, p, parts[p]) for i, p in enumerate(parts)))
+    rows = [(old.get(p, number + i), name, p, parts[p]) for i, p in enumerate(parts)]
+    file.replace("arrays", rows)
     return number + len(parts)
 
 

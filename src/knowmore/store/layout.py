@@ -15,13 +15,14 @@ import os
 import sqlite3
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from json import dumps, loads
 from pathlib import Path
 from typing import Any, Final, final
 
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
+from knowmore.store import traces
 from knowmore.store.raw import reader
 from knowmore.store.schema import (
     BLOB,
@@ -34,6 +35,7 @@ from knowmore.store.schema import (
     counted,
     hashed,
 )
+from knowmore.store.traces import Trace
 
 APPLICATION: Final = 0x6B6E6F77  # "know"
 FORMAT: Final = 1
@@ -45,11 +47,18 @@ _HEADER: Final = 100
 _MAGIC: Final = b"SQLite format 3\0"
 # What a journal of several databases ends with; a living model never has one.
 _SEVERAL: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+# Texts of facts have a length that is a multiple of this.
+_LENGTHS: Final = 128
 # The byte of a file that SQLite locks to reserve it for a writer.
 _RESERVED: Final = 0x40000001
 _MODULUS: Final = 2**128
 # Values that a file may hold beside what fills it: rows of a damaged page can be read twice.
 _ROOM: Final = 2**20
+
+
+def _padded(text: str) -> str:
+    """JSON with blanks behind it, so that a text that is a little longer has the same length."""
+    return text.ljust(-(-len(text) // _LENGTHS) * _LENGTHS)
 
 
 def damaged(path: Path, why: str) -> InvalidInput:
@@ -67,6 +76,7 @@ class File:
     path : where it is
     writable : whether it can be written to
     totals : the number of rows and the sum of the hashes of each table, as of the transaction
+    unclean : whether bytes of rows that were deleted may be left in the file
     """
 
     def __init__(self, path: Path, *, timeout: float = PATIENCE, create: bool = False) -> None:
@@ -76,6 +86,7 @@ class File:
             self._check_header()
         self._open(create)
         self.totals: dict[str, list[int]] = {}
+        self.unclean = False
         self._committed = self.closed = False
 
     def _open(self, create: bool) -> None:
@@ -144,12 +155,7 @@ class File:
             raise damaged(self.path, f"it has format {version}, and this version reads {FORMAT}")
         if header[18:20] != b"\1\1":
             raise damaged(self.path, "it asks for a write-ahead log, which models never have")
-        journal = self.path.with_name(f"{self.path.name}-journal")
-        with suppress(OSError), open(journal, "rb") as file:
-            if file.seek(0, os.SEEK_END) >= len(_SEVERAL):
-                file.seek(-len(_SEVERAL), os.SEEK_END)
-                if file.read() == _SEVERAL:
-                    raise damaged(journal, "it is the journal of several databases")
+        check_journal(self.path)
 
     def size(self) -> int:
         """The size of the file in bytes."""
@@ -191,6 +197,7 @@ class File:
         self._same_file()
         with self._reported():
             self._wait(self.timeout if wait else 0.0)
+            self._committed = False
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 self._begin()
@@ -210,14 +217,47 @@ class File:
         self.connection.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
 
     def _commit(self) -> None:
-        self._committed = False
         try:
             self.connection.execute("COMMIT")
-        except sqlite3.Error:
-            raise
+        except sqlite3.Error as error:
+            self._end()
+            self._committed = self._has(self.stamp)
+            if not self._committed:
+                raise
+            self._confirm(error)
         except BaseException:
             self._committed = not self.connection.in_transaction
             raise
+
+    def _has(self, stamp: str) -> bool:
+        """Whether an edit whose commit failed is in the file all the same."""
+        try:
+            with suppress(sqlite3.Error, KnowmoreError):
+                self.connection.execute("BEGIN")
+                self.totals = self._totals()
+                return self.stamp == stamp
+            return False
+        finally:
+            self._end()
+
+    def _confirm(self, error: sqlite3.Error) -> None:
+        """Another commit: the one before removed its journal, but could not sync that."""
+        try:
+            self._touch()
+        except sqlite3.Error:
+            raise NotWritten(
+                f"The edit is in {str(self.path)!r}, but the disk did not confirm that it stays "
+                f"there: {error}. Look at the disk, then at the file with verify()."
+            ) from error
+
+    def _touch(self) -> None:
+        """A commit that changes nothing."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            self.connection.execute(f"PRAGMA user_version={FORMAT}")
+            self.connection.execute("COMMIT")
+        finally:
+            self._end()
 
     def _begin(self) -> None:
         self.check_schema()
@@ -366,25 +406,51 @@ class File:
             some = keys[begin : begin + 500]
             where = f"WHERE {key} IN ({', '.join('?' * len(some))})"
             gone = self.connection.execute(f"SELECT {name}, hash FROM {table} {where}", some)
-            self._count(table, gone.fetchall(), -1)
+            marks = gone.fetchall()
+            self.unclean |= bool(marks)
+            self._count(table, marks, -1)
             self.connection.execute(f"DELETE FROM {table} {where}", some)
 
     def replace(self, table: str, rows: Iterable[Row]) -> None:
-        """Write rows in the place of those with the same first column."""
-        rows = list(rows)
-        self.delete(table, [row[0] for row in rows])
-        self.insert(table, rows)
+        """Write rows in the place of those with the same first column.
+
+        SQLite writes a row over one of the same length, so that nothing is left of that.
+        """
+        names, new = TABLES[table].names, []
+        place = NAMED.get(table, 0)
+        columns = (column for column, kind in TABLES[table].columns if kind in (TEXT, BLOB))
+        sizes = [f"coalesce(length({column}), 0)" for column in columns]
+        for row in rows:
+            key = row[:1]
+            found = f"{names[place]}, hash, {' + '.join(sizes) or '0'}"
+            select = f"SELECT {found} FROM {table} WHERE {names[0]} = ?"
+            old = self.connection.execute(select, key).fetchall()
+            if not old:
+                new.append(row)
+                continue
+            self.unclean |= old[0][2] != sum(
+                len(one) for one in row if isinstance(one, (str, bytes))
+            )
+            mark = hashed(table, row)
+            places = ", ".join(f"{column} = ?" for column in (*names[1:], "hash"))
+            update = f"UPDATE {table} SET {places} WHERE {names[0]} = ?"
+            self.connection.execute(update, (*row[1:], mark, *key))
+            self._count(table, [old[0][:2]], -1)
+            self._count(table, [(row[place], mark)], 1)
+        self.insert(table, new)
 
     def _count(self, table: str, marks: Iterable[tuple[Any, bytes]], sign: int) -> None:
         count, total = self.totals[table]
-        some = [mark for name, mark in marks if table not in NAMED or counted(name)]
-        total += sign * sum(map(int.from_bytes, some))
+        some = [mark for name, mark in marks if table not in NAMED or counted(str(name))]
+        with self.understood("hashes"):
+            total += sign * sum(map(int.from_bytes, some))
         self.totals[table] = [count + sign * len(some), total % _MODULUS]
 
     def _totals(self) -> dict[str, list[int]]:
         text = self.fact_text("totals")
         with self.understood("totals"):
             found = loads(text)
+            self.unclean = bool(found.pop("unclean", False))
             totals = {name: [int(n), int(total, 16)] for name, (n, total) in found.items()}
             if totals.keys() != TABLES.keys():
                 raise ValueError("not those of our tables")
@@ -397,10 +463,9 @@ class File:
         return dumps({name: [n, f"{total:032x}"] for name, (n, total) in self.totals.items()})
 
     def _write_totals(self) -> None:
-        row = ("totals", self.stamp)
-        self.connection.execute(
-            "INSERT OR REPLACE INTO facts VALUES(?, ?, ?)", (*row, hashed("facts", row))
-        )
+        # Only when all is written it is known whether something was left.
+        text = dumps({"unclean": self.unclean} | loads(self.stamp))
+        self.replace("facts", [("totals", _padded(text))])
 
     @contextmanager
     def understood(self, what: str) -> Iterator[None]:
@@ -430,7 +495,26 @@ class File:
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Write these facts in the place of those with the same names."""
-        self.replace("facts", ((name, dumps(value)) for name, value in facts.items()))
+        self.replace("facts", ((name, _padded(dumps(value))) for name, value in facts.items()))
+
+    def settle(self, *, wait: bool = True) -> None:
+        """Empty a journal that a crash left, and that SQLite takes for none."""
+        if self.writable and traces.beside(self.path):
+            with self._reported():
+                self._wait(self.timeout if wait else 0.0)
+                self._touch()
+
+    def clean(self) -> list[Trace]:
+        """Leave no byte of rows that were deleted; where some may be left even so."""
+        if traces.left(self.path):
+            # Somebody may be reading, or the disk may be full: the answer says so.
+            with suppress(NotWritten):
+                self.vacuum()
+        left = traces.left(self.path)
+        if self.unclean and not left:
+            with suppress(NotWritten), self.writing():
+                self.unclean = False
+        return left
 
     def vacuum(self) -> None:
         """Write the file anew, without the free space in it."""
@@ -441,6 +525,29 @@ class File:
                 self.connection.execute("VACUUM")
             finally:
                 self.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+
+
+def check_journal(path: Path) -> None:
+    """Raise InvalidInput if the journal would make SQLite look at other files."""
+    journal = path.with_name(f"{path.name}-journal")
+    with suppress(OSError), open(journal, "rb") as file:
+        if file.seek(0, os.SEEK_END) >= len(_SEVERAL):
+            file.seek(-len(_SEVERAL), os.SEEK_END)
+            if file.read() == _SEVERAL:
+                raise damaged(journal, "it is the journal of several databases")
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file was made at this path, and not only begun."""
+    if not path.exists() or not path.stat().st_size:
+        return False
+    if traces.beside(path):
+        check_journal(path)
+        # Whoever reads first undoes what a crash has interrupted; of a new file nothing is left.
+        address = f"{path.absolute().as_uri()}?mode=rw"
+        with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return path.stat().st_size > 0
 
 
 # Connections that a forked child inherited: to close one would let go of the parent's locks.

@@ -95,6 +95,19 @@ def _fitted(
     return estimator
 
 
+def fresh(file: File, facts: dict[str, Any], versions: Sequence[Version]) -> tuple[Any, Examples]:
+    """An estimator that is fitted to the live ones of these versions from scratch, and these."""
+    live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
+    estimator = kinds.unfitted(facts["kind"], facts["parameters"])
+    sources.attach(file, estimator, facts)
+    kinds.set_columns(estimator, facts["columns"])
+    examples = examples_of(facts, live, {row[0]: row for row in file.all_rows("vectors")})
+    if kinds.is_linear(facts["kind"]):
+        return _add_all(file, kinds.linear(estimator, facts["state"]), facts, live, 1), examples
+    estimator._living = kinds.living(estimator, facts["state"], examples)
+    return estimator, examples
+
+
 # -- following an earlier state ------------------------------------------------------------------
 
 

@@ -172,7 +172,8 @@ def free_bytes(
 
     read : the bytes from an offset on, so many
     size : that of the file
-    roots : the first pages of its tables and indexes, and whether their free bytes are wanted
+    roots : the first pages of its tables and indexes, and whether their free bytes are wanted;
+        those of the schema, which begins on page 1, are not
     """
     header = read(0, 100)
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
@@ -189,7 +190,7 @@ def free_bytes(
         page_size - header[20],
         size // page_size,
     )
-    for root, wanted in {1: True, **roots}.items():
+    for root, wanted in {1: False, **roots}.items():
         for free in walk.tree(root):
             if wanted:
                 yield free

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 
 from knowmore.edits import Id
 from knowmore.store.layout import FORMAT
+from knowmore.store.traces import Trace
 
 
 @final
@@ -39,12 +40,11 @@ class Forgotten:
     """What `forget` did.
 
     count : how many examples were removed
-    traces : those of their values of which bytes were found in files afterwards; none, if all is
-        well
+    traces : where bytes of them may be left in files; nowhere, if all is well
     """
 
     count: int
-    traces: list[bytes]
+    traces: list[Trace]
 
 
 @final

@@ -17,7 +17,14 @@ from sklearn.base import clone
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
 from knowmore.edits import Add, Relabel, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, UnknownId
+from knowmore.errors import (
+    InvalidInput,
+    InvalidType,
+    KnowmoreError,
+    NoExamples,
+    NotWritten,
+    UnknownId,
+)
 from knowmore.estimators.checks import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.files import check_name
@@ -25,7 +32,7 @@ from knowmore.models import LeftOut
 from knowmore.store import codec, kinds, sources, traces, verification
 from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
 from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
-from knowmore.store.layout import PATIENCE, File
+from knowmore.store.layout import PATIENCE, File, is_there
 from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status
 from knowmore.store.schema import Row
@@ -39,8 +46,6 @@ _REFUSED: Final = {
     "add_support": "give supports to the estimator that the file is made with",
     "remove_support": "make a file with fewer supports",
 }
-# Shorter bytes than these are found anywhere.
-_SHORT: Final = 8
 
 
 @final
@@ -80,7 +85,7 @@ class Store:
         check_name(path)
         self.path = Path(os.path.realpath(path))
         self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
-        if estimator is not None and not self._exists():
+        if estimator is not None and not is_there(self.path):
             self._create(estimator, timeout)
         self._file = File(self.path, timeout=timeout)
         try:
@@ -89,9 +94,17 @@ class Store:
                 facts = self._file.facts()
                 self._check_kind(facts, estimator)
                 self._held = load(self._file, facts, None, self._cache)
+            self._recover()
         except BaseException:
             self._file.close()
             raise
+
+    def _recover(self) -> None:
+        """Finish what a crash may have interrupted, unless somebody is writing."""
+        with suppress(NotWritten):
+            self._file.settle(wait=False)
+            if self._file.unclean and self._file.writable:
+                self._file.clean()
 
     def _check_kind(self, facts: dict[str, Any], estimator: Any) -> None:
         """Raise InvalidInput unless the file holds examples, of the estimator's kind if given."""
@@ -106,10 +119,6 @@ class Store:
                 f"{str(self.path)!r} holds a model of kind {kind!r}, but {estimator!r} was given. "
                 f"Open it without an estimator, or name another file."
             )
-
-    def _exists(self) -> bool:
-        # A file without a byte is one whose making was interrupted.
-        return self.path.exists() and self.path.stat().st_size > 0
 
     def _create(self, estimator: Any, timeout: float) -> None:
         kind = kinds.kind_of(estimator)
@@ -186,6 +195,8 @@ class Store:
                     number = self._cache.write(self._file, numbers.array, living, order)
                 work.journal.numbers = numbers._replace(array=number)
                 work.finish(None)
+            if self._file.unclean:
+                self._file.clean()
         except BaseException:
             self._cache.drop()
             raise
@@ -231,6 +242,8 @@ class Store:
                 work.append(Work(self._file, self._held))
                 yield work[0]
                 work[0].finish(self._cache)
+            if self._file.unclean:
+                self._file.clean()
             if self._lag >= LAG and not kinds.is_linear(self.kind):
                 with suppress(KnowmoreError):
                     self._write_cache(wait=False)
@@ -345,9 +358,9 @@ class Store:
             after = work.held.estimator
             if gone:
                 after = work.holding.remove(tuple(gone)).estimator
-            removed = work.forget(after, versions, gone, len(names)) if versions else []
-        needles = [one for one in dict.fromkeys(removed) if len(one) >= _SHORT]
-        return Forgotten(len(names), self._traces(needles))
+            if versions:
+                work.forget(after, versions, gone, len(names))
+        return Forgotten(len(names), traces.left(self.path))
 
     def _doomed(
         self, work: Work, ids: Any, contributor: str | None, origin: str | None
@@ -379,14 +392,6 @@ class Store:
         if len(names) > len({one.id for one in versions}):
             work.holding.chosen(names)
         return versions
-
-    def _traces(self, needles: list[bytes]) -> list[bytes]:
-        """Where bytes of what was removed are left, after the file was written anew if need be."""
-        with self._lock:
-            if not needles or not traces.left_in(self.path, needles):
-                return []
-            self._file.vacuum()
-            return traces.left_in(self.path, needles)
 
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.

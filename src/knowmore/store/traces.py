@@ -7,8 +7,8 @@ byte of anything removed is left, whatever it was. `left_in` says of which examp
 Deleting always leaves something: `secure_delete` overwrites the row, but not its place in the list
 of rows of a page, and where pages are merged, copies of rows stay behind that are deleted later.
 VACUUM writes all pages anew and leaves no such byte in a table whose rows are in the order of their
-numbers. Pages that hold nothing but numbers do not count: the inner ones of a table, lists of free
-pages, and the table `changes`.
+numbers. Pages that have nothing of examples do not count: the inner ones of a table, lists of free
+pages, and the tables `changes`, which has numbers, and `facts`, which has settings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHORTEST: Final = 8
 _DIFFERENT: Final = 4
 _BLOCK: Final = 2**20
 _BESIDE: Final = ("-journal", "-wal", "-shm")
-_ONLY_NUMBERS: Final = "changes"
+_NO_EXAMPLES: Final = ("changes", "facts")
 
 
 @final
@@ -147,7 +147,7 @@ def _free(path: Path) -> Iterator[Free]:
             # A transaction for reading: nobody changes a page in the meantime.
             connection.execute("BEGIN")
             roots = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage")
-            counts = {int(page): name != _ONLY_NUMBERS for name, page in roots.fetchall()}
+            counts = {int(page): name not in _NO_EXAMPLES for name, page in roots.fetchall()}
             yield from free_bytes(reader(path), path.stat().st_size, counts)
     # A damaged schema may have numbers that are none, and text that is none.
     except (sqlite3.Error, OSError, ValueError) as error:

@@ -154,16 +154,12 @@ class Work:
 
         self._indexed.append(change)
 
-    def forget(
-        self, estimator: Any, versions: list[Version], gone: list[Id], count: int
-    ) -> list[bytes]:
-        """Delete versions, and return what left the file; `gone` are the ids of the live ones."""
+    def forget(self, estimator: Any, versions: list[Version], gone: list[Id], count: int) -> None:
+        """Delete versions; `gone` are the ids of those that are live."""
         self._note(estimator, None)
         self.journal.write("forget", count, settings=self._settings())
-        vectors = self.journal.delete_versions(versions)
+        self.journal.delete_versions(versions)
         self._indexed.append(lambda index: [index.pop(one) for one in gone])
-        blobs = [blob for row in vectors for blob in row[1:] if blob is not None]
-        return blobs + [one.id.encode() for one in versions]
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
         """Write other settings."""
