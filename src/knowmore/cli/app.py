@@ -75,7 +75,7 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 for _panel, _commands in _PANELS.items():
     for _command in _commands:
         app.command(rich_help_panel=_panel)(quickly(_command))
-_OTHERS = "See it work, prepare data"
+_OUT, _OTHERS = "Use a model elsewhere", "See it work, prepare data"
 
 
 @app.command(rich_help_panel=_OTHERS)
@@ -165,7 +165,7 @@ def sums(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=_OUT)
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model: a .km file.")],
     onnx: Annotated[Path | None, typer.Option(help="Write an ONNX graph.")] = None,
@@ -181,7 +181,7 @@ def export(
     run(model, onnx=onnx, table=table, html=html, javascript=javascript)
 
 
-@app.command()
+@app.command(rich_help_panel=_OUT)
 def serve(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model: a .km file.")],
     host: Annotated[str, typer.Option(help="The address to serve.")] = "127.0.0.1",
