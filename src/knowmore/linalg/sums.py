@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
-from scipy import sparse
 
 from knowmore._progress import report
 from knowmore.arguments import a_type, one_each, real_numbers, some
@@ -135,7 +134,6 @@ class Sums(Frozen):
         n, P = height(X), width(grid)
         names, codes = _coded(keys, n)
         units = _in_units(weights, n)
-        X = X.tocsr() if sparse.issparse(X) else X
         firsts = np.zeros((len(names), P), np.int64)
         # A few rows wait until more have come, or a question.
         if n <= _WAITING:
@@ -504,6 +502,12 @@ def _alike(keys: Any) -> Array:
             # Lists of different lengths.
             found, keys = np.array([keys], dtype=object), np.empty((0, 0))
         types = {type(key).__name__ for key in found.flat}
+        # NumPy reads some integers as floats, and strings without NULs at their end.
+        rounded = types == {"int"} and keys.dtype.kind not in "iu"
+        if rounded or (len(types) == 1 and keys.dtype.kind in "US" and (keys != found).any()):
+            raise InvalidInput(
+                "Integers beyond 64 bits and strings that end in NUL cannot be keys. Rename them."
+            )
         if len(types) > 1 or keys.dtype.kind not in "biufUS":
             raise InvalidInput(
                 f"keys are of the types {', '.join(sorted(types))}. Give all of one type: only "
