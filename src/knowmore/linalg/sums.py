@@ -21,12 +21,13 @@ import numpy as np
 
 from knowmore._progress import report
 from knowmore.arguments import a_type, one_each, real_numbers, some
-from knowmore.arrays import Array, Frozen, derived, read_only
+from knowmore.arrays import Array, Frozen, derived, enough_memory, read_only
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
 from knowmore.linalg.counting import loops
 from knowmore.linalg.grid import LAYOUTS, Grid, block, height, table
 from knowmore.linalg.products import side_by_side
-from knowmore.linalg.threads import FEW, threads_for
+from knowmore.linalg.threads import FEW, blas_threads, threads_for
+from knowmore.memory import available_memory, check_free
 
 Key = Hashable
 
@@ -45,6 +46,12 @@ _WAITING: Final = 128
 _ROWS: Final = 1024
 # What rounding may do to a sum of squares of 64 bits.
 _ROUNDING: Final = 32 * np.finfo(np.longdouble).eps
+# Whether so many bytes are free is looked up before they are taken.
+MANY_BYTES: Final = 2**28
+FEWER_COLUMNS: Final = (
+    "Give fewer columns: through a feature map, hashed to fewer, or by TruncatedSVD. For few rows, "
+    "a GPClassifier or GPRegressor with the kernel DotProduct() holds n^2 / 2 numbers instead."
+)
 NO_ROWS: Final = (
     "These are the sums of no rows: some were forgotten twice, or were never learnt. Sums are "
     "exact: learn the same rows again, and the model is as it was before."
@@ -93,7 +100,22 @@ class _Products(NamedTuple):
     def summed(cls, words: Array) -> _Products:
         """These sums; no row waits."""
         high, low = (word.diagonal().astype(np.longdouble) for word in words)
-        return cls(read_only(words), high * 2.0**62 + low)
+        # Compiled loops return a type of their own, which would show in pickles.
+        return cls(read_only(words.view(np.int64)), high * 2.0**62 + low)
+
+    def without_pairs(self) -> _Products:
+        """The same sums, if no row was summed yet, without waiting rows that came and went."""
+        if self.words is not None:
+            return self
+        net, rows = dict[bytes, int](), list[tuple[bytes, _Batch]]()
+        for Z, units, sign in self.waiting:
+            for i in range(len(Z)):
+                # -0.0 and 0.0 are one number.
+                row = (Z[i] + 0).tobytes()
+                net[row] = net.get(row, 0) + sign * int(units[i])
+                rows.append((row, _Batch(Z[i : i + 1], units[i : i + 1], sign)))
+        left = tuple(batch for row, batch in rows if net[row])
+        return self._replace(waiting=left, length=len(left))
 
 
 @final
@@ -172,11 +194,14 @@ class Sums(Frozen):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles: no single row is in them, and nothing that depends on the history."""
-        held = self.grid, dict(self.groups), self.log_weights, self.words
+        # Those of no rows need no words.
+        words = self.words if self.groups else None
+        held = self.grid, dict(self.groups), self.log_weights, words
         return dict(zip(("grid", "groups", "log_weights", "words"), held, strict=True))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        products = _Products.summed(state.pop("words"))
+        words = state.pop("words")
+        products = _Products(None) if words is None else _Products.summed(words)
         locked = {key: read_only(group) for key, group in state["groups"].items()}
         super().__setstate__(state | {"groups": MappingProxyType(locked), "_products": products})
 
@@ -210,9 +235,15 @@ class Sums(Frozen):
         products = self._products
         if products.words is None or products.waiting:
             # At once, so that another thread never counts the rows twice.
-            products = _settled(self.grid, products)
+            with enough_memory("sum the products of the columns", FEWER_COLUMNS):
+                products = _settled(self.grid, products)
             object.__setattr__(self, "_products", products)
         return np.asarray(products.words)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the words take now: rows that wait have none."""
+        return 0 if self._products.words is None else self._products.words.nbytes
 
     def mean(self) -> Array:
         """The mean of all rows, (D,)."""
@@ -304,8 +335,10 @@ class Sums(Frozen):
             self._products_with(other, sign),
         )
         vars(result)["_whole"] = self._whole.combined(other._whole, sign)
-        if not groups and (result.log_weights or result.words.any()):
-            raise _not_learnt(None, self.rows)
+        if not groups:
+            if result.log_weights or not result._cancels():
+                raise _not_learnt(None, self.rows)
+            return Sums(self.grid)
         if sign < 0:
             # By the inequality of Cauchy and Schwarz, for each column; equal if all rows are.
             squares = result._products.diagonal + result._products.squares
@@ -325,7 +358,16 @@ class Sums(Frozen):
             mine.squares + sign * theirs.squares,
             mine.length + theirs.length,
         )
+        if joined.length > _WAITING:
+            joined = joined.without_pairs()
         return joined if joined.length <= _WAITING else _settled(self.grid, joined)
+
+    def _cancels(self) -> bool:
+        """Whether all sums of products are zero; the words are computed only if they must be."""
+        products = self._products.without_pairs()
+        if products.words is None and (not products.waiting or np.any(products.squares)):
+            return not products.waiting
+        return not self.words.any()
 
     @property
     def _kind(self) -> str:
@@ -363,6 +405,12 @@ class Sums(Frozen):
         for part in self._canonical():
             sha.update(len(part).to_bytes(8, "little"))
             sha.update(part)
+        # A copy of the lower triangle would need as much memory again.
+        words, P = self.words.astype("<i8", copy=False), width(self.grid)
+        sha.update((8 * P * (P + 1)).to_bytes(8, "little"))
+        for word in words:
+            for i in range(P):
+                sha.update(word[i, : i + 1])
         return sha.hexdigest()
 
     def _canonical(self) -> Iterator[bytes]:
@@ -372,8 +420,6 @@ class Sums(Frozen):
             yield name
             yield f"{self.groups[key].rows} {self.groups[key].weight}".encode()
             yield self.groups[key].first.astype("<i8", copy=False).tobytes()
-        rows, columns = np.tril_indices(self.words.shape[1])
-        yield self.words[:, rows, columns].astype("<i8", copy=False).tobytes()
 
 
 def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> list[Array]:
@@ -381,6 +427,7 @@ def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> lis
 
     Each thread takes totals that no other has, and puts them back.
     """
+    _check_room(grid)
     n = len(codes)
     totals: list[tuple[Array, _Total]] = []
 
@@ -397,7 +444,11 @@ def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> lis
         report(min(start + _ROWS, n) / n)
 
     starts = range(0, n, _ROWS)
-    if n * width(grid) > FEW:
+    # Each thread has a total of its own.
+    needed, free = blas_threads() * _bytes_of_a_total(grid), None
+    if needed > MANY_BYTES:
+        free = available_memory()
+    if n * width(grid) > FEW and (free is None or needed < free):
         side_by_side(learn, starts)
     else:
         for start in starts:
@@ -409,6 +460,7 @@ def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> lis
 
 def _settled(grid: Grid, products: _Products) -> _Products:
     """The same sums after the rows that wait were summed."""
+    _check_room(grid)
     total = _Total(grid, products.words)
     for sign in (1, -1):
         # Together: a product of each row alone would cost as much as one of all.
@@ -463,6 +515,17 @@ class _Total:
         if self._C is not None:
             loops().accumulate(self._words, self._C, UNIT.bit_length() - 1, 1)
             self._C, self._rows = None, 0
+
+
+def _check_room(grid: Grid) -> None:
+    """Raise NotEnoughMemory if there is none for the words of one total and a product of rows."""
+    if (needed := _bytes_of_a_total(grid)) > MANY_BYTES:
+        what = f"The sums of products of {width(grid):,} columns take"
+        check_free(needed, what, FEWER_COLUMNS)
+
+
+def _bytes_of_a_total(grid: Grid) -> int:
+    return 24 * width(grid) ** 2
 
 
 def width(grid: Grid) -> int:
