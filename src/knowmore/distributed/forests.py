@@ -28,6 +28,7 @@ from knowmore.distributed.running import (
     located,
     persisted,
     quiet_threads,
+    tasks_of,
 )
 from knowmore.errors import InvalidInput, NoExamples, RepeatedId
 from knowmore.estimators.forest import ForestEstimator, Note, Plot
@@ -71,7 +72,7 @@ def fit_forest(
 ) -> ForestEstimator:
     """A fitted copy of the estimator, the same as that of one fit."""
     with in_this_process():
-        plots = persisted([_plot(estimator, shard, load, names) for shard in shards], progress)
+        plots = persisted(_plots(estimator, shards, load, names), progress)
         notes = computed([delayed(_note)(plot) for plot in plots])
         held = [k for k, note in enumerate(notes) if note is not None]
         if not held:
@@ -95,8 +96,10 @@ def fit_forest(
 # -- examples ------------------------------------------------------------------------------------
 
 
-def _plot(estimator: ForestEstimator, shard: Shard, load: Load, names: Names) -> Delayed:
-    """The examples of a shard, checked where they are; None if there are none."""
+def _plots(
+    estimator: ForestEstimator, shards: list[Shard], load: Load, names: Names
+) -> list[Delayed]:
+    """The examples of each shard, checked where they are; None if there are none."""
     quiet = quiet_threads()
 
     def plot(*shard: Any) -> Plot | None:
@@ -104,8 +107,7 @@ def _plot(estimator: ForestEstimator, shard: Shard, load: Load, names: Names) ->
             rows = examples(Shard(*shard), load, names)
             return None if np.shape(rows.X)[:1] == (0,) else Plot.of(estimator, *rows)
 
-    task: Delayed = delayed(plot)(*shard)
-    return task
+    return tasks_of(plot, shards)
 
 
 def _note(plot: Plot | None) -> Note | None:

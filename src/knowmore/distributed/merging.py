@@ -29,7 +29,7 @@ from knowmore.distributed.reading import (
     read_examples,
     shards_of,
 )
-from knowmore.distributed.running import computed, in_this_process, located, quiet_threads
+from knowmore.distributed.running import computed, in_this_process, located, quiet_threads, tasks_of
 from knowmore.distributed.sums import load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators.forest import ForestEstimator
@@ -263,7 +263,7 @@ def merged(
             f"load={load!r} cannot be called. Give a function that reads a file: it gets its path, "
             f"and returns the rows."
         )
-    level = [delayed(leaf)(*shard) for shard in shards]
+    level = tasks_of(leaf, shards)
     while len(level) > 1:
         starts = range(0, len(level), split_every)
         level = [delayed(node)(level[k : k + split_every]) for k in starts]

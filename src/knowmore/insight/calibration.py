@@ -27,6 +27,8 @@ from knowmore.models.probabilities import log_chances
 
 # Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
 _REACH = 50.0
+# More bins than anyone has predictions for them.
+_MOST_BINS = 10**6
 
 
 @final
@@ -190,7 +192,7 @@ def reliability(model: Any, X: Any = None, y: Any = None, *, bins: int = 15) -> 
     confidence  accuracy  count
         0.9417    0.6667      3
     """
-    bins = whole_number("bins", bins, 1)
+    bins = whole_number("bins", bins, 1, _MOST_BINS)
     check_both(X, y)
     if X is None:
         if isinstance(model, Calibrated):

@@ -23,7 +23,7 @@ from knowmore._progress import report
 from knowmore.arguments import a_type, one_each, real_numbers, some
 from knowmore.arrays import Array, Frozen, derived, enough_memory, read_only
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
-from knowmore.linalg.counting import loops
+from knowmore.linalg.counting import HALF, loops
 from knowmore.linalg.grid import LAYOUTS, Grid, block, height, table
 from knowmore.linalg.products import side_by_side
 from knowmore.linalg.threads import FEW, blas_threads, threads_for
@@ -38,6 +38,8 @@ _MOST: Final = 2**16 - 1
 _HEAVIEST: Final = 2**41
 # Logarithms of weights are read on a grid of 2**-32.
 LOG_UNIT: Final = 2.0**32
+# The largest logarithm of a weight, up or down, on that grid.
+_LONGEST: Final = int(np.ceil(LOG_UNIT * np.log(UNIT)))
 # The squares of no rows. A float would round those of waiting rows to its own precision.
 _NOTHING: Final = np.longdouble(0)
 # Rows that wait to be summed: a few at a time would cost as much as many.
@@ -186,8 +188,18 @@ class Sums(Frozen):
     def restored(
         cls, grid: Grid, groups: Mapping[Key, Group], log_weights: int, words: Array
     ) -> Sums:
-        """Sums from their parts, as they were stored; words : (2, P, P), lower triangle."""
-        return cls(grid, groups, log_weights, _Products.summed(words))._checked()
+        """Sums from their parts, as they were stored; words : (2, P, P), lower triangle.
+
+        Raises InvalidInput unless rows can have such sums, as far as single sums tell.
+        """
+        found = cls(grid, groups, log_weights, _Products.summed(words))._checked()
+        counted = all(group.rows > 0 and _possible(group, grid) for group in groups.values())
+        alike = len({*map(type, groups)}) <= 1
+        if not counted or not alike or abs(log_weights) > _LONGEST * found.rows:
+            raise InvalidInput(NO_ROWS)
+        if not (found._squares_suffice() and found._products_suffice()):
+            raise InvalidInput(NO_ROWS)
+        return found
 
     def __repr__(self) -> str:
         return f"Sums({self.rows} rows in {len(self.groups)} groups, {self.grid!r})"
@@ -339,12 +351,8 @@ class Sums(Frozen):
             if result.log_weights or not result._cancels():
                 raise _not_learnt(None, self.rows)
             return Sums(self.grid)
-        if sign < 0:
-            # By the inequality of Cauchy and Schwarz, for each column; equal if all rows are.
-            squares = result._products.diagonal + result._products.squares
-            most = squares * (np.longdouble(result.weight) * (1 + _ROUNDING))
-            if (most < result.first.astype(np.longdouble) ** 2).any():
-                raise _not_learnt(None, self.rows)
+        if sign < 0 and not result._squares_suffice():
+            raise _not_learnt(None, self.rows)
         return result._checked()
 
     def _products_with(self, other: Sums, sign: int) -> _Products:
@@ -361,6 +369,25 @@ class Sums(Frozen):
         if joined.length > _WAITING:
             joined = joined.without_pairs()
         return joined if joined.length <= _WAITING else _settled(self.grid, joined)
+
+    def _squares_suffice(self) -> bool:
+        """Whether rows can have these squares and sums, by Cauchy and Schwarz for each column.
+
+        The sides are equal if all rows are.
+        """
+        squares = self._products.diagonal + self._products.squares
+        most = squares * (np.longdouble(self.weight) * (1 + _ROUNDING))
+        return bool((most >= self.first.astype(np.longdouble) ** 2).all())
+
+    def _products_suffice(self) -> bool:
+        """The same for products of two columns, whose words have the one form that they can."""
+        (high, low), roots = self.words, np.sqrt(self._products.diagonal)
+        for i in range(len(high)):
+            tail, part = low[i, : i + 1], np.longdouble(2.0**62) * high[i, : i + 1]
+            most = roots[i] * roots[: i + 1] * (1 + _ROUNDING)
+            if (abs(part + tail) > most).any() or not ((tail >= -HALF) & (tail < HALF)).all():
+                return False
+        return True
 
     def _cancels(self) -> bool:
         """Whether all sums of products are zero; the words are computed only if they must be."""
