@@ -120,10 +120,10 @@ class LinearGP(BaseEstimator, ABC):
         rows = self._rows(X, y, weights, reset=False)
 
         def changed(model: LinearModel) -> LinearModel:
-            return operation(model, self._sums(model, *rows))
+            with enough_memory("apply this edit", FEWER_COLUMNS):
+                return operation(model, self._sums(model, *rows))
 
-        with enough_memory("apply this edit", FEWER_COLUMNS):
-            update_fitted(self, "model_", changed)
+        update_fitted(self, "model_", changed)
 
     def _join(self, other: Self, operation: Callable[[LinearModel, Sums], LinearModel]) -> None:
         check_mergeable(self, other, "model_")
@@ -141,8 +141,12 @@ class LinearGP(BaseEstimator, ABC):
                 "rows decided these. Start both from one model: a copy of it forgets its rows and "
                 "learns others. Or learn all rows with one of them: partial_fit."
             )
-        with enough_memory("apply this edit", FEWER_COLUMNS):
-            update_fitted(self, "model_", lambda model: operation(model, there.sums))
+
+        def changed(model: LinearModel) -> LinearModel:
+            with enough_memory("apply this edit", FEWER_COLUMNS):
+                return operation(model, there.sums)
+
+        update_fitted(self, "model_", changed)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -314,8 +318,10 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
     of `GPClassifier` with `DotProduct(0)`, or with an intercept that of `LSSVMClassifier`. It holds
     no rows, only their sums, as whole numbers on a grid. So rows can be learnt, forgotten, merged
     and split in any order, and on the same grid the sums are the same to the bit. A frozen feature
-    map may stand before it in a `Pipeline`. It takes 16 D^2 bytes; D^2 / 2 multiplications to learn
-    a row, and D^3 / 6 for the first question after an edit, however many rows it has learnt.
+    map may stand before it in a `Pipeline`. It takes 16 D^2 bytes, and up to 64 D^2 while it is
+    asked: learning raises `NotEnoughMemory` if these are not free. It takes D^2 / 2 multiplications
+    to learn a row, and D^3 / 6 for the first question after an edit, however many rows it has
+    learnt.
 
     Parameters
     ----------
