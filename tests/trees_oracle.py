@@ -36,13 +36,21 @@ def grown(held, capacity, seed, tree):
 
     feature: a number; weights of all of them; or None where the hashes of ids are cut
     """
-    return _grown(held, list(held), capacity, word(f"str {seed} {tree}"))
+    return _grown(held, list(held), capacity, word(f"str {seed} {tree}"), 0)
 
 
-def _grown(held, ids, capacity, node):
-    if len(ids) <= capacity:
+def _grown(held, ids, capacity, node, depth):
+    if len(ids) <= capacity or len({key(one) for one in ids}) == 1:
         return ids
-    sample = sorted(ids, key=lambda one: mix(key(one) ^ node))[:16]
+    if depth >= 64:
+        # The first bit in which they differ.
+        bit = next(b for b in reversed(range(64)) if len({key(one) >> b for one in ids}) > 1)
+        sides = [[one for one in ids if key(one) >> bit & 1 == side] for side in (0, 1)]
+        below = [_grown(held, part, capacity, 0, depth + 1) for part in sides]
+        return None, bit, *below
+    priorities = {one: mix(key(one) ^ node) for one in ids}
+    last = sorted(priorities.values())[min(16, len(ids)) - 1]
+    sample = [one for one in ids if priorities[one] <= last]
     d = len(held[ids[0]])
     balanced = []
     for feature in range(d):
@@ -61,7 +69,11 @@ def _grown(held, ids, capacity, node):
 
     threshold, _ = _cut([position(one) for one in sample])
     sides = [[one for one in ids if (position(one) > threshold) == side] for side in (False, True)]
-    below = [_grown(held, part, capacity, mix(mix(node) ^ i)) for i, part in enumerate(sides)]
+    nodes = [mix(mix(node) ^ i) for i in (0, 1)]
+    below = [
+        _grown(held, part, capacity, child, depth + 1)
+        for part, child in zip(sides, nodes, strict=True)
+    ]
     return feature, threshold, *below
 
 

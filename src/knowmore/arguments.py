@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from knowmore.errors import InvalidInput
 
@@ -101,6 +102,47 @@ def unmasked(name: str, values: Any) -> None:
             f"{name} has {len(where)} masked value(s), the first at {tuple(where[0].tolist())}. "
             f"Fill them in with {name}.filled(...), or leave these examples out."
         )
+
+
+def check_sparse(name: str, values: Any) -> None:
+    """Raise InvalidInput if a sparse matrix has entries outside of itself; pass all else.
+
+    SciPy's compiled loops trust the indices, which anyone can write to: they would read or write
+    other memory, or end the process.
+    """
+    if sparse.issparse(values) and not _is_sound(values):
+        raise InvalidInput(
+            f"{name} is a damaged sparse matrix of shape {values.shape} ({values.format}): some of "
+            f"its entries are outside of that shape, or its parts differ in length. Make it anew "
+            f"from its values."
+        )
+
+
+def _is_sound(values: Any) -> bool:
+    """Whether the parts of a sparse matrix go together."""
+    if values.format in ("lil", "dok"):
+        # Lists, which SciPy looks at when it makes arrays of them.
+        with suppress(ValueError, IndexError):
+            return _is_sound(values.tocoo())
+        return False
+    if values.format == "dia":
+        return values.data.ndim == 2 and len(values.data) == len(values.offsets)
+    if values.format == "coo":
+        lengths = {len(one) for one in (*values.coords, values.data)}
+        axes = zip(values.coords, values.shape, strict=True)
+        return len(lengths) == 1 and all(_within(one, size) for one, size in axes)
+    shape = values.shape if values.ndim > 1 else (1, *values.shape)
+    rows, columns = np.floor_divide(shape, getattr(values, "blocksize", 1)).tolist()
+    rows, columns = (columns, rows) if values.format == "csc" else (rows, columns)
+    starts, stored = values.indptr, min(len(values.indices), len(values.data))
+    if len(starts) != rows + 1 or starts[0] != 0 or starts[-1] > stored:
+        return False
+    return bool((np.diff(starts) >= 0).all()) and _within(values.indices[: starts[-1]], columns)
+
+
+def _within(indices: npt.NDArray[Any], size: int) -> bool:
+    """Whether all of these are from 0 to size - 1."""
+    return bool(indices.min(initial=0) >= 0 and indices.max(initial=-1) < size)
 
 
 def shape_of(name: str, values: Any) -> tuple[int, ...]:

@@ -87,6 +87,9 @@ def bounded(answer: Callable[[], Array]) -> Array:
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             answers = answer()
+    except NotEnoughMemory:
+        # It already says what for.
+        raise
     except MemoryError as error:
         raise NotEnoughMemory(
             "There is not enough memory to answer for these rows at once. Nothing was changed. "

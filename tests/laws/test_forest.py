@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
+import made_up
 import numpy as np
 import pytest
 import trees_oracle
@@ -199,3 +203,94 @@ def test_a_huge_column_beside_rare_flags_does_not_fill_a_leaf():
     X = np.column_stack([rng.random((600, 39)) < 0.05, np.full(600, 2.0**60)])
     forest = ForestGPClassifier(capacity=50).fit(X, np.arange(600) % 2)
     assert max(leaf.count for leaf in forest.model_.trees[0].leaves()) <= 50
+
+
+def depth(node, above=0):
+    """The largest number of nodes above a leaf."""
+    if not hasattr(node, "cut"):
+        return above
+    return max(depth(child, above + 1) for child in (node.left, node.right))
+
+
+def check_made_up(clf, ids, X):
+    """The leaves are those of the definition, through some edits."""
+    p, held = clf.get_params(), {one: x.tolist() for one, x in zip(ids, X, strict=True)}
+    rng = np.random.default_rng(0)
+    for step in range(12):
+        for number, found in enumerate(leaves(clf)):
+            tree = trees_oracle.grown(held, p["capacity"], p["seed"], number)
+            assert found == trees_oracle.leaves(tree)
+        few = [ids[i] for i in rng.permutation(len(ids))[: rng.choice([1, 1, 9])]]
+        if step % 3 == 2:
+            clf.replace(few, X[: len(few)] + 0.5)
+            held |= {one: (x + 0.5).tolist() for one, x in zip(few, X, strict=False)}
+            continue
+        clf.remove(few)
+        again = few[: len(few) // 2 + step % 3]
+        for one in few:
+            x = held.pop(one)
+            if one in again:
+                clf.add([x], ["ape"], ids=[one])
+                held[one] = x
+        ids = [*held]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("capacity", [2, 5, 20])
+def test_ids_of_one_hash_are_neither_first_nor_last(capacity, seed):
+    rng = np.random.default_rng(seed)
+    words = [f"{seed} {i}" for i in range(40)]
+    ids = [*words, *map(made_up.twin, words)]
+    ids = [ids[i] for i in rng.permutation(80)]
+    X = rng.normal(size=(80, 2)).round(1)
+    clf = ForestGPClassifier(RBF(1.0), capacity=capacity, n_trees=2)
+    check_made_up(clf.fit(X, rng.choice(CLASSES, 80), ids=ids), ids, X)
+
+
+def test_rows_of_one_place_and_one_hash_share_a_leaf():
+    ids = ["a", made_up.twin("a"), "b", made_up.twin("b")]
+    clf = ForestGPClassifier(RBF(1.0), capacity=2, n_trees=3).fit(np.ones((4, 2)), CLASSES, ids=ids)
+    for found in leaves(clf):
+        assert sorted(found, key=lambda leaf: "b" in leaf) == [{*ids[:2]}, {*ids[2:]}]
+    clf.remove(["a"])
+    assert clf.ids_.tolist() == ids[1:]
+
+
+# Deep nodes with the least that they can part, and all that they can hold.
+BITS = [0, *(2**bit for bit in range(64))]
+
+
+@pytest.mark.parametrize("capacity", [2, 16])
+def test_no_ids_make_a_tree_deeper_than_twice_64(capacity):
+    ids = made_up.chain(66) + [made_up.with_key(bits) for bits in BITS]
+    X = np.arange(len(ids))[:, None] * 1.0
+    clf = ForestGPClassifier(RBF(1.0), capacity=capacity)
+    clf.fit(X, np.resize(CLASSES, len(ids)), ids=ids)
+    deepest = depth(clf.model_.trees[0].root)
+    assert 64 < deepest <= 128
+    assert deepest > 120 or capacity > 2
+    for copied in (pickle.loads(pickle.dumps(clf)), copy.deepcopy(clf)):
+        assert leaves(copied) == leaves(clf)
+        assert copied.classes_.tolist() == CLASSES
+        assert copied.predict(X[-2:]).tolist() == clf.predict(X[-2:]).tolist()
+    assert copied.remove(ids).ids_.tolist() == []
+    check_made_up(clf, ids, X)
+
+
+def test_no_features_make_a_tree_deeper_than_twice_64():
+    X = made_up.ladder(700)
+    clf = ForestGPClassifier(RBF(1.0), capacity=2).fit(X, np.resize(CLASSES, len(X)))
+    assert 64 < depth(clf.model_.trees[0].root) <= 128
+    check_made_up(clf, list(range(len(X))), X)
+
+
+def test_a_row_that_is_asked_about_goes_left_where_bits_decide():
+    X = made_up.ladder(700)
+    clf = ForestGPClassifier(RBF(1.0), capacity=2).fit(X, np.resize(CLASSES, len(X)))
+    ((leaf, _),) = clf.model_.trees[0].reached(X.max(axis=0)[None])
+    node = clf.model_.trees[0].root
+    for _ in range(64):
+        node = node.right
+    while hasattr(node, "cut"):
+        node = node.left
+    assert leaf is node

@@ -29,6 +29,7 @@ from knowmore.distributed.running import (
     persisted,
     quiet_threads,
     task,
+    tasks_of,
 )
 from knowmore.errors import InvalidInput, NoExamples, RepeatedId
 from knowmore.estimators.forest import ForestEstimator, Note, Plot
@@ -36,22 +37,28 @@ from knowmore.examples import new_serials
 from knowmore.kernels import AnyKernel, median_rbf
 from knowmore.kernels.distances import SETTLED, rows_of_median
 from knowmore.models.forest import Forest
-from knowmore.models.trees import Cut, Leaf, Members, Node, Sample, Tree, branch
+from knowmore.models.trees import DEEP, Cut, Leaf, Members, Node, Sample, Tree, branch
 
 # A tree is grown in about so many parts; more if there are more than half as many threads.
 _PARTS: Final = 8
+
+
+class Part(NamedTuple):
+    """Where a part is grown: in which tree, and below how many nodes."""
+
+    tree: Tree
+    depth: int
 
 
 class Crown(NamedTuple):
     """How all trees are cut above the parts in which they are grown; by the hashes of nodes.
 
     counts : how many members of a node that is cut have a weight above zero
-    parts : the tree of each part
     """
 
     cuts: dict[int, Cut]
     counts: dict[int, int]
-    parts: dict[int, Tree]
+    parts: dict[int, Part]
 
     def node(self, key: int, grown: Mapping[int, Node | Leaf]) -> Node | Leaf:
         """The node with the hash `key`; grown are the parts."""
@@ -66,7 +73,7 @@ def fit_forest(
 ) -> ForestEstimator:
     """A fitted copy of the estimator, the same as that of one fit."""
     with in_this_process():
-        plots = persisted([_plot(estimator, shard, load, names) for shard in shards], progress)
+        plots = persisted(_plots(estimator, shards, load, names), progress)
         noted = [task(_note)(plot) for plot in plots]
         notes = computed(noted, first=noted)
         held = [k for k, note in enumerate(notes) if note is not None]
@@ -91,8 +98,10 @@ def fit_forest(
 # -- examples ------------------------------------------------------------------------------------
 
 
-def _plot(estimator: ForestEstimator, shard: Shard, load: Load, names: Names) -> Delayed:
-    """The examples of a shard, checked where they are; None if there are none."""
+def _plots(
+    estimator: ForestEstimator, shards: list[Shard], load: Load, names: Names
+) -> list[Delayed]:
+    """The examples of each shard, checked where they are; None if there are none."""
     quiet = quiet_threads()
 
     def plot(*shard: Any) -> Plot | None:
@@ -100,7 +109,7 @@ def _plot(estimator: ForestEstimator, shard: Shard, load: Load, names: Names) ->
             rows = examples(Shard(*shard), load, names)
             return None if np.shape(rows.X)[:1] == (0,) else Plot.of(estimator, *rows)
 
-    return task(plot)(*shard)
+    return tasks_of(plot, shards)
 
 
 def _note(plot: Plot | None) -> Note | None:
@@ -161,17 +170,20 @@ def _grown(
     """The forest of these members, of which n are counted."""
     trees, quiet = [empty.store, *empty.trees], quiet_threads()
 
-    def grown(tree: Tree, key: int, shards: list[Members]) -> Node | Leaf:
+    def grown(tree: Tree, key: int, depth: int, shards: list[Members]) -> Node | Leaf:
         with quiet():
-            return _part(tree, key, Members.joined(shards))
+            return _part(Part(tree, depth), key, Members.joined(shards))
 
     crown = _crown(trees, members, n // _parts_of_a_tree())
     cuts, keys, tasks = delayed(crown.cuts, traverse=False), list[int](), list[Delayed]()
     for tree in trees:
         there = delayed(tree, traverse=False)
         parted = [delayed(_parted)(shard, there, cuts) for shard in members]
-        mine = [key for key, its in crown.parts.items() if its is tree]
-        tasks += [task(grown)(there, key, [shard[key] for shard in parted]) for key in mine]
+        mine = {key: part.depth for key, part in crown.parts.items() if part.tree is tree}
+        tasks += [
+            task(grown)(there, key, depth, [shard[key] for shard in parted])
+            for key, depth in mine.items()
+        ]
         keys += mine
     parts = dict(zip(keys, computed(tasks, progress), strict=True))
     store, *roots = (crown.node(tree.key, parts) for tree in trees)
@@ -187,8 +199,11 @@ def _parts_of_a_tree() -> int:
 
 
 def _crown(trees: Sequence[Tree], members: Sequence[Delayed], size: int) -> Crown:
-    """The cuts until no part has more than `size` members, or than a leaf may hold."""
-    crown = Crown({}, {}, {})
+    """The cuts until no part has more than `size` members, or than a leaf may hold.
+
+    Deep nodes are cut by all their members, not by samples, and so below the crown.
+    """
+    crown, depth = Crown({}, {}, {}), 0
     nodes = {tree.key: tree for tree in trees}
     every = delayed(trees, traverse=False)
     while nodes:
@@ -197,20 +212,21 @@ def _crown(trees: Sequence[Tree], members: Sequence[Delayed], size: int) -> Crow
         found = computed(tasks)
         below = dict[int, Tree]()
         for key, tree in nodes.items():
-            sample = Sample.joined([shard[key] for shard in found])
-            cut = sample.cut(key) if sample.count > max(size, tree.capacity) else None
+            counts, samples = zip(*(shard[key] for shard in found), strict=True)
+            large = sum(counts) > max(size, tree.capacity) and depth < DEEP
+            cut = Cut.of(key, Sample.joined(samples)) if large else None
             if cut is None:
-                crown.parts[key] = tree
+                crown.parts[key] = Part(tree, depth)
             else:
-                crown.cuts[key], crown.counts[key] = cut, sample.count
+                crown.cuts[key], crown.counts[key] = cut, sum(counts)
                 below |= {branch(key, side): tree for side in (0, 1)}
-        nodes = below
+        nodes, depth = below, depth + 1
     return crown
 
 
 def _samples(
     members: Members, trees: Sequence[Tree], cuts: Mapping[int, Cut], nodes: list[int]
-) -> dict[int, Sample]:
+) -> dict[int, tuple[int, Sample]]:
     """What the cuts of these nodes must know of the members in one place."""
     return {
         key: tree.sample(key, members, rows)
@@ -225,9 +241,10 @@ def _parted(members: Members, tree: Tree, cuts: Mapping[int, Cut]) -> dict[int, 
     return {key: members.take(np.sort(rows)) for key, rows in tree.parted(members, cuts).items()}
 
 
-def _part(tree: Tree, key: int, members: Members) -> Node | Leaf:
+def _part(part: Part, key: int, members: Members) -> Node | Leaf:
     """A part of a tree; its leaves are factorised, if they are to answer."""
-    node = tree.grown(members, key)
+    tree = part.tree
+    node = tree.grown(members, key, part.depth)
     if tree.by_ids:
         _check_unique(members)
         return node

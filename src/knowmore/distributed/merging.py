@@ -34,6 +34,7 @@ from knowmore.distributed.running import (
     located,
     quiet_threads,
     task,
+    tasks_of,
 )
 from knowmore.distributed.sums import load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
@@ -287,7 +288,7 @@ def merged(
             f"load={load!r} cannot be called. Give a function that reads a file: it gets its path, "
             f"and returns the rows."
         )
-    level = leaves = [task(leaf)(*shard) for shard in shards]
+    level = leaves = tasks_of(leaf, shards)
     while len(level) > 1:
         starts = range(0, len(level), split_every)
         level = [task(node)(level[k : k + split_every]) for k in starts]

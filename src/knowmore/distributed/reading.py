@@ -211,7 +211,12 @@ def files_at(path: str | PathLike[str]) -> list[Path]:
     """The file at a path, those of a folder that can be shards, or those that a pattern matches."""
     place = Path(path)
     if place.is_dir():
-        found = [file for file in sorted(place.iterdir()) if file.suffix in KINDS]
+        # A table may be a folder of its parts.
+        found = [
+            file
+            for file in sorted(place.iterdir())
+            if file.suffix in KINDS and (file.is_file() or file.suffix == ".parquet")
+        ]
         wanted = f"a file that ends in {', '.join(KINDS)}"
     else:
         found = (

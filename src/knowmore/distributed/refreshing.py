@@ -15,13 +15,7 @@ from knowmore.arguments import flag
 from knowmore.columns import columns_of
 from knowmore.distributed.merging import merged, surveyed
 from knowmore.distributed.reading import Names, Shard, examples, listed, read_examples, shards_of
-from knowmore.distributed.running import (
-    computed,
-    in_this_process,
-    located,
-    quiet_threads,
-    task,
-)
+from knowmore.distributed.running import computed, in_this_process, located, quiet_threads, tasks_of
 from knowmore.distributed.sums import (
     RESOLUTIONS,
     Chosen,
@@ -149,8 +143,8 @@ def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:
     if not Path(folder).is_dir():
         raise InvalidInput(f"{str(folder)!r} is not a folder. Name the one that has the rows.")
     files = sorted(Path(folder).iterdir())
-    paths = [file for file in files if file.suffix in _KINDS]
-    orphans = [file for file in files if file.suffix == ".kms" and not data_of(file).exists()]
+    paths = [file for file in files if file.suffix in _KINDS and file.is_file()]
+    orphans = [file for file in files if file.suffix == ".kms" and not data_of(file).is_file()]
     if not paths and not orphans:
         raise InvalidInput(
             f"There are no rows in the folder {str(folder)!r}: sums are computed of files that end "
@@ -248,7 +242,7 @@ def _compute(
                     raise InvalidInput(f"{error} {hint}") from error
             write_sums(beside(path), model, before, chosen)
 
-    tasks = [task(write)(shard.name, shard.X) for shard in shards]
+    tasks = tasks_of(write, [(shard.name, shard.X) for shard in shards])
     computed(tasks, progress, first=tasks)
 
 

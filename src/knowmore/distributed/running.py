@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import dask
 from dask.base import compute, get_scheduler, persist
@@ -16,6 +16,8 @@ from distributed import Client, as_completed
 
 from knowmore.errors import KnowmoreError
 from knowmore.linalg.products import one_thread
+
+T = TypeVar("T")
 
 
 def in_this_process() -> AbstractContextManager[Any]:
@@ -29,7 +31,28 @@ def in_this_process() -> AbstractContextManager[Any]:
 
 def quiet_threads() -> Callable[[], AbstractContextManager[None]]:
     """What a task runs in: with one BLAS thread if other tasks run beside it."""
-    return nullcontext if get_scheduler() in (None, get_sync) else one_thread
+    return nullcontext if _one_by_one() else one_thread
+
+
+def tasks_of(work: Callable[..., T], parts: Iterable[Sequence[Any]]) -> list[Delayed]:
+    """The task work(*part) for each part.
+
+    Where tasks are done one by one, it is in this order, so that the error is that of the first bad
+    part: Dask would begin anywhere.
+    """
+
+    def after(_: Any, *part: Any) -> T:
+        return work(*part)
+
+    tasks = list[Delayed]()
+    for part in parts:
+        before = tasks[-1] if tasks and _one_by_one() else None
+        tasks.append(task(after)(before, *part))
+    return tasks
+
+
+def _one_by_one() -> bool:
+    return get_scheduler() in (None, get_sync)
 
 
 @contextmanager

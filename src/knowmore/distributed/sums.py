@@ -22,6 +22,7 @@ from knowmore.linalg.grid import LAYOUTS
 from knowmore.linalg.sums import Group, width
 
 _KIND: Final = "Sums"
+_NONE: Final = type(None)
 RESOLUTIONS: Final = {8: 8, 16: 16, 21: None, 42: "exact"}
 
 
@@ -132,6 +133,7 @@ class Stored:
                 parts = ("exponents", "counts", "first", "words")
                 exponents, counts, first, words = (_array(file, part, room) for part in parts)
                 settings = about["settings"]
+                _check_settings(settings)
                 grid = Grid(exponents, settings["bits"])
                 sums = _restored(grid, settings, counts, first, words)
                 if sums.digest() != settings["digest"]:
@@ -228,6 +230,28 @@ def _array(file: files.Arrays, name: str, room: int) -> Array:
     if prod(shape) * dtype.itemsize > room:
         raise ValueError("an array is larger than the file")
     return file[name]
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    """Raise ValueError unless what was noted is of the types that `write_sums` notes."""
+    names, targets, source = (settings[name] for name in ("names", "targets", "source"))
+    keys, label = settings["keys"], settings["label"]
+    # JSON has numbers, and `true` is none.
+    sound = type(settings["log_weights"]) is int and type(settings["bits"]) is int
+    sound = sound and (label is None or type(label) is str)
+    sound = sound and (names is None or _all_are(names, str, int))
+    sound = sound and (targets is None or _all_are(targets, int))
+    sound = sound and type(keys) is list and len({*map(type, keys)}) <= 1
+    sound = sound and len({*keys}) == len(keys)
+    sound = sound and _all_are(keys, *((str, int, bool, float) if targets is None else (_NONE,)))
+    if source is not None:
+        sound = sound and source.keys() == {"size", "changed"} and _all_are([*source.values()], int)
+    if not sound:
+        raise ValueError("something that was noted is of another type")
+
+
+def _all_are(values: Any, *types: type) -> bool:
+    return type(values) is list and all(type(one) in types for one in values)
 
 
 def _features(grid: Grid, settings: dict[str, Any]) -> int:

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from knowmore.arguments import a_type, is_missing, one_each, shape_of, unmasked
+from knowmore.arguments import a_type, check_sparse, is_missing, one_each, shape_of, unmasked
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.edits import Id
@@ -69,6 +69,8 @@ def _validated(
         unnamed = not reset and not hasattr(estimator, "feature_names_in_")
         if unnamed and X.shape[1] == estimator.n_features_in_:
             return X
+    check_sparse("X", X)
+    _refuse_one_column(X)
     _refuse_dates(X)
     names = names_of(X)
     if not reset:
@@ -81,6 +83,15 @@ def _validated(
     if reset:
         estimator._names_in = names
     return given
+
+
+def _refuse_one_column(X: Any) -> None:
+    """Raise InvalidInput if X is a series of values rather than a table."""
+    if hasattr(X, "to_frame") and len(getattr(X, "shape", ())) == 1:
+        raise InvalidInput(
+            f"X is {a_type(X)} of {len(X)} values, but a table has rows and columns. If they are a "
+            f"column, give X.to_frame(); if they are one row, X.to_numpy()[None]."
+        )
 
 
 def _refuse_dates(X: Any) -> None:

@@ -23,7 +23,7 @@ from knowmore.arguments import (
     real_numbers,
     shape_of,
 )
-from knowmore.arrays import Array
+from knowmore.arrays import Array, enough_memory
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import checks
 from knowmore.estimators.scoring import GaussianClassifier
@@ -37,8 +37,9 @@ from knowmore.estimators.shell import (
 from knowmore.files import Savable
 from knowmore.linalg import Grid, Sums
 from knowmore.linalg.grid import LAYOUTS, extremes, warn_if_lost
+from knowmore.linalg.sums import FEWER_COLUMNS
 from knowmore.models import LeftOut, LinearModel
-from knowmore.models.linear import digits, target_grid
+from knowmore.models.linear import check_room, digits, target_grid
 from knowmore.tables import check_aligned, index_of
 
 _BITS = {None: 21, "exact": 42}
@@ -88,10 +89,12 @@ class LinearGP(Savable, BaseEstimator, ABC):
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         rows = self._rows(X, y, sample_weight, reset=True)
-        x = self._extremes(rows[0])
-        empty = self._model(x, rows[1])
-        warn_if_lost(empty.grid, x, names_in(self))
-        model = empty.of(self._sums(empty, *rows))
+        with enough_memory("learn these rows", FEWER_COLUMNS):
+            x = self._extremes(rows[0])
+            empty = self._model(x, rows[1])
+            empty.check_room()
+            warn_if_lost(empty.grid, x, names_in(self))
+            model = empty.of(self._sums(empty, *rows))
         if not model.sums.rows:
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self.model_ = model
@@ -99,7 +102,7 @@ class LinearGP(Savable, BaseEstimator, ABC):
     def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> None:
         first = fit_copy(self, lambda copy: copy.fit(X, y, sample_weight), unless="model_")
         if first is None:
-            self._change(X, y, sample_weight, Sums.__add__)
+            self._change(X, y, sample_weight, _plus)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were learnt with these labels or targets, as if never there.
@@ -109,32 +112,33 @@ class LinearGP(Savable, BaseEstimator, ABC):
         tell one row from another of the same class.
         """
         fitted(self, "model_")
-        self._change(X, y, sample_weight, Sums.__sub__)
+        self._change(X, y, sample_weight, _minus)
         return self
 
     def merge(self, other: Self) -> Self:
         """Learn all that another one has learnt on the same grid; the same bits as one fit."""
-        self._join(other, Sums.__add__)
+        self._join(other, _plus)
         return self
 
     def split(self, other: Self) -> Self:
         """Forget all that another one has learnt, and this one too: the reverse of `merge`."""
-        self._join(other, Sums.__sub__)
+        self._join(other, _minus)
         return self
 
     def _change(
-        self, X: Any, y: Any, weights: Any, operation: Callable[[Sums, Sums], Sums]
+        self, X: Any, y: Any, weights: Any, operation: Callable[[LinearModel, Sums], LinearModel]
     ) -> None:
         if is_empty(X, y):
             return
         rows = self._rows(X, y, weights, reset=False)
 
         def changed(model: LinearModel) -> LinearModel:
-            return model.of(operation(model.sums, self._sums(model, *rows)))
+            with enough_memory("apply this edit", FEWER_COLUMNS):
+                return operation(model, self._sums(model, *rows))
 
         update_fitted(self, "model_", changed)
 
-    def _join(self, other: Self, operation: Callable[[Sums, Sums], Sums]) -> None:
+    def _join(self, other: Self, operation: Callable[[LinearModel, Sums], LinearModel]) -> None:
         check_mergeable(self, other, "model_")
         here, there = self._held, other._held
         if here.classes and len(there.names):
@@ -150,7 +154,12 @@ class LinearGP(Savable, BaseEstimator, ABC):
                 "rows decided these. Start both from one model: a copy of it forgets its rows and "
                 "learns others. Or learn all rows with one of them: partial_fit."
             )
-        update_fitted(self, "model_", lambda model: model.of(operation(model.sums, there.sums)))
+
+        def changed(model: LinearModel) -> LinearModel:
+            with enough_memory("apply this edit", FEWER_COLUMNS):
+                return operation(model, there.sums)
+
+        update_fitted(self, "model_", changed)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -299,6 +308,8 @@ class LinearGP(Savable, BaseEstimator, ABC):
 
     def _extremes(self, X: Any) -> Array:
         """The lowest and the highest value of each feature, (2, D); zeros if the grid is given."""
+        # Blocks of so wide rows may be too large themselves.
+        check_room(X.shape[1], X.shape[1])
         given = isinstance(self.resolution, Grid)
         return np.zeros((2, X.shape[1])) if given else extremes(X)
 
@@ -330,8 +341,10 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
     of `GPClassifier` with `DotProduct(0)`, or with an intercept that of `LSSVMClassifier`. It holds
     no rows, only their sums, as whole numbers on a grid. So rows can be learnt, forgotten, merged
     and split in any order, and on the same grid the sums are the same to the bit. A frozen feature
-    map may stand before it in a `Pipeline`. It takes 16 D^2 bytes; D^2 / 2 multiplications to learn
-    a row, and D^3 / 6 for the first question after an edit, however many rows it has learnt.
+    map may stand before it in a `Pipeline`. It takes 16 D^2 bytes, and up to 64 D^2 while it is
+    asked: learning raises `NotEnoughMemory` if these are not free. It takes D^2 / 2 multiplications
+    to learn a row, and D^3 / 6 for the first question after an edit, however many rows it has
+    learnt.
 
     Parameters
     ----------
@@ -539,6 +552,16 @@ class Survey:
         empty = started._model(self.x, self.y)
         started.model_ = empty if sums is None else empty.of(sums)
         return started
+
+
+def _plus(model: LinearModel, sums: Sums) -> LinearModel:
+    model.check_room()
+    return model.of(model.sums + sums)
+
+
+def _minus(model: LinearModel, sums: Sums) -> LinearModel:
+    # To forget must not fail for what the next question needs.
+    return model.of(model.sums - sums)
 
 
 def _largest(estimator: LinearGP, y: Array) -> Array:

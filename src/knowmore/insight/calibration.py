@@ -36,6 +36,8 @@ from knowmore.models.probabilities import log_chances
 # Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
 _REACH = 50.0
 _HOW = "Give rows that it has learnt, reliability(model, reference=(X, y)), or test data."
+# More bins than anyone has predictions for them.
+_MOST_BINS = 10**6
 
 
 @final
@@ -207,7 +209,7 @@ def reliability(
     confidence  accuracy  count
         0.9417    0.6667      3
     """
-    bins = whole_number("bins", bins, 1)
+    bins = whole_number("bins", bins, 1, _MOST_BINS)
     check_both(X, y)
     rows = reference_rows(reference)
     if X is not None and rows:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
-from knowmore.arguments import number
+from knowmore.arguments import check_sparse, number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
@@ -54,6 +54,7 @@ class On(Kernel):
             raise InvalidInput(f"columns={self.columns!r} is not a slice: give slice(begin, end).")
         if not isinstance(self.kernel, Kernel):
             raise InvalidInput(f"kernel={self.kernel!r} is not a scikit-learn kernel, like RBF().")
+        check_sparse("X", X)
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2:
             raise InvalidInput(f"The kernel {self!r} needs a table (n, d), but got {X.shape}.")
@@ -154,6 +155,7 @@ class Task(StationaryKernelMixin, Kernel):
                 f"table of {X.shape[1]} columns. Add the column that names the task of each row."
             )
         if sparse.issparse(X):
+            check_sparse("X", X)
             return np.asarray(X.tocsr()[:, [self.column]].toarray()[:, 0])
         return np.asarray(X)[:, self.column]
 

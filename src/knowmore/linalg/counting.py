@@ -15,7 +15,7 @@ from knowmore.arrays import Array, read_only
 from knowmore.compiling import Function, compiled
 from knowmore.concurrency import uninterrupted
 
-_HALF = np.int64(2**61)
+HALF = np.int64(2**61)
 # The types of rows that are read as they are.
 READ = tuple(map(np.dtype, (np.float64, np.float32, np.uint8)))
 
@@ -97,7 +97,7 @@ def accumulate(words: Array, C: Array, shift: int, sign: int) -> None:
             value = sign * np.int64(C[i, j])
             high = (value + (np.int64(1) << (part - 1))) >> part
             low = words[1, i, j] + ((value - (high << part)) << shift)
-            carry = (low + _HALF) >> 62
+            carry = (low + HALF) >> 62
             words[0, i, j] += high + carry
             words[1, i, j] = low - (carry << 62)
 
@@ -108,7 +108,7 @@ def combine(a: Array, b: Array, sign: int) -> Array:
     for i in range(a.shape[1]):
         for j in range(i + 1):
             low = a[1, i, j] + sign * b[1, i, j]
-            carry = (low + _HALF) >> 62
+            carry = (low + HALF) >> 62
             words[0, i, j] = a[0, i, j] + sign * b[0, i, j] + carry
             words[1, i, j] = low - (carry << 62)
     return words

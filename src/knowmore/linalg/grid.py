@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Self, final
 import numpy as np
 from scipy import sparse
 
-from knowmore.arguments import a_type, is_whole, real_numbers, some, unmasked
+from knowmore.arguments import a_type, check_sparse, is_whole, real_numbers, some, unmasked
 from knowmore.arrays import Array, Frozen, derived, read_only
 from knowmore.columns import Names, names_of
 from knowmore.errors import InvalidInput, InvalidType, warn
@@ -239,12 +239,16 @@ def _check_bits(bits: Any) -> None:
 
 
 def table(X: Any) -> Any:
-    """X as it is if it is an array or a table, otherwise as an array; it has rows and columns."""
+    """X as it is if it is an array or a table, otherwise as an array; it has rows and columns.
+
+    A sparse one is in CSR format, in which rows are found.
+    """
     unmasked("X", X)
+    check_sparse("X", X)
     X = X if hasattr(X, "shape") else real_numbers("X", X)
     if len(X.shape) != 2 or not X.shape[1]:
         raise InvalidInput(f"X has shape {X.shape}. Give rows and columns, (n, D).")
-    return X
+    return X.tocsr() if sparse.issparse(X) else X
 
 
 def extremes(X: Any) -> Array:
@@ -289,6 +293,7 @@ def blocks(X: Any, size: int = BLOCK) -> Iterator[Array]:
 
     Several tables in a tuple stand side by side.
     """
+    X = X.tocsr() if sparse.issparse(X) else X
     for start in range(0, height(X), size):
         yield block(X, slice(start, start + size))
 

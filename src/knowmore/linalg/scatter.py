@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
+from knowmore.arguments import check_sparse
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, names_of
 from knowmore.errors import InvalidInput, NoExamples
@@ -109,6 +110,7 @@ def moments(X: Any) -> Iterator[Moments]:
 def blocks(X: Any) -> Iterator[Array]:
     """X (N, D) as finite float64, a sparse one in dense blocks of rows."""
     is_sparse = sparse.issparse(X)
+    check_sparse("X", X)
     X = X.tocsr() if is_sparse else numbers(X)
     if X.ndim != 2:
         raise InvalidInput(f"X has shape {X.shape}, not (N, D). A single row x is x[None].")

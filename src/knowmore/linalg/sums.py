@@ -18,16 +18,16 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
-from scipy import sparse
 
 from knowmore._progress import report
 from knowmore.arguments import a_type, one_each, real_numbers, some
-from knowmore.arrays import Array, Frozen, derived, read_only
+from knowmore.arrays import Array, Frozen, derived, enough_memory, read_only
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
-from knowmore.linalg.counting import loops
+from knowmore.linalg.counting import HALF, loops
 from knowmore.linalg.grid import LAYOUTS, Grid, block, height, table
 from knowmore.linalg.products import side_by_side
-from knowmore.linalg.threads import FEW, threads_for
+from knowmore.linalg.threads import FEW, blas_threads, threads_for
+from knowmore.memory import available_memory, check_free
 
 Key = Hashable
 
@@ -38,6 +38,8 @@ _MOST: Final = 2**16 - 1
 _HEAVIEST: Final = 2**41
 # Logarithms of weights are read on a grid of 2**-32.
 LOG_UNIT: Final = 2.0**32
+# The largest logarithm of a weight, up or down, on that grid.
+_LONGEST: Final = int(np.ceil(LOG_UNIT * np.log(UNIT)))
 # The squares of no rows. A float would round those of waiting rows to its own precision.
 _NOTHING: Final = np.longdouble(0)
 # Rows that wait to be summed: a few at a time would cost as much as many.
@@ -46,6 +48,12 @@ _WAITING: Final = 128
 _ROWS: Final = 1024
 # What rounding may do to a sum of squares of 64 bits.
 _ROUNDING: Final = 32 * np.finfo(np.longdouble).eps
+# Whether so many bytes are free is looked up before they are taken.
+MANY_BYTES: Final = 2**28
+FEWER_COLUMNS: Final = (
+    "Give fewer columns: through a feature map, hashed to fewer, or by TruncatedSVD. For few rows, "
+    "a GPClassifier or GPRegressor with the kernel DotProduct() holds n^2 / 2 numbers instead."
+)
 NO_ROWS: Final = (
     "No rows could have these sums: some were forgotten twice, or were never learnt. Sums are "
     "exact: learn the same rows again, and the model is as it was before."
@@ -94,7 +102,22 @@ class _Products(NamedTuple):
     def summed(cls, words: Array) -> _Products:
         """These sums; no row waits."""
         high, low = (word.diagonal().astype(np.longdouble) for word in words)
-        return cls(read_only(words), high * 2.0**62 + low)
+        # Compiled loops return a type of their own, which would show in pickles.
+        return cls(read_only(words.view(np.int64)), high * 2.0**62 + low)
+
+    def without_pairs(self) -> _Products:
+        """The same sums, if no row was summed yet, without waiting rows that came and went."""
+        if self.words is not None:
+            return self
+        net, rows = dict[bytes, int](), list[tuple[bytes, _Batch]]()
+        for Z, units, sign in self.waiting:
+            for i in range(len(Z)):
+                # -0.0 and 0.0 are one number.
+                row = (Z[i] + 0).tobytes()
+                net[row] = net.get(row, 0) + sign * int(units[i])
+                rows.append((row, _Batch(Z[i : i + 1], units[i : i + 1], sign)))
+        left = tuple(batch for row, batch in rows if net[row])
+        return self._replace(waiting=left, length=len(left))
 
 
 @final
@@ -135,7 +158,6 @@ class Sums(Frozen):
         n, P = height(X), width(grid)
         names, codes = _coded(keys, n)
         units = _in_units(weights, n)
-        X = X.tocsr() if sparse.issparse(X) else X
         firsts = np.zeros((len(names), P), np.int64)
         # A few rows wait until more have come, or a question.
         if n <= _WAITING:
@@ -166,19 +188,32 @@ class Sums(Frozen):
     def restored(
         cls, grid: Grid, groups: Mapping[Key, Group], log_weights: int, words: Array
     ) -> Sums:
-        """Sums from their parts, as they were stored; words : (2, P, P), lower triangle."""
-        return cls(grid, groups, log_weights, _Products.summed(words))._checked()
+        """Sums from their parts, as they were stored; words : (2, P, P), lower triangle.
+
+        Raises InvalidInput unless rows can have such sums, as far as single sums tell.
+        """
+        found = cls(grid, groups, log_weights, _Products.summed(words))._checked()
+        counted = all(group.rows > 0 and _possible(group, grid) for group in groups.values())
+        alike = len({*map(type, groups)}) <= 1
+        if not counted or not alike or abs(log_weights) > _LONGEST * found.rows:
+            raise InvalidInput(NO_ROWS)
+        if not (found._squares_suffice() and found._products_suffice()):
+            raise InvalidInput(NO_ROWS)
+        return found
 
     def __repr__(self) -> str:
         return f"Sums({self.rows} rows in {len(self.groups)} groups, {self.grid!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles: no single row is in them, and nothing that depends on the history."""
-        held = self.grid, dict(self.groups), self.log_weights, self.words
+        # Those of no rows need no words.
+        words = self.words if self.groups else None
+        held = self.grid, dict(self.groups), self.log_weights, words
         return dict(zip(("grid", "groups", "log_weights", "words"), held, strict=True))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        products = _Products.summed(state.pop("words"))
+        words = state.pop("words")
+        products = _Products(None) if words is None else _Products.summed(words)
         locked = {key: read_only(group) for key, group in state["groups"].items()}
         super().__setstate__(state | {"groups": MappingProxyType(locked), "_products": products})
 
@@ -212,9 +247,15 @@ class Sums(Frozen):
         products = self._products
         if products.words is None or products.waiting:
             # At once, so that another thread never counts the rows twice.
-            products = _settled(self.grid, products)
+            with enough_memory("sum the products of the columns", FEWER_COLUMNS):
+                products = _settled(self.grid, products)
             object.__setattr__(self, "_products", products)
         return np.asarray(products.words)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the words take now: rows that wait have none."""
+        return 0 if self._products.words is None else self._products.words.nbytes
 
     def mean(self) -> Array:
         """The mean of all rows, (D,)."""
@@ -306,14 +347,12 @@ class Sums(Frozen):
             self._products_with(other, sign),
         )
         vars(result)["_whole"] = self._whole.combined(other._whole, sign)
-        if not groups and (result.log_weights or result.words.any()):
-            raise _not_learnt(None, self.rows)
-        if sign < 0:
-            # By the inequality of Cauchy and Schwarz, for each column; equal if all rows are.
-            squares = result._products.diagonal + result._products.squares
-            most = squares * (np.longdouble(result.weight) * (1 + _ROUNDING))
-            if (most < result.first.astype(np.longdouble) ** 2).any():
+        if not groups:
+            if result.log_weights or not result._cancels():
                 raise _not_learnt(None, self.rows)
+            return Sums(self.grid)
+        if sign < 0 and not result._squares_suffice():
+            raise _not_learnt(None, self.rows)
         return result._checked()
 
     def _products_with(self, other: Sums, sign: int) -> _Products:
@@ -327,7 +366,35 @@ class Sums(Frozen):
             mine.squares + sign * theirs.squares,
             mine.length + theirs.length,
         )
+        if joined.length > _WAITING:
+            joined = joined.without_pairs()
         return joined if joined.length <= _WAITING else _settled(self.grid, joined)
+
+    def _squares_suffice(self) -> bool:
+        """Whether rows can have these squares and sums, by Cauchy and Schwarz for each column.
+
+        The sides are equal if all rows are.
+        """
+        squares = self._products.diagonal + self._products.squares
+        most = squares * (np.longdouble(self.weight) * (1 + _ROUNDING))
+        return bool((most >= self.first.astype(np.longdouble) ** 2).all())
+
+    def _products_suffice(self) -> bool:
+        """The same for products of two columns, whose words have the one form that they can."""
+        (high, low), roots = self.words, np.sqrt(self._products.diagonal)
+        for i in range(len(high)):
+            tail, part = low[i, : i + 1], np.longdouble(2.0**62) * high[i, : i + 1]
+            most = roots[i] * roots[: i + 1] * (1 + _ROUNDING)
+            if (abs(part + tail) > most).any() or not ((tail >= -HALF) & (tail < HALF)).all():
+                return False
+        return True
+
+    def _cancels(self) -> bool:
+        """Whether all sums of products are zero; the words are computed only if they must be."""
+        products = self._products.without_pairs()
+        if products.words is None and (not products.waiting or np.any(products.squares)):
+            return not products.waiting
+        return not self.words.any()
 
     @property
     def _kind(self) -> str:
@@ -365,6 +432,12 @@ class Sums(Frozen):
         for part in self._canonical():
             sha.update(len(part).to_bytes(8, "little"))
             sha.update(part)
+        # A copy of the lower triangle would need as much memory again.
+        words, P = self.words.astype("<i8", copy=False), width(self.grid)
+        sha.update((8 * P * (P + 1)).to_bytes(8, "little"))
+        for word in words:
+            for i in range(P):
+                sha.update(word[i, : i + 1])
         return sha.hexdigest()
 
     def _canonical(self) -> Iterator[bytes]:
@@ -374,8 +447,6 @@ class Sums(Frozen):
             yield name
             yield f"{self.groups[key].rows} {self.groups[key].weight}".encode()
             yield self.groups[key].first.astype("<i8", copy=False).tobytes()
-        rows, columns = np.tril_indices(self.words.shape[1])
-        yield self.words[:, rows, columns].astype("<i8", copy=False).tobytes()
 
 
 def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> list[Array]:
@@ -383,6 +454,7 @@ def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> lis
 
     Each thread takes totals that no other has, and puts them back.
     """
+    _check_room(grid)
     n = len(codes)
     totals: list[tuple[Array, _Total]] = []
 
@@ -399,7 +471,11 @@ def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> lis
         report(min(start + _ROWS, n) / n)
 
     starts = range(0, n, _ROWS)
-    if n * width(grid) > FEW:
+    # Each thread has a total of its own.
+    needed, free = blas_threads() * _bytes_of_a_total(grid), None
+    if needed > MANY_BYTES:
+        free = available_memory()
+    if n * width(grid) > FEW and (free is None or needed < free):
         side_by_side(learn, starts)
     else:
         for start in starts:
@@ -411,6 +487,7 @@ def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> lis
 
 def _settled(grid: Grid, products: _Products) -> _Products:
     """The same sums after the rows that wait were summed."""
+    _check_room(grid)
     total = _Total(grid, products.words)
     for sign in (1, -1):
         # Together: a product of each row alone would cost as much as one of all.
@@ -467,6 +544,17 @@ class _Total:
             self._C, self._rows = None, 0
 
 
+def _check_room(grid: Grid) -> None:
+    """Raise NotEnoughMemory if there is none for the words of one total and a product of rows."""
+    if (needed := _bytes_of_a_total(grid)) > MANY_BYTES:
+        what = f"The sums of products of {width(grid):,} columns take"
+        check_free(needed, what, FEWER_COLUMNS)
+
+
+def _bytes_of_a_total(grid: Grid) -> int:
+    return 24 * width(grid) ** 2
+
+
 def width(grid: Grid) -> int:
     """P, the columns of rows in slices."""
     return LAYOUTS[grid.bits].slices * len(grid)
@@ -504,6 +592,12 @@ def _alike(keys: Any) -> Array:
             # Lists of different lengths.
             found, keys = np.array([keys], dtype=object), np.empty((0, 0))
         types = {type(key).__name__ for key in found.flat}
+        # NumPy reads some integers as floats, and strings without NULs at their end.
+        rounded = types == {"int"} and keys.dtype.kind not in "iu"
+        if rounded or (len(types) == 1 and keys.dtype.kind in "US" and (keys != found).any()):
+            raise InvalidInput(
+                "Integers beyond 64 bits and strings that end in NUL cannot be keys. Rename them."
+            )
         if len(types) > 1 or keys.dtype.kind not in "biufUS":
             raise InvalidInput(
                 f"keys are of the types {', '.join(sorted(types))}. Give all of one type: only "

@@ -14,18 +14,20 @@ whatever rows came and went. Those who want to leave rows out give them again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite
+from knowmore.arrays import Array, Frozen, bounded, derived, enough_memory, first_not_finite
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.linalg import Cholesky, Factor, Grid, Sums
 from knowmore.linalg.grid import LAYOUTS, blocks
 from knowmore.linalg.products import eigh, product, side_by_side
-from knowmore.linalg.sums import LOG_UNIT, NO_ROWS, UNIT
+from knowmore.linalg.sums import FEWER_COLUMNS, LOG_UNIT, MANY_BYTES, NO_ROWS, UNIT, width
+from knowmore.memory import check_free
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, silenced, tied
 
@@ -96,6 +98,10 @@ class LinearModel(Frozen):
             return self.of_classes(sums, self.wanted_noise, intercept=self.intercept)
         return replace(self, sums=sums)
 
+    def check_room(self) -> None:
+        """Raise NotEnoughMemory if no more rows can be learnt, and then be asked about."""
+        check_room(len(self.grid), width(self.sums.grid), self.sums.nbytes)
+
     # -- what was learnt -----------------------------------------------------------------------
 
     @property
@@ -112,6 +118,10 @@ class LinearModel(Frozen):
         """Means, scatter and cross sums, from whole numbers, rounded once."""
         if not self.sums.rows:
             raise NoExamples("The model holds no rows: all were forgotten. Learn some first.")
+        with _room():
+            return self._moments()
+
+    def _moments(self) -> _Moments:
         sums, centred = self.sums, self.intercept
         N, D = sums.weight / UNIT, len(self.grid)
         mean = sums.mean() if centred else np.zeros(len(sums.grid))
@@ -148,6 +158,10 @@ class LinearModel(Frozen):
         """
         if not isinstance(self.wanted_noise, str):
             return self.wanted_noise
+        with _room():
+            return self._chosen_noise()
+
+    def _chosen_noise(self) -> float:
         m, n = self.moments, self.sums.rows
         values, V = eigh(m.scatter)
         values = np.maximum(values, 0)
@@ -176,12 +190,11 @@ class LinearModel(Frozen):
         diagonal = np.diagonal(S)
         # Rounding may leave a singular scatter less than nothing, if the noise is as small.
         for added in (0.0, 4 * len(S) * _EPS):
-            A = S.copy()
-            A.flat[:: len(A) + 1] += self.noise + added * diagonal
-            try:
+            # If it is positive definite; otherwise more is added.
+            with suppress(NotPositiveDefinite), _room():
+                A = S.copy()
+                A.flat[:: len(A) + 1] += self.noise + added * diagonal
                 return Cholesky().append(np.empty((0, len(A))), A), added
-            except NotPositiveDefinite:
-                continue
         raise InvalidInput(NO_ROWS)
 
     @property
@@ -253,7 +266,8 @@ class LinearModel(Frozen):
     @derived
     def _root(self) -> Array:
         """R (D, D) with A^-1 = R R'. A product with it is faster than a solve, which has steps."""
-        return np.ascontiguousarray(self._factor[0].half_solve(np.eye(len(self.grid))).T)
+        with _room():
+            return np.ascontiguousarray(self._factor[0].half_solve(np.eye(len(self.grid))).T)
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the columns, normalised if they are.
@@ -381,6 +395,26 @@ class LinearModel(Frozen):
         """|D^1/2 A^-1 D^1/2|, D = diag A, by its trace: whatever the units of the features."""
         diagonal = np.diagonal(self.moments.scatter) + self.noise
         return float(diagonal @ np.einsum("ij,ij->i", self._root, self._root))
+
+
+def check_room(D: int, P: int, held: int = 0) -> None:
+    """Raise NotEnoughMemory if there is none for a model of D features, in P columns of sums.
+
+    What rows need may be taken only when the model is asked, and must be there then: words of 16
+    P^2 bytes, those of the next edit beside them, and a scatter, its factor and the inverse of
+    that, 8 D^2 bytes each.
+
+    held : the bytes of the words that there are
+    """
+    needed = 8 * (5 * P**2 + 3 * D**2) - held
+    if needed > MANY_BYTES:
+        what = f"A linear model of {D:,} columns holds the sums of D^2 products: with its work"
+        check_free(needed, f"{what} space", FEWER_COLUMNS)
+
+
+def _room() -> AbstractContextManager[None]:
+    """Within it, a lack of memory is reported in words."""
+    return enough_memory("solve for the weights of so many columns", FEWER_COLUMNS)
 
 
 def _without(H: Array, R: Array) -> tuple[Array, Array, float]:

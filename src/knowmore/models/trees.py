@@ -4,10 +4,10 @@ Whatever decides the shape is computed from ids and features alone, never from t
 history of edits leads to the tree that is grown from the examples that are left.
 
 A node that holds more than `capacity` examples is cut in two; any other is a leaf. The cut is made
-by a *sample* of the node: the 16 examples with the smallest hash of id and node. An edit changes
-the sample of a node of m examples with a chance of about 16 / m. If it does not, it passes on to
-one child; if it does, the part below the node is grown anew. So an edit copies one path, and
-shares all else with the tree before it.
+by a *sample* of the node: the 16 examples with the smallest hash of id and node, and any whose hash
+equals the largest of these. An edit changes the sample of a node of m examples with a chance of
+about 16 / m. If it does not, it passes on to one child; if it does, the part below the node
+is grown anew. So an edit copies one path, and shares all else with the tree before it.
 
 A cut sends those whose value is at most the median of the sample to the left (or at most the next
 lower value, if the median is the largest: both sides have some of the sample). The value is
@@ -21,6 +21,11 @@ lower value, if the median is the largest: both sides have some of the sample). 
   about has no id: there it goes left, to one half of examples that are likely all the same.
 
 Examples of weight zero go with the others, but neither are counted nor in a sample.
+
+Hashes are known to all, so ids or features can be made up for which a sample says nothing of its
+node. Only a rule that needs no sample bounds the depth: a node below 64 others is cut at the first
+bit in which the hashes of the ids of its examples differ. After 64 bits at most there is none. The
+trees of a million examples that nobody made up are less than half as deep.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -47,7 +52,9 @@ _FEW = 8
 # Numbers that are hashed at once.
 _CACHED = 2**14
 # What a node is cut by, if not a feature.
-_SUM, _ID = -1, -2
+_SUM, _ID, _BIT = -1, -2, -3
+# Nodes that have so many above them are cut by bits.
+DEEP = 64
 # The products of features and weights that are in memory at a time.
 _NUMBERS = 2**20
 # Rows that are fewer than one in so many of a pool get one of their own, which fits in the cache.
@@ -161,6 +168,10 @@ class Members(Frozen):
         """Those in these rows, a mask (n,) or ascending numbers."""
         return Members(*(column[rows] for column in self._columns))
 
+    def sample(self, rows: Array, d: int) -> Sample:
+        """What a cut by d features must know of those in these rows, a mask (n,) or numbers."""
+        return Sample(self.keys[rows], self.serials[rows], self.X[rows, :d])
+
     def edited(self, edit: Changes) -> Members:
         """The members after an edit."""
         gone = edit.members.serials[~edit.comes]
@@ -263,73 +274,121 @@ class Leaf(Frozen):
 
 @final
 @dataclass(frozen=True, eq=False)
+class Sample(Frozen):
+    """Some members of a node, by which it is cut: keys (s,), serials (s,), X (s, d)."""
+
+    keys: Array
+    serials: Array
+    X: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sample]) -> Sample:
+        """Those of all parts."""
+        columns = zip(*((part.keys, part.serials, part.X) for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, rows: Array) -> Sample:
+        """Those in these rows, a mask (s,) or numbers."""
+        return Sample(self.keys[rows], self.serials[rows], self.X[rows])
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Cut(Frozen):
     """How a node with the hash `key` is cut.
 
-    priorities (s,), keys (s,), X (s, d) : the sample; the priorities, hashes of key and node,
-        ascend
+    sample : none if it is cut at a bit
+    last : the largest hash of key and node in the sample
     feature, threshold : what is above the threshold goes right; see `_values`
     """
 
     key: int
-    priorities: Array
-    keys: Array
-    X: Array
+    sample: Sample
+    last: int
     feature: int
     threshold: Any
 
     @classmethod
-    def of(cls, key: int, keys: Array, X: Array, rows: Array) -> Cut | None:
-        """The cut of a node by the members in these rows of keys (n,) and X (n, d).
+    def of(cls, key: int, some: Sample) -> Cut | None:
+        """The cut of a node by members among which its sample is.
 
         None if the sample cannot be told apart.
         """
-        priorities, rows = _sampled(key, keys, rows)
-        keys, X = keys[rows], X[rows]
+        priorities = _mixed_with(some.keys, key)
+        rows = _least(priorities)
+        sample, last = some.take(rows), int(priorities[rows[-1]])
         # A sum of features may be rounded to the same value for rows that differ.
-        for feature in (_feature(key, X), _ID):
-            values = np.sort(_values(key, feature, keys, X, np.arange(len(keys))))
+        for feature in (_feature(key, sample.X), _ID):
+            values = np.sort(_values(key, feature, sample.keys, sample.X, np.arange(len(sample))))
             lower = values[values < values[-1]]
             if len(lower):
                 threshold = min(values[(len(values) - 1) // 2], lower[-1])
-                return cls(key, priorities, keys, X, feature, threshold)
+                return cls(key, sample, last, feature, threshold)
         return None
+
+    @classmethod
+    def at_a_bit(cls, key: int, keys: Array) -> Cut | None:
+        """The cut of a deep node, at the first bit in which the keys (n,) of its members differ.
+
+        None if they are all the same.
+        """
+        least, largest = int(keys.min()), int(keys.max())
+        bit = (least ^ largest).bit_length() - 1
+        none = Sample(keys[:0], np.empty(0, np.int64), np.empty((0, 0)))
+        # Those with that bit are above all that have the bits before it, zero, and ones.
+        return None if bit < 0 else cls(key, none, 0, _BIT, np.uint64(least | ((1 << bit) - 1)))
 
     def is_right(self, X: Array, keys: Array | None, rows: Array) -> Array:
         """Which of these rows (k,) of X (n, d) go right, (k,); keys (n,) if they have ids."""
-        if keys is None and self.feature == _ID:
+        if keys is None and self.feature in (_ID, _BIT):
             return np.zeros(len(rows), dtype=bool)
         values = _values(self.key, self.feature, keys, X, rows)
         return np.asarray(values > self.threshold)
 
     def after(self, edit: Changes) -> Cut | None:
-        """The cut after an edit if it is where it was; None if it has moved, or may have."""
-        changed, full = edit.members, len(self.keys) == _SAMPLE
-        sampled = edit.counted
+        """The cut after an edit if it is where it was; None if it has moved, or may have.
+
+        One at a bit is where it was only if some members are left on either side.
+        """
+        if self.feature == _BIT:
+            return self if self._has_bits_of(edit.members.keys[edit.counted & edit.comes]) else None
+        changed, old = edit.members, self.sample
+        sampled, full = edit.counted, len(old) >= _SAMPLE
         if full:
-            sampled = sampled & (_mixed_with(changed.keys, self.key) <= self.priorities[-1])
+            sampled = sampled & (_mixed_with(changed.keys, self.key) <= self.last)
         if not sampled.any():
             return self
-        stays = ~np.isin(self.keys, changed.keys[sampled & ~edit.comes])
-        enters = sampled & edit.comes
-        keys = np.concatenate([self.keys[stays], changed.keys[enters]])
-        if full and len(keys) < _SAMPLE:
+        stays = old.take(~np.isin(old.serials, changed.serials[sampled & ~edit.comes]))
+        enters = changed.sample(sampled & edit.comes, old.X.shape[1])
+        new = Sample.joined([stays, enters])
+        if full and len(new) < _SAMPLE:
             # The next of the sample are somewhere below this node.
             return None
-        X = np.concatenate([self.X[stays], changed.X[enters, : self.X.shape[1]]])
-        cut = Cut.of(self.key, keys, X, np.arange(len(keys)))
+        cut = Cut.of(self.key, new)
         same = cut is not None and (cut.feature, cut.threshold) == (self.feature, self.threshold)
         return cut if same else None
 
+    def _has_bits_of(self, keys: Array) -> bool:
+        """Whether these keys (k,) have the bits before the one that is cut."""
+        threshold = int(self.threshold)
+        # All bits from the one that is cut: a zero, then ones.
+        cut = threshold ^ (threshold + 1)
+        return bool(((keys ^ self.threshold) <= np.uint64(cut)).all())
 
-def _sampled(key: int, keys: Array, rows: Array) -> tuple[Array, Array]:
-    """The priorities (s,), ascending, and rows (s,) of the sample among these rows."""
-    priorities = _mixed_with(keys[rows], key)
+
+def _least(priorities: Array) -> Array:
+    """Which of some members with these priorities (n,) are the sample of all, (s,), in order.
+
+    All that have the last one's are in it: which of them came first must not decide.
+    """
+    rows = np.arange(len(priorities))
     if len(rows) > _SAMPLE:
-        least = priorities.argpartition(_SAMPLE - 1)[:_SAMPLE]
-        priorities, rows = priorities[least], rows[least]
-    order = priorities.argsort()
-    return priorities[order], rows[order]
+        last = np.partition(priorities, _SAMPLE - 1)[_SAMPLE - 1]
+        rows = np.flatnonzero(priorities <= last)
+    return rows[priorities[rows].argsort(kind="stable")]
 
 
 def _feature(key: int, X: Array) -> int:
@@ -346,9 +405,9 @@ def _feature(key: int, X: Array) -> int:
 def _values(key: int, feature: int, keys: Any, X: Array, rows: Array) -> Array:
     """What a node cuts, for these rows (k,) of X (n, d) with the keys (n,): (k,).
 
-    A feature, or _SUM: all of them with weights in [-1, 1) / d; or _ID: the keys.
+    A feature, or _SUM: all of them with weights in [-1, 1) / d; or _ID, _BIT: the keys.
     """
-    if feature == _ID:
+    if feature in (_ID, _BIT):
         return np.asarray(keys[rows])
     if feature != _SUM:
         return np.asarray(X[rows, feature])
@@ -378,30 +437,18 @@ class Node(Frozen):
         return one if np.array_equal(one, other) else np.union1d(one, other)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Sample(Frozen):
-    """Members of a node in one place: how many are counted, and the sample among them.
-
-    keys (s,), X (s, d) : the sample of these members. That of the node is among those of all places
-    """
-
-    count: int
-    keys: Array
-    X: Array
-
-    @classmethod
-    def joined(cls, parts: Sequence[Sample]) -> Sample:
-        """That of all places."""
-        keys, X = [part.keys for part in parts], [part.X for part in parts]
-        return cls(sum(part.count for part in parts), np.concatenate(keys), np.concatenate(X))
-
-    def cut(self, key: int) -> Cut | None:
-        """The cut of the node with the hash `key`, if this is of all its members."""
-        return Cut.of(key, self.keys, self.X, np.arange(len(self.keys)))
-
-
 # -- the tree --------------------------------------------------------------------------------------
+
+
+class _Place(NamedTuple):
+    """Where a node is: its hash, and how many nodes are above it."""
+
+    key: int
+    depth: int
+
+    def below(self, side: int) -> _Place:
+        """Where its child on the left, 0, or right, 1, is."""
+        return _Place(branch(self.key, side), self.depth + 1)
 
 
 @final
@@ -427,18 +474,18 @@ class Tree:
         bare = cls(key, capacity, model, by_ids, Leaf(members, model))
         return replace(bare, root=bare.grown(members, key))
 
-    def grown(self, members: Members, key: int) -> Node | Leaf:
-        """The node with the hash `key` of all its members."""
-        return self._grown(members, np.arange(len(members)), key, {})
+    def grown(self, members: Members, key: int, depth: int = 0) -> Node | Leaf:
+        """The node with the hash `key` below `depth` others, of all its members."""
+        return self._grown(members, np.arange(len(members)), _Place(key, depth), {})
 
     def edited(self, edit: Changes) -> Tree:
         """The tree after an edit of its members."""
-        return replace(self, root=self._edited(self.root, self.key, edit))
+        return replace(self, root=self._edited(self.root, _Place(self.key, 0), edit))
 
     def _grown(
-        self, pool: Members, rows: Array, key: int, known: dict[bytes, KernelModel]
+        self, pool: Members, rows: Array, place: _Place, known: dict[bytes, KernelModel]
     ) -> Node | Leaf:
-        """The node with the hash `key` of these rows of a pool.
+        """The node at some place, of these rows of a pool.
 
         known : models of leaves that may turn up again, by the serial numbers of their members
         """
@@ -446,36 +493,48 @@ class Tree:
             pool, rows = pool.take(rows), np.arange(len(rows))
         counted = rows if pool.count == len(pool) else rows[pool.weights[rows] > 0]
         if len(counted) > self.capacity:
-            X = pool.X[:, :0] if self.by_ids else pool.X
-            cut = Cut.of(key, pool.keys, X, counted)
+            if place.depth < DEEP:
+                cut = Cut.of(place.key, self._sampled(place.key, pool, counted))
+            else:
+                cut = Cut.at_a_bit(place.key, pool.keys[counted])
             if cut is not None:
                 right = cut.is_right(pool.X, pool.keys, rows)
                 below = [
-                    self._grown(pool, rows[there], branch(key, side), known)
+                    self._grown(pool, rows[there], place.below(side), known)
                     for side, there in enumerate((~right, right))
                 ]
                 return Node(len(counted), cut, *below)
         members = pool.take(rows)
         return Leaf(members, known.get(members.serials.tobytes(), self.model))
 
-    def _edited(self, node: Node | Leaf, key: int, edit: Changes) -> Node | Leaf:
-        """The node with the hash `key` after an edit."""
+    def _edited(self, node: Node | Leaf, place: _Place, edit: Changes) -> Node | Leaf:
+        """The node at some place after an edit."""
         count = node.count + edit.more
         if isinstance(node, Leaf) and count <= self.capacity:
             return Leaf(node.members.edited(edit), node.model)
-        cut = node.cut.after(edit) if isinstance(node, Node) and count > self.capacity else None
-        if cut is None or isinstance(node, Leaf):
-            leaves = list(_leaves(node))
-            members = Members.joined([leaf.members for leaf in leaves]).edited(edit)
-            known = {leaf.members.serials.tobytes(): leaf.model for leaf in leaves}
-            return self._grown(members, np.arange(len(members)), key, known)
+        if isinstance(node, Node) and count > self.capacity:
+            cut = node.cut.after(edit)
+            below = None if cut is None else self._below(node, cut, place, edit)
+            if cut is not None and below is not None:
+                return Node(count, cut, *below)
+        leaves = list(_leaves(node))
+        members = Members.joined([leaf.members for leaf in leaves]).edited(edit)
+        known = {leaf.members.serials.tobytes(): leaf.model for leaf in leaves}
+        return self._grown(members, np.arange(len(members)), place, known)
+
+    def _below(
+        self, node: Node, cut: Cut, place: _Place, edit: Changes
+    ) -> list[Node | Leaf] | None:
+        """The children after an edit that leaves the cut where it was; None if one is empty."""
         some = edit.members
         parts = edit.parted(cut.is_right(some.X, some.keys, np.arange(len(some))))
-        below = [
-            child if part is None else self._edited(child, branch(key, side), part)
-            for side, (child, part) in enumerate(zip((node.left, node.right), parts, strict=True))
+        pairs = [*zip((node.left, node.right), parts, strict=True)]
+        if not all(child.count + (part.more if part else 0) for child, part in pairs):
+            return None
+        return [
+            child if part is None else self._edited(child, place.below(side), part)
+            for side, (child, part) in enumerate(pairs)
         ]
-        return Node(count, cut, *below)
 
     # -- looking up --------------------------------------------------------------------------
 
@@ -503,12 +562,18 @@ class Tree:
                 found[key] = rows
         return found
 
-    def sample(self, key: int, members: Members, rows: Array) -> Sample:
-        """What the cut of a node must know of these rows, some of its members."""
+    def sample(self, key: int, members: Members, rows: Array) -> tuple[int, Sample]:
+        """What the cut of a node must know of these rows, some of its members.
+
+        How many are counted, and their sample. That of the node is among those of all its members.
+        """
         counted = rows[members.weights[rows] > 0]
-        _, sampled = _sampled(key, members.keys, counted)
-        X = members.X[:, :0] if self.by_ids else members.X
-        return Sample(len(counted), members.keys[sampled], X[sampled])
+        return len(counted), self._sampled(key, members, counted)
+
+    def _sampled(self, key: int, members: Members, rows: Array) -> Sample:
+        """The sample among these rows of members for the node with the hash `key`."""
+        sampled = rows[_least(_mixed_with(members.keys[rows], key))]
+        return members.sample(sampled, 0 if self.by_ids else members.X.shape[1])
 
     def reached(self, X: Array, keys: Array | None = None) -> Iterator[tuple[Leaf, Array]]:
         """The leaves of the rows X (m, d), each with the numbers of its rows.

@@ -33,7 +33,9 @@ def assert_same_nodes(one, other):
             assert (here.tolist(), here.shape) == (there.tolist(), there.shape)
         assert (np.diff(other.members.serials) > 0).all()
         return
-    for name in ("key", "priorities", "keys", "X", "feature", "threshold"):
-        assert np.array_equal(getattr(one.cut, name), getattr(other.cut, name))
+    for name in ("key", "last", "feature", "threshold"):
+        assert getattr(one.cut, name) == getattr(other.cut, name)
+    for name in ("keys", "X"):
+        assert np.array_equal(getattr(one.cut.sample, name), getattr(other.cut.sample, name))
     assert_same_nodes(one.left, other.left)
     assert_same_nodes(one.right, other.right)

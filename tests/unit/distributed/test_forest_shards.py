@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dask.array as da
 import dask.dataframe as dd
+import made_up
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -281,3 +282,15 @@ def test_mistakes_raise_with_words(name):
     with pytest.raises(KnowmoreError) as caught:
         act()
     assert str(caught.value) == words
+
+
+def test_ids_that_were_made_up_give_the_same_deep_forest():
+    ids = made_up.chain(72) + [made_up.with_key(2**bit) for bit in range(64)]
+    features, labels = np.arange(len(ids))[:, None] * 1.0, np.resize([*"ab"], len(ids))
+    weights = np.where(np.arange(len(ids)) % 7, 1.0, 0.0)
+    weights[: 72 * 16] = 1.0
+    estimator = ForestGPClassifier(RBF(1.0), capacity=3)
+    whole = ForestGPClassifier(RBF(1.0), capacity=3).fit(features, labels, ids, weights)
+    parts = shards(features, labels, weights, np.array(ids, dtype=object), n=3)
+    parts = [(*part, own.tolist()) for *part, own in parts]
+    assert_same_forest(fit(estimator, parts), whole, features[::50])

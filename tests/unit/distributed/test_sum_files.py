@@ -12,8 +12,17 @@ import pandas as pd
 import pytest
 from damage import mutants
 
-from knowmore import EigenspacePCA, Grid, KnowmoreError, LinearGPClassifier, LinearGPRegressor
+from knowmore import (
+    EigenspacePCA,
+    ForestGPClassifier,
+    Grid,
+    KnowmoreError,
+    LinearGPClassifier,
+    LinearGPRegressor,
+)
 from knowmore.distributed import fit, load_sums, refresh_sums, refreshing, save_sums
+from knowmore.linalg import Sums
+from knowmore.linalg.sums import Group, _Products
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -120,6 +129,20 @@ DAMAGED = (
         {"keys": [0, 1, "2"]},
         {"keys": [[], 1, 2]},
         {"log_weights": 1},
+        {"log_weights": "0"},
+        {"log_weights": 0.0},
+        {"log_weights": True},
+        {"bits": 21.0},
+        {"label": 5},
+        {"source": "0.npz"},
+        {"source": {"size": 3}},
+        {"source": {"size": 3, "changed": "now"}},
+        {"names": "abc"},
+        {"names": [None] * 3},
+        {"names": [["a"], ["b"], ["c"]]},
+        {"targets": [0.5]},
+        {"targets": 0},
+        {"keys": "012"},
         {"names": ["a"]},
         {"targets": [10**12]},
         {"targets": [0]},
@@ -137,6 +160,66 @@ def test_parts_that_do_not_go_together(changes, tmp_path):
     path = tmp_path / "1.kms"
     save_sums(path, LinearGPClassifier().fit(X, Y))
     rewritten(path, **changes)
+    with pytest.raises(KnowmoreError) as caught:
+        load_sums(path)
+    assert str(caught.value) == DAMAGED.format(path=path)
+
+
+def test_a_setting_that_is_missing(tmp_path):
+    path = tmp_path / "1.kms"
+    for name in ("source", "label", "names", "targets", "log_weights", "keys", "bits", "digest"):
+        save_sums(path, LinearGPClassifier().fit(X, Y))
+        with np.load(path) as file:
+            arrays = {**file}
+        about = json.loads(str(arrays["about"]))
+        del about["settings"][name]
+        with path.open("wb") as file:
+            np.savez(file, **arrays | {"about": np.array(json.dumps(about))})
+        with pytest.raises(KnowmoreError) as caught:
+            load_sums(path)
+        assert str(caught.value) == DAMAGED.format(path=path)
+
+
+def digest_of(path):
+    """The digest of what a file holds, whether or not any rows have such sums."""
+    with np.load(path) as file:
+        arrays = {**file}
+    settings = json.loads(str(arrays["about"]))["settings"]
+    D = len(arrays["exponents"])
+    square = np.zeros((2, D, D), np.int64)
+    square[:, *np.tril_indices(D)] = arrays["words"]
+    groups = zip(settings["keys"], arrays["counts"].tolist(), arrays["first"], strict=True)
+    groups = {key: Group(*counts, first) for key, counts, first in groups}
+    grid = Grid(arrays["exponents"], settings["bits"])
+    return Sums(grid, groups, settings["log_weights"], _Products.summed(square)).digest()
+
+
+IMPOSSIBLE = {
+    "no rows in a class": lambda a: {"counts": a["counts"] * [[0, 1], [1, 1], [1, 1]]},
+    "rows below zero": lambda a: {"counts": a["counts"] * [[-1, 1], [1, 1], [1, 1]]},
+    "a weight below zero": lambda a: {"counts": a["counts"] * [[1, -1], [1, 1], [1, 1]]},
+    "too much weight": lambda a: {"counts": a["counts"] + [[0, 2**40], [0, 2**40], [0, 2**40]]},
+    "sums beyond the grid": lambda a: {"first": a["first"] + 2**40},
+    "squares too small": lambda a: {"words": a["words"] // 1000},
+    "squares below zero": lambda a: {"words": -a["words"]},
+    "products too large": lambda a: {"words": a["words"] + np.eye(2, 6, 1, np.int64) * 2**60},
+    "words in another form": lambda a: {
+        "words": a["words"] + np.array([[1], [-(2**62)]]) * (np.arange(6) == 0)
+    },
+    "logarithms of weights too large": lambda a: {"log_weights": 10**30},
+    "keys of two kinds": lambda a: {"keys": [0, "1", 2]},
+    "keys that are one": lambda a: {"keys": [0, True, 2]},
+}
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_sums_of_no_rows_are_damage_although_the_digest_is_right(what, tmp_path):
+    path = tmp_path / "1.kms"
+    save_sums(path, LinearGPClassifier().fit(X, Y))
+    with np.load(path) as file:
+        changes = IMPOSSIBLE[what]({**file})
+    rewritten(path, **changes)
+    rewritten(path, digest=digest_of(path))
     with pytest.raises(KnowmoreError) as caught:
         load_sums(path)
     assert str(caught.value) == DAMAGED.format(path=path)
@@ -419,6 +502,28 @@ def test_shards_without_rows_and_sums_without_shards(folder):
     for k in range(2):
         (folder / f"{k}.npz").unlink()
     assert refresh_sums(folder) == ([], {}, [], sorted(folder.glob("*.kms")))
+
+
+def test_folders_that_are_named_like_shards_are_passed_over(folder):
+    (folder / "9.npz").mkdir()
+    (folder / "8.parquet").mkdir()
+    assert names(refresh_sums(folder).computed) == ["0.npz", "1.npz", "2.npz"]
+    (folder / "8.parquet").rmdir()
+    assert fit(LinearGPClassifier(), folder).n_samples_ == 45
+
+
+def test_an_error_names_the_first_bad_shard(folder):
+    for k in (1, 2):
+        np.savez(folder / f"{k}.npz", X=X[:15] * np.nan, y=Y[:15])
+    with pytest.raises(KnowmoreError, match=r"^Shard 1 "):
+        refresh_sums(folder)
+    write(folder, 0, slice(15))
+    grid = Grid.covering(X)
+    for estimator in (LinearGPClassifier(), LinearGPClassifier(resolution=grid)):
+        with pytest.raises(KnowmoreError, match=r"^Shard 1 "):
+            fit(estimator, folder)
+    with pytest.raises(KnowmoreError, match=r"^Shard 1 "):
+        fit(ForestGPClassifier(), folder)
 
 
 def test_regression_in_a_folder(tmp_path):

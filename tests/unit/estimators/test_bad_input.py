@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 from knowmore import (
     EigenspaceLDA,
     EigenspacePCA,
+    ForestGPClassifier,
     GPClassifier,
     GPRegressor,
     KnowmoreError,
@@ -587,3 +588,18 @@ def test_an_unfitted_estimator_says_so(verb):
     call = arguments.get(verb, ())
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         getattr(GPClassifier(), verb)(*(call if isinstance(call, tuple) else (call,)))
+
+
+@pytest.mark.parametrize("kind", [pd.Series, pd.Index])
+@pytest.mark.parametrize("make", [GPClassifier, LinearGPClassifier, ForestGPClassifier])
+def test_a_series_in_place_of_a_table_is_reported(make, kind):
+    column = kind([1.0, 2.0, 3.0])
+    clf = make().fit([[1.0], [2.0]], ["a", "b"])
+    for ask in (lambda: make().fit(column, ["a", "b", "a"]), lambda: clf.predict(column)):
+        with pytest.raises(KnowmoreError) as caught:
+            ask()
+        assert str(caught.value) == (
+            f"X is {'an' if kind is pd.Index else 'a'} {kind.__name__} of 3 values, but a table "
+            f"has rows and columns. If they are a column, give X.to_frame(); if they are one row, "
+            f"X.to_numpy()[None]."
+        )

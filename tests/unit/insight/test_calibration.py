@@ -355,8 +355,8 @@ def test_what_cannot_be_calibrated_is_explained():
             asking(None)
     with pytest.raises(InvalidInput, match=r"y has shape \(5,\), but there are 60"):
         reliability(clf, X, y[:5])
-    for bins in 0, 2.5, True:
-        with pytest.raises(InvalidInput, match="Give a whole number"):
+    for bins in 0, 2.5, True, 10**30:
+        with pytest.raises(InvalidInput, match="Give a whole number from 1 to 1000000"):
             reliability(clf, bins=bins)
     clf.remove(clf.ids_)
     with pytest.raises(NoExamples, match="holds no examples"):

@@ -190,3 +190,13 @@ def test_what_is_no_table_is_refused(X):
 def test_rows_of_another_width_are_refused():
     with pytest.raises(KnowmoreError, match=r"^X has 3 columns, but the grid has 2\.$"):
         Grid([0, 0]).rounded(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "bsr", "coo", "lil", "dok", "dia"])
+def test_sparse_rows_of_any_format_are_read_like_dense_ones(name):
+    X = np.arange(12.0).reshape(6, 2)
+    Z = getattr(sparse, f"{name}_array")(X)
+    grid = Grid.covering(X)
+    assert Grid.covering(Z) == grid
+    assert (grid.rounded(Z) == grid.rounded(X)).all()
+    assert (grid.multiples(Z) == grid.multiples(X)).all()

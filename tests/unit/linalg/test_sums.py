@@ -581,3 +581,42 @@ def test_they_say_what_they_are():
     )
     with pytest.raises(TypeError, match="unhashable"):
         hash(Sums(Grid([0])))
+
+
+BEYOND = "Integers beyond 64 bits and strings that end in NUL cannot be keys. Rename them."
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["a", "a\0"],
+        [b"a", b"a\0"],
+        np.array(["a", "a\0"], dtype=object),
+        [2**63 + 1, -1],
+        [2**63, -1],
+        [2**64, 2**64 + 1],
+    ],
+)
+def test_keys_that_numpy_would_join_are_refused(keys):
+    X = np.eye(2)
+    with pytest.raises(KnowmoreError) as caught:
+        Sums.of(Grid.covering(X), X, keys)
+    assert str(caught.value) == BEYOND
+
+
+def test_keys_up_to_64_bits_stay_apart():
+    X = np.eye(3)
+    keys = [2**63, 2**63 + 1, 2**64 - 1]
+    assert [*Sums.of(Grid.covering(X), X, keys).groups] == keys
+
+
+FORMATS = ["csr", "csc", "bsr", "coo", "lil", "dok", "dia"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_sparse_table_of_any_format_stands_beside_others(name):
+    X = np.arange(12.0).reshape(6, 2)
+    grid, Z = Grid.covering(X), getattr(sparse, f"{name}_array")(X)
+    both = grid + grid
+    assert Sums.of(grid, Z) == Sums.of(grid, X)
+    assert Sums.of(both, (Z, X)) == Sums.of(both, (X, Z)) == Sums.of(both, (X, X))
