@@ -37,7 +37,7 @@ def redo(model: Model, as_json: Json = False) -> None:
 
 def _travel(model: Path, verb: str, as_json: bool) -> None:
     from knowmore.cli.model import opened
-    from knowmore.cli.showing import progress_bar, show_json
+    from knowmore.cli.showing import counted, progress_bar, show_json
 
     with opened(model) as found, progress_bar(verb):
         entry = _entry(getattr(found.store, verb)())
@@ -47,8 +47,8 @@ def _travel(model: Path, verb: str, as_json: bool) -> None:
     else:
         done = "Undone" if verb == "undo" else "Done again"
         print(
-            f"{done}: {entry['verb']} of {entry['count']} examples, entry {entry['number']}. "
-            f"{model} holds {held} examples."
+            f"{done}: {entry['verb']} of {counted(entry['count'])}, entry {entry['number']}. "
+            f"{model} holds {counted(held)}."
         )
 
 

@@ -126,3 +126,12 @@ def lines_of(path: str) -> list[str]:
     if not found:
         raise InvalidInput(f"{path!r} has no ids in it. Write one on each line.")
     return found
+
+
+def counted(examples: int) -> str:
+    """How many examples, in words.
+
+    >>> counted(1), counted(2)
+    ('1 example', '2 examples')
+    """
+    return f"{examples} example{'s' if examples != 1 else ''}"
