@@ -31,8 +31,9 @@ check: .venv/ready       ## format, lint, types, import layers, tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest
 
-reference: .venv/ready   ## write docs/reference.md from the docstrings
+reference: .venv/ready   ## write docs/reference.md from the docstrings, docs/commands.md from the program
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_commands.py
 
 bench: .venv-bench/ready ## benchmarks as ratios, against peers and the machine's limit
 	$(BENCH)/python -m benchmarks

@@ -21,7 +21,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 NOTATION = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 # Generated pages list every name but explain none.
-GENERATED = {"reference.md", "results.md"}
+GENERATED = {"commands.md", "reference.md", "results.md"}
 WRITTEN = [path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in GENERATED]
 GUIDE = README + "".join(path.read_text(encoding="utf-8") for path in WRITTEN)
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -29,14 +29,14 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "papers").rglob("*.py")])
 
 
-def load_generator():
-    spec = spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+def load_generator(name):
+    spec = spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-REFERENCE = load_generator()
+REFERENCE, COMMANDS = load_generator("make_reference"), load_generator("make_commands")
 PUBLIC = [
     (package, name) for package in REFERENCE.PACKAGES for name in import_module(package).__all__
 ]
@@ -97,8 +97,9 @@ def test_links_lead_somewhere(page):
             assert part in {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings}
 
 
-def test_the_reference_is_up_to_date():
-    assert REFERENCE.PAGE.read_text(encoding="utf-8") == REFERENCE.page(), "run `make reference`"
+@pytest.mark.parametrize("generated", [REFERENCE, COMMANDS])
+def test_the_reference_is_up_to_date(generated):
+    assert generated.PAGE.read_text(encoding="utf-8") == generated.page(), "run `make reference`"
 
 
 @pytest.mark.parametrize(("package", "name"), PUBLIC)

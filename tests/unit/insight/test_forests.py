@@ -447,9 +447,11 @@ TUNING = (
 )
 def test_what_a_forest_cannot_say_has_a_remedy(ask, error, message):
     pipeline = make_pipeline(StandardScaler(), classifier()).fit(X, Y)
-    for forest in (pipeline[-1], regressor().fit(X, X[:, 0]), living(pipeline)):
+    last, other = pipeline[-1], regressor().fit(X, X[:, 0])
+    # Of a pipeline the last step is named, which the question is about.
+    for asked, forest in ((last, last), (other, other), (living(pipeline), last)):
         with pytest.raises(error) as caught:
-            ask(forest)
+            ask(asked)
         assert str(caught.value) == message.format(type(forest).__name__)
 
 
