@@ -133,7 +133,7 @@ def test_other_models_are_refused(estimator, tmp_path):
         2.0 * RationalQuadratic() + RBF(),
         lambda X, Y: X @ Y.T,
     ],
-    ids=str,
+    ids=["quadratic", "power", "sum", "function"],
 )
 def test_other_kernels_are_refused(kernel, tmp_path):
     with pytest.raises(
