@@ -119,6 +119,39 @@ def test_what_changed_is_replaced_and_what_vanished_is_reported_or_forgotten(mod
         assert "f6" not in store.ids_.tolist()
 
 
+def grown():
+    """The table with a row changed and two rows more."""
+    points = [(0.2, 0.2), *POINTS[1:], (1.0, 1.0), (6.0, 6.0)]
+    return table(points=points, labels=[*LABELS, "daisy", "rose"], names=[*NAMES, "g0", "g1"])
+
+
+def test_learning_is_one_entry_that_can_be_undone(model, monkeypatch):
+    before = asked("evaluate", model)
+    # In parts of one block each.
+    monkeypatch.setattr("knowmore.cli.learning._BYTES", 1)
+    assert counts(asked("learn", model, grown())) == (2, 6, 1, 0, 0, 9)
+    entries = [(one["verb"], one["count"]) for one in asked("log", model)]
+    assert entries == [("learn", 7), ("learn", 3)]
+    assert asked("undo", model)["examples"] == 7
+    assert asked("evaluate", model) == before
+    assert asked("redo", model)["examples"] == 9
+    assert asked("verify", model)["ok"]
+    table()
+    assert counts(asked("learn", model, "flowers.csv", "--sync")) == (0, 6, 1, 2, 2, 7)
+    assert [one["verb"] for one in asked("log", model)] == ["learn", "learn", "learn", "forget"]
+
+
+def test_learning_that_is_interrupted_changes_nothing(model, here, monkeypatch):
+    before = (here / model).read_bytes()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("knowmore.store.Store.replace", interrupt)
+    assert CliRunner().invoke(app, ["learn", model, grown()]).exit_code == 130
+    assert (here / model).read_bytes() == before
+
+
 def test_a_label_corrected_by_hand_survives_learning_again(model):
     assert asked("relabel", model, "f2", "daisy") == {
         "id": "f2",
@@ -447,7 +480,7 @@ def test_edits_can_be_undone_and_done_again(model):
     assert (undone["verb"], undone["count"], undone["undone"]) == ("relabel", 1, True)
     assert asked("suspects", model, code=1)[0]["id"] == "f2"
     assert asked("redo", model)["undone"] is False
-    assert [one["verb"] for one in asked("log", model)] == ["add", "relabel"]
+    assert [one["verb"] for one in asked("log", model)] == ["learn", "relabel"]
     assert run("undo", model).stdout == (
         "Undone: relabel of 1 examples, entry 2. flowers.km holds 7 examples.\n"
     )
@@ -661,7 +694,7 @@ def test_suspects_are_decided_with_one_key_each():
         held = {record.id: record.label for record in store.records()}
     assert held[first] == "tulip"
     assert len(held) == 14
-    assert [one["verb"] for one in asked("log", "m.km")] == ["add", "relabel", "forget"]
+    assert [one["verb"] for one in asked("log", "m.km")] == ["learn", "relabel", "forget"]
 
 
 def test_forgetting_asks_on_a_terminal(model):

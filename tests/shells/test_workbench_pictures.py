@@ -64,6 +64,18 @@ def test_the_words_and_the_kernel_are_kept(model):
         assert repr(store.kernel_) == "HistogramIntersection()"
 
 
+def test_words_stay_and_the_kernel_comes_back_after_undo(model, folder):
+    with knowmore.open(model) as store:
+        words = store.arrays("words/")["centres"]
+    run("undo", model)
+    found = run("learn", model, folder / "photos", "--json")
+    assert json.loads(found.stdout)["added"] == 12
+    with knowmore.open(model) as store:
+        assert (store.arrays("words/")["centres"] == words).all()
+        assert repr(store.kernel_) == "HistogramIntersection()"
+        assert [entry.verb for entry in store.log()] == ["learn"]
+
+
 def test_an_archive_of_the_same_pictures_is_known(model, folder):
     with tarfile.open(folder / "photos.tar", "w") as archive:
         archive.add(folder / "photos", ".")

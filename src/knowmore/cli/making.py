@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,39 +59,63 @@ def made(path: Path, source: Source) -> Iterator[Model]:
         raise
 
 
-def settle(model: Model, source: Source, pictures: Any, progress: Progress) -> None:
-    """Keep what the first examples settle: names of columns, and how pictures become vectors."""
-    notes, store = model.notes, model.store
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """What the first examples settle, to be kept with them.
+
+    notes, arrays : those of `Store.set_notes`
+    kernel : None if that of the model stays
+    """
+
+    notes: dict[str, Any]
+    arrays: dict[str, Any]
+    kernel: Any = None
+
+    def keep(self, store: Any) -> None:
+        """Keep it in the file of a model."""
+        if self.notes:
+            store.set_notes(self.arrays, **self.notes)
+        if self.kernel is not None:
+            store.set_parameters(kernel=self.kernel)
+
+
+def settled(model: Model, source: Source, pictures: Any, progress: Progress) -> Settled:
+    """What examples settle if they are the first: names of columns, how pictures become vectors."""
+    known, store = model.notes, model.store
     roles = {"columns": source.columns, "label": source.label, "id": source.id}
-    new = {name: value for name, value in roles.items() if value is not None and name not in notes}
-    if new:
-        store.set_notes(**new)
-    if len(store) or "pictures" in notes or not (source.pictures or source.about):
-        return
-    kind = _settle_pictures(model, source, pictures, progress)
-    estimator = store.estimator
+    notes: dict[str, Any] = {
+        name: one for name, one in roles.items() if one is not None and name not in known
+    }
+    if len(store) or not (source.pictures or source.about):
+        return Settled(notes, {})
+    arrays: dict[str, Any] = {}
+    if "pictures" not in known:
+        notes["pictures"], arrays = _described(model, source, pictures, progress)
+    kind = (known | notes)["pictures"]["about"]["kind"]
+    estimator, kernel = store.estimator, None
     if kind in _HISTOGRAMS and "kernel" in estimator.get_params() and estimator.kernel is None:
         from knowmore.kernels import HistogramIntersection
 
-        store.set_parameters(kernel=HistogramIntersection())
+        kernel = HistogramIntersection()
+    return Settled(notes, arrays, kernel)
 
 
-def _settle_pictures(model: Model, source: Source, pictures: Any, progress: Progress) -> str:
-    """Keep how pictures become vectors; the kind of features."""
+def _described(
+    model: Model, source: Source, pictures: Any, progress: Progress
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A note and arrays that say how pictures become vectors; the model knows it from now on."""
     from knowmore.cli.describing import DEFAULT_SIZE, Describer, plain_about
 
     if source.about is not None:
         described = Describer.of_table(source.about, source.words)
         if described is None:
-            model.store.set_notes(pictures={"about": plain_about(source.about)})
-        else:
-            described.keep(model.store)
-        return str(source.about["kind"])
-    wish = model.notes.get("features", {"kind": _DEFAULT, "words": DEFAULT_SIZE})
+            return {"about": plain_about(source.about)}, {}
+    else:
+        wish = model.notes.get("features", {"kind": _DEFAULT, "words": DEFAULT_SIZE})
 
-    def report(done: int, total: int) -> None:
-        progress(done / total, f"learning visual words from {done} of {total} pictures")
+        def report(done: int, total: int) -> None:
+            progress(done / total, f"learning visual words from {done} of {total} pictures")
 
-    described = Describer.learnt(wish["kind"], pictures, wish["words"], report)
-    described.keep(model.store)
-    return str(described.kind)
+        described = Describer.learnt(wish["kind"], pictures, wish["words"], report)
+    model.describer = described
+    return described.kept()

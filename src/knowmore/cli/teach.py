@@ -86,7 +86,8 @@ def learn(
 ) -> None:
     """Learn from a source. What is known is skipped, what changed is replaced.
 
-    Makes the model if there is none. Exit code 3: some inputs could not be read, and were listed.
+    Makes the model if there is none. `undo` takes all of it back. Exit code 3: some
+    inputs could not be read, and were listed.
     """
     from dataclasses import asdict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from json import loads
@@ -36,7 +36,7 @@ from knowmore.store.layout import PATIENCE, File, is_there
 from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status
 from knowmore.store.schema import Row
-from knowmore.store.work import About, Held, Work, holding, vector_blobs
+from knowmore.store.work import About, Block, Held, Work, holding, vector_blobs
 from knowmore.tables import masked
 
 # Verbs of estimators that would change the copy in memory alone.
@@ -85,6 +85,7 @@ class Store:
         check_name(path)
         self.path = Path(os.path.realpath(path))
         self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
+        self._block: Block | None = None
         if estimator is not None and not is_there(self.path):
             self._create(estimator, timeout)
         self._file = File(self.path, timeout=timeout)
@@ -93,7 +94,7 @@ class Store:
                 self._file.check_size()
                 facts = self._file.facts()
                 self._check_kind(facts, estimator)
-                self._held = load(self._file, facts, None, self._cache)
+                self._confirmed = load(self._file, facts, None, self._cache)
             self._recover()
         except BaseException:
             self._file.close()
@@ -181,11 +182,11 @@ class Store:
             return
 
         def done() -> None:
-            self._held, self._lag = work.done(), 0
+            self._confirmed, self._lag = work.done(), 0
 
         try:
             with self._file.writing(done, wait=wait):
-                held = self._held = self._followed()
+                held = self._follow()
                 work = Work(self._file, held)
                 numbers = held.numbers
                 if linear:
@@ -216,37 +217,93 @@ class Store:
     def refresh(self) -> bool:
         """Follow what other processes have written; whether there was anything."""
         with self._lock, self._file.reading():
-            before, self._held = self._held, self._followed()
-            return self._held is not before
+            before = self._held
+            return self._follow() is not before
 
-    def _followed(self) -> Held:
+    def _follow(self) -> Held:
         """What is held, as the file is in this transaction."""
-        if self._file.stamp == self._held.stamp:
-            return self._held
-        self._lag += 1
-        return load(self._file, self._file.facts(), self._held, self._cache)
+        held = self._held
+        if held is self._confirmed and self._file.stamp != held.stamp:
+            self._lag += 1
+            held = self._confirmed = load(self._file, self._file.facts(), held, self._cache)
+        return held
+
+    @property
+    def _held(self) -> Held:
+        """What is held; within `together`, by the thread that is there, what it will be."""
+        block = self._block
+        return self._confirmed if block is None else block.held or self._confirmed
 
     # -- editing -----------------------------------------------------------------------------
 
     @contextmanager
+    def together(self, verb: str) -> Iterator[Self]:
+        """A block whose edits are one: one entry of the journal, and in the file when it ends.
+
+        If it raises, none of them is. Other threads and processes see them when it has ended, and
+        can write nothing from its first edit on. What is for ever has no place in it: `forget`.
+
+        verb : the name of the entry
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from knowmore import GPClassifier
+        >>> folder = TemporaryDirectory()
+        >>> with Store(f"{folder.name}/flowers.km", GPClassifier()) as store:
+        ...     with store.together("correct"):
+        ...         ids = store.add([[0.0], [1.0]], ["daisy", "daisy"])
+        ...         store = store.relabel(ids[1], "rose")
+        ...     store.undo().verb, len(store)
+        ('correct', 0)
+        >>> folder.cleanup()
+        """
+        with self._lock:
+            if self._block is not None:
+                yield self
+                return
+            with ExitStack() as stack:
+                block = self._block = Block(lambda: stack.enter_context(self._writing(verb)))
+                try:
+                    yield self
+                    block.check()
+                finally:
+                    self._block = None
+
+    @contextmanager
     def _editing(self) -> Iterator[Work]:
         """A block that changes the file, and then what is held, or neither."""
+        with self._lock:
+            edit = self._writing() if self._block is None else self._block.edit()
+            with edit as work:
+                yield work
+
+    @contextmanager
+    def _writing(self, verb: str | None = None) -> Iterator[Work]:
+        """A transaction; all edits in it are one entry, with this verb if there may be several."""
         work: list[Work] = []
 
         def done() -> None:
-            self._held = work[0].done()
+            self._confirmed = work[0].done()
+            self._lag += work[0].lag
 
-        with self._lock:
-            with self._file.writing(done):
-                self._held = self._followed()
-                work.append(Work(self._file, self._held))
-                yield work[0]
-                work[0].finish(self._cache)
-            if self._file.unclean:
-                self._file.clean()
-            if self._lag >= LAG and not kinds.is_linear(self.kind):
-                with suppress(KnowmoreError):
-                    self._write_cache(wait=False)
+        with self._file.writing(done):
+            work.append(Work(self._file, self._follow(), verb))
+            yield work[0]
+            work[0].finish(self._cache)
+        if self._file.unclean:
+            self._file.clean()
+        if self._lag >= LAG and not kinds.is_linear(self.kind):
+            with suppress(KnowmoreError):
+                self._write_cache(wait=False)
+
+    def _alone(self, verb: str) -> None:
+        """Raise InvalidInput for a verb that cannot be part of another edit."""
+        if self._block is not None:
+            raise InvalidInput(
+                f"{verb}() cannot be one of several edits that are made together: what they do can "
+                f"be undone as a whole. Call it after the block of together()."
+            )
 
     def add(
         self,
@@ -273,7 +330,7 @@ class Store:
             names = edit.ids or ()
             about = About.of(len(names), contributor, origins, contents, thumbnails)
             vectors = vector_blobs(edit.X, edit.side, X)
-            self._lag += len(names)
+            work.lag += len(names)
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
             return array_of_ids(names)
 
@@ -313,7 +370,7 @@ class Store:
                 about = About.of(len(edit.ids), contributor, origins, contents, thumbnails)
                 vectors = vector_blobs(edit.X, edit.side, X)
                 old = work.versions(edit.ids)
-                self._lag += len(old)
+                work.lag += len(old)
                 work.enter("replace", after, edit.ids, edit.labels, None, vectors, about, old)
         return self
 
@@ -330,7 +387,7 @@ class Store:
                 after, edit = change
                 assert isinstance(edit, Relabel)
                 about, old = About.of(len(edit.ids), contributor, None), work.versions(edit.ids)
-                self._lag += len(old)
+                work.lag += len(old)
                 work.enter("relabel", after, edit.ids, edit.labels, None, None, about, old)
         return self
 
@@ -349,12 +406,13 @@ class Store:
         for bytes of what was removed. What no program can reach is left: blocks of the disk,
         snapshots, backups.
         """
+        self._alone("forget")
         with self._editing() as work:
             versions = self._doomed(work, ids, contributor, origin)
             rows, names = {one.row for one in versions}, dict.fromkeys(v.id for v in versions)
             index = work.held.index
             gone = [one for one in map(codec.read_id, names) if index.get(one, (0,))[0] in rows]
-            self._lag += len(gone)
+            work.lag += len(gone)
             after = work.held.estimator
             if gone:
                 after = work.holding.remove(tuple(gone)).estimator
@@ -418,7 +476,7 @@ class Store:
                 [one.thumbnail for one in records],
             )
             vectors = vector_blobs(edit.X, edit.side, None)
-            self._lag += len(records)
+            work.lag += len(records)
             work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
         return self
 
@@ -437,7 +495,7 @@ class Store:
             for name in {"supports", "source", "source_", "semantics"} & set(vars(given)):
                 setattr(after, name, getattr(given, name))
             after.set_params(**parameters)
-            self._lag += len(held.index)
+            work.lag += len(held.index)
             work.set("set_parameters", self._refitted(work, after), kinds.parameters(after))
         return self
 
@@ -478,13 +536,14 @@ class Store:
         return self._turn(Journal.redo)
 
     def _turn(self, turn: Callable[[Journal], Row]) -> Entry:
+        self._alone(turn.__name__)
         with self._editing() as work:
             row = turn(work.journal)
             undone = turn is Journal.undo
             text = row[5] if undone else row[6]
             with self._file.understood("journal"):
                 facts = {} if text is None else loads(text)
-            self._lag += row[3]
+            work.lag += row[3]
             work.turned(facts, lambda now: load(self._file, now, work.held, self._cache))
             return replace(entry(row), undone=undone)
 
@@ -514,7 +573,7 @@ class Store:
             examples: Examples = held.estimator._living.examples
             return examples
         with self._lock, self._file.reading():
-            held = self._held = self._followed()
+            held = self._follow()
             if not held.fitted:
                 raise NoExamples("The file holds no examples yet. Add some first.")
             return holding(held, Journal(self._file, held.numbers)).read(tuple(held.index))
@@ -536,7 +595,7 @@ class Store:
     def records(self, ids: Any = None) -> list[Record]:
         """What is known of these examples, or of all, beside their features."""
         with self._lock, self._file.reading():
-            held = self._held = self._followed()
+            held = self._follow()
             journal = Journal(self._file, held.numbers)
             names = tuple(held.index) if ids is None else holding(held, journal).chosen(ids)
             versions = journal.versions(held.index[one][0] for one in names)
@@ -564,7 +623,7 @@ class Store:
     def arrays(self, prefix: str = "") -> dict[str, Array]:
         """The arrays of `set_notes` whose names begin with this, under the rest of their names."""
         with self._lock, self._file.reading():
-            held = self._held = self._followed()
+            held = self._follow()
             found = kept(self._file, held.facts["arrays"])
         return {
             name.removeprefix(prefix): array
@@ -580,7 +639,7 @@ class Store:
     def status(self) -> Status:
         """What the file holds, in numbers."""
         with self._lock, self._file.reading():
-            held = self._held = self._followed()
+            held = self._follow()
             run = self._file.connection.execute
             grouped = "SELECT {0}, count(*) FROM examples WHERE live = 1 GROUP BY {0} ORDER BY {0}"
             classes, contributors = (
@@ -610,10 +669,11 @@ class Store:
 
     def verify(self, fast: bool = False) -> Any:
         """Whether the file holds what it says: see `Verification`."""
+        self._alone("verify")
         return verification.verify(self, fast)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_held" not in self.__dict__:
+        if name.startswith("__") or "_confirmed" not in self.__dict__:
             raise AttributeError(name)
         if name in _REFUSED:
             raise AttributeError(
