@@ -23,6 +23,8 @@ from knowmore.store.schema import Row
 
 # What cannot be undone: what was removed is nowhere any more.
 FORGETS = ("forget", "remove-support")
+# The facts that an entry notes if it changes one of them.
+SETTINGS = ("parameters", "columns", "labels", "state")
 
 
 class Version(NamedTuple):

@@ -168,10 +168,10 @@ class Store:
                 return
             # A cache is no reason to fail.
             with suppress(KnowmoreError):
-                self._write_cache(wait=False)
+                self._write_cache()
             self._file.close()
 
-    def _write_cache(self, *, wait: bool) -> None:
+    def _write_cache(self) -> None:
         """Write what helps to open the file faster."""
         held = self._held
         if not held.fitted or not self._file.writable or self.kind.startswith("forest"):
@@ -181,26 +181,35 @@ class Store:
         if not self._lag and behind < LAG:
             return
 
-        def done() -> None:
-            self._confirmed, self._lag = work.done(), 0
-
         try:
-            with self._file.writing(done, wait=wait):
-                held = self._follow()
-                work = Work(self._file, held)
-                numbers = held.numbers
+            with self._caching() as work:
+                held, numbers = work.held, work.held.numbers
                 if linear:
                     number = write_sums(self._file, numbers.array, held.estimator, numbers.position)
                 else:
                     living, order = held.estimator._living, numbers_of(held)
                     number = self._cache.write(self._file, numbers.array, living, order)
                 work.journal.numbers = numbers._replace(array=number)
-                work.finish(None)
-            if self._file.unclean:
-                self._file.clean()
+            self._lag = 0
         except BaseException:
             self._cache.drop()
             raise
+
+    @contextmanager
+    def _caching(self) -> Iterator[Work]:
+        """A block that writes what can be computed again; it raises if somebody is writing."""
+        work: list[Work] = []
+
+        def done() -> None:
+            self._confirmed = work[0].done()
+
+        with self._lock:
+            with self._file.writing(done, wait=False):
+                work.append(Work(self._file, self._follow()))
+                yield work[0]
+                work[0].finish(None)
+            if self._file.unclean:
+                self._file.clean()
 
     def __enter__(self) -> Self:
         return self
@@ -295,7 +304,7 @@ class Store:
             self._file.clean()
         if self._lag >= LAG and not kinds.is_linear(self.kind):
             with suppress(KnowmoreError):
-                self._write_cache(wait=False)
+                self._write_cache()
 
     def _alone(self, verb: str) -> None:
         """Raise InvalidInput for a verb that cannot be part of another edit."""

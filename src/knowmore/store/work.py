@@ -17,14 +17,11 @@ from knowmore.edits import Id
 from knowmore.errors import InvalidInput, NotWritten
 from knowmore.estimators.linear import LinearGP
 from knowmore.examples import Examples, new_serials
-from knowmore.store import caches, codec, kinds
+from knowmore.store import caches, codec, kinds, thresholds
 from knowmore.store.changing import Holding
-from knowmore.store.journal import Journal, New, Numbers, Version
+from knowmore.store.journal import SETTINGS, Journal, New, Numbers, Version
 from knowmore.store.layout import File
 from knowmore.store.schema import Row
-
-# The facts that an entry of the journal notes if it changes one of them.
-SETTINGS = ("parameters", "columns", "labels", "state")
 
 
 @dataclass(frozen=True)
@@ -219,8 +216,10 @@ class Work:
         return (None, None) if before == after else (before, after)
 
     def finish(self, cache: caches.FactorCache | None) -> None:
-        """Delete what caches know of what was deleted, and write the entry and the facts."""
+        """Write the entry and the facts, and delete what caches know of what is no longer."""
         self.journal.write_entry(self._settings())
+        if self.journal.numbers.position != self._before.numbers.position:
+            thresholds.drop(self.file)
         number, gone = self.journal.numbers.array, self.journal.gone
         if gone and isinstance(self.after.estimator, LinearGP):
             position = self.journal.numbers.position
