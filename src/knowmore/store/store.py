@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from itertools import islice
 from json import loads
 from pathlib import Path
 from threading import RLock
@@ -34,11 +35,13 @@ from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
 from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
 from knowmore.store.layout import PATIENCE, File, is_there
 from knowmore.store.loading import load, numbers_of
-from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.reports import Forgotten, Record, Status, record
 from knowmore.store.schema import Row
 from knowmore.store.work import About, Block, Held, Work, holding, vector_blobs
 from knowmore.tables import masked
 
+# Rows that are read at a time.
+_AT_ONCE: Final = 500
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
     "set_params": "set_parameters() changes them, in the file too",
@@ -606,23 +609,18 @@ class Store:
         with self._lock, self._file.reading():
             held = self._follow()
             journal = Journal(self._file, held.numbers)
-            names = tuple(held.index) if ids is None else holding(held, journal).chosen(ids)
-            versions = journal.versions(held.index[one][0] for one in names)
-            vectors = journal.vectors(one.vector for one in versions)
-            with self._file.understood("examples"):
-                return [
-                    Record(
-                        name,
-                        loads(one.label),
-                        float(one.weight),
-                        codec.string(one.origin),
-                        codec.string(one.contributor),
-                        moment_of(one.at),
-                        vectors[one.vector][3],
-                        vectors[one.vector][4],
-                    )
-                    for name, one in zip(names, versions, strict=True)
-                ]
+            names = iter(held.index if ids is None else holding(held, journal).chosen(ids))
+            found: list[Record] = []
+            # The hash of a row is that of its vector too: some at a time, or all are in memory.
+            while some := list(islice(names, _AT_ONCE)):
+                versions = journal.versions(held.index[one][0] for one in some)
+                vectors = journal.vectors(one.vector for one in versions)
+                with self._file.understood("examples"):
+                    found += [
+                        record(name, one, vectors[one.vector])
+                        for name, one in zip(some, versions, strict=True)
+                    ]
+            return found
 
     @property
     def notes(self) -> dict[str, Any]:
