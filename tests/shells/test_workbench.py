@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import time
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 import knowmore
 from knowmore import cli
 from knowmore.cli.app import app
+from knowmore.cli.options import Kind
 
 # Two groups of points far apart; one label in the first is wrong.
 POINTS = [(0.0, 0.1), (0.3, 0.0), (0.1, 0.4), (0.4, 0.3), (5.0, 5.1), (5.3, 5.0), (5.2, 5.4)]
@@ -294,6 +296,49 @@ def test_a_source_is_for_n_plus_one_alone(model):
         "A model of kind n-plus-one learns a new class from those of another model, and no other "
         "kind does. Give both: --kind n-plus-one --source KNOWN.km."
     )
+
+
+def test_a_new_class_beside_those_of_another_model(model):
+    asked("init", "new.km", "--kind", "n-plus-one", "--source", model)
+    points = [(9.0, 0.1), (9.3, 0.0), (0.2, 0.1), (5.0, 5.0)]
+    labels = ["tulip", "tulip", "daisy", "rose"]
+    table("new.csv", points, labels, ["n0", "n1", "n2", "n3"])
+    assert asked("learn", "new.km", "new.csv")["examples"] == 4
+    found = lines(run("predict", "new.km", "new.csv", "--json").stdout)
+    assert [one["label"] for one in found] == labels
+    found = lines(run("predict", "new.km", "flowers.csv", "--json").stdout)
+    assert {one["label"] for one in found} == {"daisy", "rose"}
+    assert asked("verify", "new.km")["ok"]
+    asked("forget", model, "f0")
+    with pytest.raises(knowmore.KnowmoreError, match="which has been changed since"):
+        run("predict", "new.km", "new.csv")
+
+
+def test_a_class_from_one_example_with_the_help_of_others(model):
+    asked("init", "one.km", "--kind", "one-shot", "--supports", "flowers.csv")
+    table("one.csv", [(5.1, 5.0), (-9.0, 0.0), (0.0, -9.0)], ["tulip", "-", "-"], ["n", "b", "c"])
+    assert asked("learn", "one.km", "one.csv")["examples"] == 3
+    with knowmore.open("one.km") as store:
+        assert {name: len(X) for name, X in store.supports_.items()} == {"daisy": 3, "rose": 4}
+    (found,) = lines(
+        apart("predict", "one.km", "-", "--json", stdin='{"id": 1, "b": 5.2, "a": 5}').stdout
+    )
+    assert found["label"] == "tulip"
+    assert asked("verify", "one.km")["ok"]
+
+
+def test_supports_are_for_one_shot_alone(model):
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("init", "m.km", "--kind", "one-shot")
+    assert str(caught.value) == (
+        "A model of kind one-shot learns a new class with the help of examples of others, and no "
+        "other kind does. Give both: --kind one-shot --supports SOURCE."
+    )
+
+
+def test_every_kind_that_holds_examples_can_be_made():
+    kinds = {name for name, made in knowmore.store.KINDS.items() if hasattr(made, "partial_fit")}
+    assert set(get_args(Kind)) <= kinds
 
 
 # -- questions -----------------------------------------------------------------------------------

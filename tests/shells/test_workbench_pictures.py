@@ -116,3 +116,19 @@ def test_a_table_of_features_brings_its_words(folder):
         run("predict", folder / "t.km", folder / "photos/level/3.png", "--json").stdout
     )
     assert found["label"] == "level"
+
+
+def test_supports_of_pictures_bring_the_words(model, folder, tmp_path):
+    path, photos = tmp_path / "one.km", folder / "photos"
+    for part, number in (("others", 3), ("few", 4)):
+        for name in ("level", "upright"):
+            (tmp_path / part / name).mkdir(parents=True)
+            picture = (photos / name / f"{number}.png").read_bytes()
+            (tmp_path / part / name / f"{name}.png").write_bytes(picture)
+    run("init", path, "--kind", "one-shot", "--words", 20, "--supports", tmp_path / "others")
+    found = run("learn", path, tmp_path / "few", "--json")
+    assert json.loads(found.stdout)["added"] == 2
+    with knowmore.open(path) as store:
+        assert list(store.supports_) == ["level", "upright"]
+        assert store.arrays("words/")["centres"].shape[0] == 20
+        assert repr(store.kernel_) == "HistogramIntersection()"

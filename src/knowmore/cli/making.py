@@ -8,37 +8,67 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import knowmore
+from knowmore.arrays import Array
 from knowmore.cli.model import Model
 from knowmore.cli.showing import Progress
-from knowmore.cli.sources.records import Source
+from knowmore.cli.sources import Source, Wanted, open_source
 from knowmore.errors import InvalidInput
+from knowmore.store import KINDS
 
-_CLASSES = {
-    "gp": "GPClassifier",
-    "gp-regression": "GPRegressor",
-    "lssvm": "LSSVMClassifier",
-    "linear": "LinearGPClassifier",
-    "linear-regression": "LinearGPRegressor",
-    "forest": "ForestGPClassifier",
-    "forest-regression": "ForestGPRegressor",
-    "one-shot": "OneShotClassifier",
-    "n-plus-one": "NPlusOneClassifier",
-}
 # Features that are histograms, which have a kernel of their own.
 _HISTOGRAMS = ("sift-pyramid", "bow", "phog")
 _DEFAULT = "sift-pyramid"
 
 
-def new_estimator(kind: str, source: Path | None = None) -> Any:
-    """An unfitted estimator of a kind; `source` is the known model of an N+1 classifier."""
-    create = getattr(knowmore, _CLASSES[kind])
+def new_estimator(
+    kind: str, source: Path | None = None, supports: dict[str, Array] | None = None
+) -> Any:
+    """An unfitted estimator of a kind.
+
+    source : the known model of an N+1 classifier
+    supports : the support tasks of a one-shot classifier, {name: (n_S, d)}
+    """
     if (kind == "n-plus-one") != (source is not None):
         raise InvalidInput(
             "A model of kind n-plus-one learns a new class from those of another model, and no "
             "other kind does. Give both: --kind n-plus-one --source KNOWN.km."
         )
-    return create() if source is None else create(knowmore.open(source))
+    if (kind == "one-shot") != (supports is not None):
+        raise InvalidInput(
+            "A model of kind one-shot learns a new class with the help of examples of others, and "
+            "no other kind does. Give both: --kind one-shot --supports SOURCE."
+        )
+    create: Any = KINDS[kind]
+    if source is not None:
+        return create(knowmore.open(source))
+    return create() if supports is None else create(supports=supports)
+
+
+def gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Settled]:
+    """Each class of a source as a support task, {name: (n_S, d)}, and what these settle.
+
+    wish : how pictures are to become vectors, as the note "features" says it
+    """
+    source = open_source(word, Wanted())
+    blocks = list(source.blocks())
+    labels = [str(one) for block in blocks for one in block.labels or ()]
+    rows: list[Any] = [row for block in blocks for row in block.X]
+    first = Settled({name: one for name, one in _roles(source).items() if one is not None}, {})
+    if source.pictures:
+        from knowmore.cli.describing import Describer
+
+        described = Describer.learnt(wish["kind"], rows, wish["words"], lambda done, total: None)
+        note, arrays = described.kept()
+        first, rows = Settled({"pictures": note}, arrays), described.vectors(rows)
+    if wrong := next((row for row in rows if isinstance(row, str)), None):
+        raise InvalidInput(f"A picture in {word!r} {wrong}")
+    found: dict[str, list[Array]] = {name: [] for name in labels}
+    for name, row in zip(labels, rows, strict=True):
+        found[name].append(row)
+    return {name: np.stack(each) for name, each in found.items()}, first
 
 
 @contextmanager
@@ -82,9 +112,8 @@ class Settled:
 def settled(model: Model, source: Source, pictures: Any, progress: Progress) -> Settled:
     """What examples settle if they are the first: names of columns, how pictures become vectors."""
     known, store = model.notes, model.store
-    roles = {"columns": source.columns, "label": source.label, "id": source.id}
     notes: dict[str, Any] = {
-        name: one for name, one in roles.items() if one is not None and name not in known
+        name: one for name, one in _roles(source).items() if one is not None and name not in known
     }
     if len(store) or not (source.pictures or source.about):
         return Settled(notes, {})
@@ -98,6 +127,11 @@ def settled(model: Model, source: Source, pictures: Any, progress: Progress) -> 
 
         kernel = HistogramIntersection()
     return Settled(notes, arrays, kernel)
+
+
+def _roles(source: Source) -> dict[str, Any]:
+    """What columns of a source are for, None where there is none."""
+    return {"columns": source.columns, "label": source.label, "id": source.id}
 
 
 def _described(

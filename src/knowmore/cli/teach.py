@@ -40,12 +40,16 @@ def init(
     source: Annotated[
         Path | None, typer.Option(help="The known model of kind n-plus-one.", exists=True)
     ] = None,
+    supports: Annotated[
+        str | None,
+        typer.Option(metavar="SOURCE", help="Examples of other classes, for kind one-shot."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
     import knowmore
     from knowmore.cli.describing import DEFAULT_SIZE, WORDED
-    from knowmore.cli.making import new_estimator
+    from knowmore.cli.making import gathered, new_estimator
     from knowmore.cli.showing import show_json
     from knowmore.errors import InvalidInput
 
@@ -54,9 +58,13 @@ def init(
     chosen = features or "sift-pyramid"
     if words is not None and chosen not in WORDED:
         raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
-    with knowmore.open(model, new_estimator(kind, source)) as store:
+    wish = {"kind": chosen, "words": words or DEFAULT_SIZE}
+    others, settled = (None, None) if supports is None else gathered(supports, wish)
+    with knowmore.open(model, new_estimator(kind, source, others)) as store:
         if features is not None or words is not None:
-            store.set_notes(features={"kind": chosen, "words": words or DEFAULT_SIZE})
+            store.set_notes(features=wish)
+        if settled is not None:
+            settled.keep(store)
     if as_json:
         show_json({"model": str(model), "kind": kind})
     else:

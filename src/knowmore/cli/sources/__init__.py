@@ -4,7 +4,8 @@ A source is read in blocks of records: an id, a label, numbers or a picture, and
 Whatever is wrong with it is said in one line that names the place.
 """
 
-from knowmore.cli.sources.opening import open_source, single_row
-from knowmore.cli.sources.records import Block, Source, Wanted
-
-__all__ = ["Block", "Source", "Wanted", "open_source", "single_row"]
+from knowmore.cli.sources.opening import open_source as open_source
+from knowmore.cli.sources.opening import single_row as single_row
+from knowmore.cli.sources.records import Block as Block
+from knowmore.cli.sources.records import Source as Source
+from knowmore.cli.sources.records import Wanted as Wanted
