@@ -49,9 +49,10 @@ class Predictor:
     def __init__(self, store: Store, rate: float, *, keep: bool) -> None:
         if not len(store):
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
-        self.estimator = unnamed(store.estimator)
-        self.is_classifier = bool(is_classifier(self.estimator))
+        self.is_classifier = bool(is_classifier(store))
         self.threshold = threshold(store, rate, keep=keep) if self.is_classifier else None
+        # After the threshold, which follows what others have written.
+        self.estimator = unnamed(store.estimator)
 
     def __call__(self, X: Array) -> list[Answer]:
         """The answers, one for each row of X (m, d)."""
