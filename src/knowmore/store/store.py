@@ -17,28 +17,28 @@ from sklearn.base import clone
 
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
-from knowmore.edits import Add, Relabel, Replace, as_ids, is_mask
+from knowmore.edits import Add, Relabel, Replace
 from knowmore.errors import (
     InvalidInput,
     InvalidType,
     KnowmoreError,
     NoExamples,
     NotWritten,
-    UnknownId,
 )
 from knowmore.estimators.checks import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.files import check_name
 from knowmore.models import LeftOut
 from knowmore.store import codec, kinds, sources, traces, verification
-from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
-from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
+from knowmore.store.caches import LAG, FactorCache, kept, write_sums
+from knowmore.store.creating import create
+from knowmore.store.journal import Entry, Journal, entry
 from knowmore.store.layout import PATIENCE, File, is_there
 from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status, record
 from knowmore.store.schema import Row
+from knowmore.store.summing_up import status
 from knowmore.store.work import About, Block, Held, Work, holding, vector_blobs
-from knowmore.tables import masked
 
 # Rows that are read at a time.
 _AT_ONCE: Final = 500
@@ -90,7 +90,7 @@ class Store:
         self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
         self._block: Block | None = None
         if estimator is not None and not is_there(self.path):
-            self._create(estimator, timeout)
+            create(self.path, estimator, timeout)
         self._file = File(self.path, timeout=timeout)
         try:
             with self._file.reading():
@@ -123,41 +123,6 @@ class Store:
                 f"{str(self.path)!r} holds a model of kind {kind!r}, but {estimator!r} was given. "
                 f"Open it without an estimator, or name another file."
             )
-
-    def _create(self, estimator: Any, timeout: float) -> None:
-        kind = kinds.kind_of(estimator)
-        if kind not in kinds.LIVING:
-            raise InvalidType(
-                f"{a_type(estimator)} holds no examples that a file could keep. Write what it "
-                f"learnt with save(path), and read it with knowmore.load(path)."
-            )
-        if hasattr(estimator, "_living") or hasattr(estimator, "model_"):
-            raise InvalidInput(
-                "A new file is made with an unfitted estimator, whose settings it takes. Write a "
-                "fitted one with save(path), and open that."
-            )
-        facts = {
-            "kind": kind,
-            "parameters": kinds.parameters(estimator),
-            "numbers": list(Numbers()),
-            "columns": None,
-            "labels": None,
-            "state": None,
-            "notes": {},
-            **sources.facts_of(estimator, self.path),
-        }
-        arrays = sources.arrays_of(estimator)
-        file = File(self.path, timeout=timeout, create=True)
-
-        def write() -> None:
-            number, facts["arrays"] = keep(file, 1, arrays)
-            facts["numbers"] = list(Numbers(array=number))
-            file.write_facts(facts)
-
-        try:
-            file.make(write)
-        finally:
-            file.close()
 
     # -- the file ----------------------------------------------------------------------------
 
@@ -420,7 +385,7 @@ class Store:
         """
         self._alone("forget")
         with self._editing() as work:
-            versions = self._doomed(work, ids, contributor, origin)
+            versions = work.doomed(ids, contributor, origin)
             rows, names = {one.row for one in versions}, dict.fromkeys(v.id for v in versions)
             index = work.held.index
             gone = [one for one in map(codec.read_id, names) if index.get(one, (0,))[0] in rows]
@@ -431,37 +396,6 @@ class Store:
             if versions:
                 work.forget(after, versions, gone, len(names))
         return Forgotten(len(names), traces.left(self.path))
-
-    def _doomed(
-        self, work: Work, ids: Any, contributor: str | None, origin: str | None
-    ) -> list[Version]:
-        """The versions to delete."""
-        given = [one for one in (ids, contributor, origin) if one is not None]
-        if len(given) != 1:
-            raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
-        journal, column = work.journal, "contributor" if origin is None else "origin"
-        if ids is not None:
-            return self._of_ids(work, ids)
-        name = contributor if origin is None else origin
-        rows = journal.rows_where(column, [codec.text_of(name)])
-        if not rows:
-            raise UnknownId(
-                f"The file holds nothing whose {column} is {name!r}. status() lists the "
-                f"contributors that it knows, records() where each example came from."
-            )
-        # The versions that share a vector with these, such as other labels of it, go too.
-        vectors = {one.vector for one in journal.versions(rows)}
-        return journal.versions(journal.rows_where("vector", vectors))
-
-    def _of_ids(self, work: Work, ids: Any) -> list[Version]:
-        """All versions of these ids, which are held or were."""
-        held = tuple(work.held.index)
-        names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
-        texts = [codec.id_text(one) for one in names]
-        versions = work.journal.versions(work.journal.rows_where("id", texts))
-        if len(names) > len({one.id for one in versions}):
-            work.holding.chosen(names)
-        return versions
 
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.
@@ -647,32 +581,7 @@ class Store:
         """What the file holds, in numbers."""
         with self._lock, self._file.reading():
             held = self._follow()
-            run = self._file.connection.execute
-            grouped = "SELECT {0}, count(*) FROM examples WHERE live = 1 GROUP BY {0} ORDER BY {0}"
-            classes, contributors = (
-                run(grouped.format(column)).fetchall() for column in ("label", "contributor")
-            )
-            last, entries, undone = run(
-                "SELECT max(at), count(*), total(undone) FROM journal"
-            ).fetchone()
-            regression, linear = self.kind.endswith("regression"), kinds.is_linear(self.kind)
-            columns = held.facts["columns"] or {"count": None, "names": None}
-            with self._file.understood("examples"):
-                return Status(
-                    self.path,
-                    self.kind,
-                    len(held.index),
-                    {} if regression else {loads(text): n for text, n in classes},
-                    columns["count"],
-                    codec.valued(columns["names"]),
-                    {codec.string(text): n for text, n in contributors},
-                    entries,
-                    int(undone),
-                    self._file.size(),
-                    held.estimator.get_params(deep=False),
-                    None if linear or not held.fitted else repr(held.estimator.kernel_),
-                    None if last is None else moment_of(last),
-                )
+            return status(self.path, self._file, held)
 
     def verify(self, fast: bool = False) -> Any:
         """Whether the file holds what it says: see `Verification`."""

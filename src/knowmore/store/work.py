@@ -13,8 +13,8 @@ import numpy as np
 
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
-from knowmore.edits import Id
-from knowmore.errors import InvalidInput, NotWritten
+from knowmore.edits import Id, as_ids, is_mask
+from knowmore.errors import InvalidInput, NotWritten, UnknownId
 from knowmore.estimators.linear import LinearGP
 from knowmore.examples import Examples, new_serials
 from knowmore.store import caches, codec, kinds, thresholds
@@ -22,6 +22,7 @@ from knowmore.store.changing import Holding
 from knowmore.store.journal import SETTINGS, Journal, New, Numbers, Version
 from knowmore.store.layout import File
 from knowmore.store.schema import Row
+from knowmore.tables import masked
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,35 @@ class Work:
     def versions(self, ids: Iterable[Id]) -> list[Version]:
         """The live versions of these ids."""
         return self.journal.versions(self.held.index[one][0] for one in ids)
+
+    def doomed(self, ids: Any, contributor: str | None, origin: str | None) -> list[Version]:
+        """The versions to delete: of these ids, of a contributor, or from an origin."""
+        given = [one for one in (ids, contributor, origin) if one is not None]
+        if len(given) != 1:
+            raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
+        journal, column = self.journal, "contributor" if origin is None else "origin"
+        if ids is not None:
+            return self._of_ids(ids)
+        name = contributor if origin is None else origin
+        rows = journal.rows_where(column, [codec.text_of(name)])
+        if not rows:
+            raise UnknownId(
+                f"The file holds nothing whose {column} is {name!r}. status() lists the "
+                f"contributors that it knows, records() where each example came from."
+            )
+        # The versions that share a vector with these, such as other labels of it, go too.
+        vectors = {one.vector for one in journal.versions(rows)}
+        return journal.versions(journal.rows_where("vector", vectors))
+
+    def _of_ids(self, ids: Any) -> list[Version]:
+        """All versions of these ids, which are held or were."""
+        held = tuple(self.held.index)
+        names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
+        texts = [codec.id_text(one) for one in names]
+        versions = self.journal.versions(self.journal.rows_where("id", texts))
+        if len(names) > len({one.id for one in versions}):
+            self.holding.chosen(names)
+        return versions
 
     # -- writing -----------------------------------------------------------------------------
 
