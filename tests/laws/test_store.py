@@ -16,7 +16,8 @@ from tolerance import assert_rounded
 from knowmore.errors import KnowmoreError
 from knowmore.store import Store, kinds
 
-VERBS = ["add", "add", "relabel", "replace", "forget", "undo", "redo", "reopen", "other", "ask"]
+EDITS = ["add", "relabel", "replace"]
+VERBS = [*EDITS, "add", "together", "forget", "undo", "redo", "reopen", "other", "ask"]
 
 
 def refit(store):
@@ -51,6 +52,8 @@ def assert_is_a_fit(store, X):
 
 def expected(model, verb, rng, name):
     """The examples {id: (x, label)} after a verb, by a plain dict, and how to do it to a store."""
+    if verb == "together":
+        return several(model, rng, name)
     ids = sorted(model)
     k = int(rng.integers(1, 4))
     X, y = drawn(name, rng, k)
@@ -70,6 +73,21 @@ def expected(model, verb, rng, name):
         return model | changed, lambda store: store.replace(some, X)
     rest = {one: model[one] for one in ids if one not in some}
     return rest, lambda store: store.forget(some)
+
+
+def several(model, rng, name):
+    """As `expected`, for some edits as one."""
+    edits = []
+    for verb in rng.choice(EDITS, 3):
+        model, edit = expected(model, verb, rng, name)
+        edits.append(edit)
+
+    def all_of_them(store):
+        with store.together("together"):
+            for edit in edits:
+                edit(store)
+
+    return model, all_of_them
 
 
 def held(store):

@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import time
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 import knowmore
 from knowmore import cli
 from knowmore.cli.app import app
+from knowmore.cli.options import Kind
 
 # Two groups of points far apart; one label in the first is wrong.
 POINTS = [(0.0, 0.1), (0.3, 0.0), (0.1, 0.4), (0.4, 0.3), (5.0, 5.1), (5.3, 5.0), (5.2, 5.4)]
@@ -117,6 +119,39 @@ def test_what_changed_is_replaced_and_what_vanished_is_reported_or_forgotten(mod
     with knowmore.open(model) as store:
         assert store.examples.X[store.examples.rows(("f0",))].tolist() == [[0.2, 0.2]]
         assert "f6" not in store.ids_.tolist()
+
+
+def grown():
+    """The table with a row changed and two rows more."""
+    points = [(0.2, 0.2), *POINTS[1:], (1.0, 1.0), (6.0, 6.0)]
+    return table(points=points, labels=[*LABELS, "daisy", "rose"], names=[*NAMES, "g0", "g1"])
+
+
+def test_learning_is_one_entry_that_can_be_undone(model, monkeypatch):
+    before = asked("evaluate", model)
+    # In parts of one block each.
+    monkeypatch.setattr("knowmore.cli.learning._BYTES", 1)
+    assert counts(asked("learn", model, grown())) == (2, 6, 1, 0, 0, 9)
+    entries = [(one["verb"], one["count"]) for one in asked("log", model)]
+    assert entries == [("learn", 7), ("learn", 3)]
+    assert asked("undo", model)["examples"] == 7
+    assert asked("evaluate", model) == before
+    assert asked("redo", model)["examples"] == 9
+    assert asked("verify", model)["ok"]
+    table()
+    assert counts(asked("learn", model, "flowers.csv", "--sync")) == (0, 6, 1, 2, 2, 7)
+    assert [one["verb"] for one in asked("log", model)] == ["learn", "learn", "learn", "forget"]
+
+
+def test_learning_that_is_interrupted_changes_nothing(model, here, monkeypatch):
+    before = (here / model).read_bytes()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("knowmore.store.Store.replace", interrupt)
+    assert CliRunner().invoke(app, ["learn", model, grown()]).exit_code == 130
+    assert (here / model).read_bytes() == before
 
 
 def test_a_label_corrected_by_hand_survives_learning_again(model):
@@ -261,6 +296,49 @@ def test_a_source_is_for_n_plus_one_alone(model):
         "A model of kind n-plus-one learns a new class from those of another model, and no other "
         "kind does. Give both: --kind n-plus-one --source KNOWN.km."
     )
+
+
+def test_a_new_class_beside_those_of_another_model(model):
+    asked("init", "new.km", "--kind", "n-plus-one", "--source", model)
+    points = [(9.0, 0.1), (9.3, 0.0), (0.2, 0.1), (5.0, 5.0)]
+    labels = ["tulip", "tulip", "daisy", "rose"]
+    table("new.csv", points, labels, ["n0", "n1", "n2", "n3"])
+    assert asked("learn", "new.km", "new.csv")["examples"] == 4
+    found = lines(run("predict", "new.km", "new.csv", "--json").stdout)
+    assert [one["label"] for one in found] == labels
+    found = lines(run("predict", "new.km", "flowers.csv", "--json").stdout)
+    assert {one["label"] for one in found} == {"daisy", "rose"}
+    assert asked("verify", "new.km")["ok"]
+    asked("forget", model, "f0")
+    with pytest.raises(knowmore.KnowmoreError, match="which has been changed since"):
+        run("predict", "new.km", "new.csv")
+
+
+def test_a_class_from_one_example_with_the_help_of_others(model):
+    asked("init", "one.km", "--kind", "one-shot", "--supports", "flowers.csv")
+    table("one.csv", [(5.1, 5.0), (-9.0, 0.0), (0.0, -9.0)], ["tulip", "-", "-"], ["n", "b", "c"])
+    assert asked("learn", "one.km", "one.csv")["examples"] == 3
+    with knowmore.open("one.km") as store:
+        assert {name: len(X) for name, X in store.supports_.items()} == {"daisy": 3, "rose": 4}
+    (found,) = lines(
+        apart("predict", "one.km", "-", "--json", stdin='{"id": 1, "b": 5.2, "a": 5}').stdout
+    )
+    assert found["label"] == "tulip"
+    assert asked("verify", "one.km")["ok"]
+
+
+def test_supports_are_for_one_shot_alone(model):
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("init", "m.km", "--kind", "one-shot")
+    assert str(caught.value) == (
+        "A model of kind one-shot learns a new class with the help of examples of others, and no "
+        "other kind does. Give both: --kind one-shot --supports SOURCE."
+    )
+
+
+def test_every_kind_that_holds_examples_can_be_made():
+    kinds = {name for name, made in knowmore.store.KINDS.items() if hasattr(made, "partial_fit")}
+    assert set(get_args(Kind)) <= kinds
 
 
 # -- questions -----------------------------------------------------------------------------------
@@ -447,7 +525,7 @@ def test_edits_can_be_undone_and_done_again(model):
     assert (undone["verb"], undone["count"], undone["undone"]) == ("relabel", 1, True)
     assert asked("suspects", model, code=1)[0]["id"] == "f2"
     assert asked("redo", model)["undone"] is False
-    assert [one["verb"] for one in asked("log", model)] == ["add", "relabel"]
+    assert [one["verb"] for one in asked("log", model)] == ["learn", "relabel"]
     assert run("undo", model).stdout == (
         "Undone: relabel of 1 examples, entry 2. flowers.km holds 7 examples.\n"
     )
@@ -661,7 +739,7 @@ def test_suspects_are_decided_with_one_key_each():
         held = {record.id: record.label for record in store.records()}
     assert held[first] == "tulip"
     assert len(held) == 14
-    assert [one["verb"] for one in asked("log", "m.km")] == ["add", "relabel", "forget"]
+    assert [one["verb"] for one in asked("log", "m.km")] == ["learn", "relabel", "forget"]
 
 
 def test_forgetting_asks_on_a_terminal(model):

@@ -64,6 +64,18 @@ def test_the_words_and_the_kernel_are_kept(model):
         assert repr(store.kernel_) == "HistogramIntersection()"
 
 
+def test_words_stay_and_the_kernel_comes_back_after_undo(model, folder):
+    with knowmore.open(model) as store:
+        words = store.arrays("words/")["centres"]
+    run("undo", model)
+    found = run("learn", model, folder / "photos", "--json")
+    assert json.loads(found.stdout)["added"] == 12
+    with knowmore.open(model) as store:
+        assert (store.arrays("words/")["centres"] == words).all()
+        assert repr(store.kernel_) == "HistogramIntersection()"
+        assert [entry.verb for entry in store.log()] == ["learn"]
+
+
 def test_an_archive_of_the_same_pictures_is_known(model, folder):
     with tarfile.open(folder / "photos.tar", "w") as archive:
         archive.add(folder / "photos", ".")
@@ -104,3 +116,19 @@ def test_a_table_of_features_brings_its_words(folder):
         run("predict", folder / "t.km", folder / "photos/level/3.png", "--json").stdout
     )
     assert found["label"] == "level"
+
+
+def test_supports_of_pictures_bring_the_words(model, folder, tmp_path):
+    path, photos = tmp_path / "one.km", folder / "photos"
+    for part, number in (("others", 3), ("few", 4)):
+        for name in ("level", "upright"):
+            (tmp_path / part / name).mkdir(parents=True)
+            picture = (photos / name / f"{number}.png").read_bytes()
+            (tmp_path / part / name / f"{name}.png").write_bytes(picture)
+    run("init", path, "--kind", "one-shot", "--words", 20, "--supports", tmp_path / "others")
+    found = run("learn", path, tmp_path / "few", "--json")
+    assert json.loads(found.stdout)["added"] == 2
+    with knowmore.open(path) as store:
+        assert list(store.supports_) == ["level", "upright"]
+        assert store.arrays("words/")["centres"].shape[0] == 20
+        assert repr(store.kernel_) == "HistogramIntersection()"

@@ -34,19 +34,20 @@ def predict(
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
     from knowmore.cli.model import opened
-    from knowmore.cli.predicting import Predictor, predictions, show
+    from knowmore.cli.predicting import columns_of, predictions, show
     from knowmore.cli.sources import open_source
     from knowmore.errors import InvalidInput
+    from knowmore.store.predicting import Predictor
 
     if as_csv and as_json:
         raise InvalidInput("Ask for --csv or for --json, not for both.")
     with opened(model) as found:
-        predictor = Predictor(found, rate)
+        predictor = Predictor(found.store, rate, keep=True)
         read = open_source(source, found.wanted(None, id_, labelled=False), streaming=True)
         found.check(read)
         _say_ignored(read)
         form = "csv" if as_csv else "json" if as_json else "table"
-        show(predictions(found, read, predictor), predictor.columns, form)
+        show(predictions(found, read, predictor), columns_of(predictor), form)
     _end(read, streamed=source == "-")
 
 

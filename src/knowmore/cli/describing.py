@@ -86,16 +86,14 @@ class Describer:
         settings = json.loads(storage.settings_of(steps, self.longest))
         return plain_about({"kind": self.kind, **settings})
 
-    def keep(self, store: Any) -> None:
-        """Keep it in the file of a model."""
+    def kept(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The note and the arrays that a model keeps of it: see `stored`."""
         if self.codebook is None:
-            store.set_notes(pictures={"about": self.about})
-            return
+            return {"about": self.about}, {}
         name = next(name for name, kind in _CODEBOOKS.items() if type(self.codebook) is kind)
         arrays = {f"{WORDS}{one}": array for one, array in vars(self.codebook.vocabulary_).items()}
         parameters = self.codebook.get_params()
-        note = {"about": self.about, "words": name, "parameters": parameters}
-        store.set_notes(arrays, pictures=note)
+        return {"about": self.about, "words": name, "parameters": parameters}, arrays
 
     def vectors(
         self, pictures: Sequence[Any], progress: Callable[[int, int], None] | None = None

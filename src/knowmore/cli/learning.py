@@ -1,19 +1,19 @@
 """`knowmore learn`: what a source holds becomes what the model holds.
 
 It can be repeated: what the model has is skipped, what changed in the source is replaced, and what
-vanished from it is reported, or forgotten.
+vanished from it is reported, or forgotten. What it learns is one entry of the journal, or nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from knowmore.cli.making import made, settle
+from knowmore.cli.making import Settled, made, settled
 from knowmore.cli.model import Model, opened, same_id
 from knowmore.cli.showing import Progress
 from knowmore.cli.sources import Block, Source, Wanted, open_source
@@ -21,9 +21,8 @@ from knowmore.cli.sources.records import content, content_id
 from knowmore.edits import Id
 from knowmore.errors import KnowmoreError, RepeatedId
 
-# Numbers are learnt so many bytes at a time, pictures so many: one entry of the journal each.
+# Numbers are learnt so many bytes at a time.
 _BYTES = 2**28
-_PICTURES = 1024
 T = TypeVar("T")
 
 
@@ -89,6 +88,14 @@ class Part:
         )
 
 
+class _Edit(NamedTuple):
+    """What a part of a source changes: what it settles, and records with vectors for X."""
+
+    first: Settled
+    new: Part
+    changed: Part
+
+
 def learn(request: Request, progress: Progress) -> tuple[Learnt, Source]:
     """Learn a source; a model that is not there is made, unless its first examples fail."""
     path = request.model
@@ -127,8 +134,13 @@ class _Learning:
     def run(self) -> Learnt:
         """Learn all of it, and say what was done."""
         self.model.check(self.source)
-        for part in _parts(self.source):
-            self._learn(self.seen.new(part, self.held))
+        edits: Iterator[_Edit] = filter(None, map(self._edit, _parts(self.source)))
+        if self.source.pictures:
+            # It takes long to describe them; others may write until all are.
+            edits = iter(list(edits))
+        with self.model.store.together("learn"):
+            for edit in edits:
+                self._make(edit)
         self._follow()
         found, request = self.found, self.request
         self.seen.tell(found)
@@ -138,7 +150,9 @@ class _Learning:
             found.examples = len(self.model.store.ids_)
         return found
 
-    def _learn(self, part: Part) -> None:
+    def _edit(self, part: Part) -> _Edit | None:
+        """What the records of a part change; None if nothing, or if that is not asked for."""
+        part = self.seen.new(part, self.held)
         known = [self.held.get(one) for one in part.ids]
         new = [i for i, record in enumerate(known) if record is None]
         changed = [
@@ -149,46 +163,45 @@ class _Learning:
         self._check_origins(part.of(changed))
         self.found.skipped += len(known) - len(new) - len(changed)
         # Learning a label is cheap, so labels are checked even if only the others are known.
-        labels = self.model.labels(part.labels, part.places)
+        part = replace(part, labels=self.model.labels(part.labels, part.places).tolist())
         if self.request.dry_run:
             self.found.added += len(new)
             self.found.replaced += len(changed)
-            return
-        if new or changed:
-            settle(self.model, self.source, part.X, self.progress)
-        for rows, verb in (new, self._add), (changed, self._replace):
-            if rows:
-                verb(part.of(rows), labels[rows])
+            return None
+        if not (new or changed):
+            return None
+        first = settled(self.model, self.source, part.X, self.progress)
+        return _Edit(first, self._described(part.of(new)), self._described(part.of(changed)))
 
-    def _add(self, part: Part, labels: Any) -> None:
-        X, kept = self._described(part)
-        if not kept:
-            return
-        part = part.of(kept)
-        self.model.store.add(
-            X,
-            labels[kept],
-            part.ids,
-            contributor=[one or self.request.contributor for one in part.contributors],
-            origins=self.origin,
-            contents=part.contents,
-        )
-        self.found.added += len(kept)
-
-    def _replace(self, part: Part, labels: Any) -> None:
-        X, kept = self._described(part)
-        if not kept:
-            return
-        part = part.of(kept)
-        self.model.store.replace(part.ids, X, labels[kept], contents=part.contents)
-        self.found.replaced += len(kept)
-
-    def _described(self, part: Part) -> tuple[Any, list[int]]:
-        count = len(part.ids)
-        block = Block(part.X, part.labels, part.ids, part.contributors, part.places)
+    def _described(self, part: Part) -> Part:
+        """The records that can be used, with vectors for X."""
+        if not part.ids:
+            return part
         if self.source.pictures:
-            self.progress(0.0, f"describing {count} pictures")
-        return self.model.rows(self.source, block, self.progress)
+            self.progress(0.0, f"describing {len(part.ids)} pictures")
+        block = Block(part.X, part.labels, part.ids, part.contributors, part.places)
+        X, kept = self.model.rows(self.source, block, self.progress)
+        return replace(part.of(kept), X=X)
+
+    def _make(self, edit: _Edit) -> None:
+        """Learn what has changed."""
+        first, new, changed = edit
+        store = self.model.store
+        if new.ids or changed.ids:
+            first.keep(store)
+        if new.ids:
+            store.add(
+                new.X,
+                new.labels,
+                new.ids,
+                contributor=[one or self.request.contributor for one in new.contributors],
+                origins=self.origin,
+                contents=new.contents,
+            )
+        if changed.ids:
+            store.replace(changed.ids, changed.X, changed.labels, contents=changed.contents)
+        self.found.added += len(new.ids)
+        self.found.replaced += len(changed.ids)
 
     def _check_origins(self, part: Part) -> None:
         """Pictures of two folders may have the same names by chance: none is replaced for that."""
@@ -256,13 +269,13 @@ class _Seen:
 
 
 def _parts(source: Source) -> Iterator[Part]:
-    """The records of a source, as many at a time as are learnt together."""
+    """The records of a source, some at a time; pictures, which are read later, all at once."""
     waiting: list[Block] = []
     size = 0
     for block in source.blocks():
         waiting.append(block)
-        size += len(block) if source.pictures else np.asarray(block.X).nbytes
-        if size >= (_PICTURES if source.pictures else _BYTES):
+        size += 0 if source.pictures else np.asarray(block.X).nbytes
+        if size >= _BYTES:
             yield _joined(waiting, source)
             waiting, size = [], 0
     if waiting:

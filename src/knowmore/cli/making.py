@@ -4,40 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import knowmore
+from knowmore.arrays import Array
 from knowmore.cli.model import Model
 from knowmore.cli.showing import Progress
-from knowmore.cli.sources.records import Source
+from knowmore.cli.sources import Source, Wanted, open_source
 from knowmore.errors import InvalidInput
+from knowmore.store import KINDS
 
-_CLASSES = {
-    "gp": "GPClassifier",
-    "gp-regression": "GPRegressor",
-    "lssvm": "LSSVMClassifier",
-    "linear": "LinearGPClassifier",
-    "linear-regression": "LinearGPRegressor",
-    "forest": "ForestGPClassifier",
-    "forest-regression": "ForestGPRegressor",
-    "one-shot": "OneShotClassifier",
-    "n-plus-one": "NPlusOneClassifier",
-}
 # Features that are histograms, which have a kernel of their own.
 _HISTOGRAMS = ("sift-pyramid", "bow", "phog")
 _DEFAULT = "sift-pyramid"
 
 
-def new_estimator(kind: str, source: Path | None = None) -> Any:
-    """An unfitted estimator of a kind; `source` is the known model of an N+1 classifier."""
-    create = getattr(knowmore, _CLASSES[kind])
+def new_estimator(
+    kind: str, source: Path | None = None, supports: dict[str, Array] | None = None
+) -> Any:
+    """An unfitted estimator of a kind.
+
+    source : the known model of an N+1 classifier
+    supports : the support tasks of a one-shot classifier, {name: (n_S, d)}
+    """
     if (kind == "n-plus-one") != (source is not None):
         raise InvalidInput(
             "A model of kind n-plus-one learns a new class from those of another model, and no "
             "other kind does. Give both: --kind n-plus-one --source KNOWN.km."
         )
-    return create() if source is None else create(knowmore.open(source))
+    if (kind == "one-shot") != (supports is not None):
+        raise InvalidInput(
+            "A model of kind one-shot learns a new class with the help of examples of others, and "
+            "no other kind does. Give both: --kind one-shot --supports SOURCE."
+        )
+    create: Any = KINDS[kind]
+    if source is not None:
+        return create(knowmore.open(source))
+    return create() if supports is None else create(supports=supports)
+
+
+def gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Settled]:
+    """Each class of a source as a support task, {name: (n_S, d)}, and what these settle.
+
+    wish : how pictures are to become vectors, as the note "features" says it
+    """
+    source = open_source(word, Wanted())
+    blocks = list(source.blocks())
+    labels = [str(one) for block in blocks for one in block.labels or ()]
+    rows: list[Any] = [row for block in blocks for row in block.X]
+    first = Settled({name: one for name, one in _roles(source).items() if one is not None}, {})
+    if source.pictures:
+        from knowmore.cli.describing import Describer
+
+        described = Describer.learnt(wish["kind"], rows, wish["words"], lambda done, total: None)
+        note, arrays = described.kept()
+        first, rows = Settled({"pictures": note}, arrays), described.vectors(rows)
+    if wrong := next((row for row in rows if isinstance(row, str)), None):
+        raise InvalidInput(f"A picture in {word!r} {wrong}")
+    found: dict[str, list[Array]] = {name: [] for name in labels}
+    for name, row in zip(labels, rows, strict=True):
+        found[name].append(row)
+    return {name: np.stack(each) for name, each in found.items()}, first
 
 
 @contextmanager
@@ -58,39 +89,67 @@ def made(path: Path, source: Source) -> Iterator[Model]:
         raise
 
 
-def settle(model: Model, source: Source, pictures: Any, progress: Progress) -> None:
-    """Keep what the first examples settle: names of columns, and how pictures become vectors."""
-    notes, store = model.notes, model.store
-    roles = {"columns": source.columns, "label": source.label, "id": source.id}
-    new = {name: value for name, value in roles.items() if value is not None and name not in notes}
-    if new:
-        store.set_notes(**new)
-    if len(store) or "pictures" in notes or not (source.pictures or source.about):
-        return
-    kind = _settle_pictures(model, source, pictures, progress)
-    estimator = store.estimator
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """What the first examples settle, to be kept with them.
+
+    notes, arrays : those of `Store.set_notes`
+    kernel : None if that of the model stays
+    """
+
+    notes: dict[str, Any]
+    arrays: dict[str, Any]
+    kernel: Any = None
+
+    def keep(self, store: Any) -> None:
+        """Keep it in the file of a model."""
+        if self.notes:
+            store.set_notes(self.arrays, **self.notes)
+        if self.kernel is not None:
+            store.set_parameters(kernel=self.kernel)
+
+
+def settled(model: Model, source: Source, pictures: Any, progress: Progress) -> Settled:
+    """What examples settle if they are the first: names of columns, how pictures become vectors."""
+    known, store = model.notes, model.store
+    notes: dict[str, Any] = {
+        name: one for name, one in _roles(source).items() if one is not None and name not in known
+    }
+    if len(store) or not (source.pictures or source.about):
+        return Settled(notes, {})
+    arrays: dict[str, Any] = {}
+    if "pictures" not in known:
+        notes["pictures"], arrays = _described(model, source, pictures, progress)
+    kind = (known | notes)["pictures"]["about"]["kind"]
+    estimator, kernel = store.estimator, None
     if kind in _HISTOGRAMS and "kernel" in estimator.get_params() and estimator.kernel is None:
         from knowmore.kernels import HistogramIntersection
 
-        store.set_parameters(kernel=HistogramIntersection())
+        kernel = HistogramIntersection()
+    return Settled(notes, arrays, kernel)
 
 
-def _settle_pictures(model: Model, source: Source, pictures: Any, progress: Progress) -> str:
-    """Keep how pictures become vectors; the kind of features."""
+def _roles(source: Source) -> dict[str, Any]:
+    """What columns of a source are for, None where there is none."""
+    return {"columns": source.columns, "label": source.label, "id": source.id}
+
+
+def _described(
+    model: Model, source: Source, pictures: Any, progress: Progress
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A note and arrays that say how pictures become vectors; the model knows it from now on."""
     from knowmore.cli.describing import DEFAULT_SIZE, Describer, plain_about
 
     if source.about is not None:
         described = Describer.of_table(source.about, source.words)
         if described is None:
-            model.store.set_notes(pictures={"about": plain_about(source.about)})
-        else:
-            described.keep(model.store)
-        return str(source.about["kind"])
-    wish = model.notes.get("features", {"kind": _DEFAULT, "words": DEFAULT_SIZE})
+            return {"about": plain_about(source.about)}, {}
+    else:
+        wish = model.notes.get("features", {"kind": _DEFAULT, "words": DEFAULT_SIZE})
 
-    def report(done: int, total: int) -> None:
-        progress(done / total, f"learning visual words from {done} of {total} pictures")
+        def report(done: int, total: int) -> None:
+            progress(done / total, f"learning visual words from {done} of {total} pictures")
 
-    described = Describer.learnt(wish["kind"], pictures, wish["words"], report)
-    described.keep(model.store)
-    return str(described.kind)
+        described = Describer.learnt(wish["kind"], pictures, wish["words"], report)
+    model.describer = described
+    return described.kept()

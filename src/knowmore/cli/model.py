@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -42,9 +43,9 @@ class Model:
         return self.kind.endswith("-regression")
 
     @property
-    def notes(self) -> Mapping[str, Any]:
+    def notes(self) -> dict[str, Any]:
         """What the commands keep in the file."""
-        found: Mapping[str, Any] = self.store.notes
+        found: dict[str, Any] = self.store.notes
         return found
 
     def held(self) -> dict[Id, Any]:
@@ -128,7 +129,7 @@ class Model:
 
     # -- pictures ----------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def describer(self) -> Describer | None:
         """What turns pictures into vectors, if this is a model of pictures."""
         note = self.notes.get("pictures")

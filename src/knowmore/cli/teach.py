@@ -40,12 +40,16 @@ def init(
     source: Annotated[
         Path | None, typer.Option(help="The known model of kind n-plus-one.", exists=True)
     ] = None,
+    supports: Annotated[
+        str | None,
+        typer.Option(metavar="SOURCE", help="Examples of other classes, for kind one-shot."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
     import knowmore
     from knowmore.cli.describing import DEFAULT_SIZE, WORDED
-    from knowmore.cli.making import new_estimator
+    from knowmore.cli.making import gathered, new_estimator
     from knowmore.cli.showing import show_json
     from knowmore.errors import InvalidInput
 
@@ -54,9 +58,13 @@ def init(
     chosen = features or "sift-pyramid"
     if words is not None and chosen not in WORDED:
         raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
-    with knowmore.open(model, new_estimator(kind, source)) as store:
+    wish = {"kind": chosen, "words": words or DEFAULT_SIZE}
+    others, settled = (None, None) if supports is None else gathered(supports, wish)
+    with knowmore.open(model, new_estimator(kind, source, others)) as store:
         if features is not None or words is not None:
-            store.set_notes(features={"kind": chosen, "words": words or DEFAULT_SIZE})
+            store.set_notes(features=wish)
+        if settled is not None:
+            settled.keep(store)
     if as_json:
         show_json({"model": str(model), "kind": kind})
     else:
@@ -86,12 +94,13 @@ def learn(
 ) -> None:
     """Learn from a source. What is known is skipped, what changed is replaced.
 
-    Makes the model if there is none. Exit code 3: some inputs could not be read, and were listed.
+    Makes the model if there is none. `undo` takes all of it back. Exit code 3: some
+    inputs could not be read, and were listed.
     """
     from dataclasses import asdict
 
     from knowmore.cli.learning import Request, learn
-    from knowmore.cli.showing import progress_bar, show_json, show_skipped, talk
+    from knowmore.cli.showing import counted, progress_bar, show_json, show_skipped, talk
 
     request = Request(model, source, label, id_, contributor, origin, sync, dry_run)
     with progress_bar("learning") as progress:
@@ -105,7 +114,7 @@ def learn(
         parts.append(f"{found.vanished} vanished")
         if found.forgotten:
             parts.append(f"{found.forgotten} forgotten")
-        print(f"{would}{', '.join(parts)}. {model} holds {found.examples} examples.")
+        print(f"{would}{', '.join(parts)}. {model} holds {counted(found.examples)}.")
         if found.ids == "content":
             same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
             talk(
@@ -199,7 +208,7 @@ def forget(
     Exit code 1: bytes of them were found afterwards, and are listed.
     """
     from knowmore.cli.model import opened
-    from knowmore.cli.showing import confirm, lines_of, progress_bar, show_json, talk
+    from knowmore.cli.showing import confirm, counted, lines_of, progress_bar, show_json, talk
     from knowmore.errors import InvalidInput
 
     chosen = [bool(ids), ids_file is not None, contributor is not None, origin is not None]
@@ -222,10 +231,10 @@ def forget(
     if as_json:
         show_json({"forgotten": gone, "examples": left, "traces": traces, "dry_run": dry_run})
     elif dry_run:
-        print(f"Would be forgotten: {gone} examples; {left} would stay.")
+        print(f"Would be forgotten: {counted(gone)}; {left} would stay.")
     else:
         nothing = "" if traces else " Nothing of them is left in the file or beside it."
-        print(f"Forgotten: {gone} examples; {left} stay.{nothing}")
+        print(f"Forgotten: {counted(gone)}; {left} stay.{nothing}")
         talk(f"{_WORDS} {_REACH}" if worded else _REACH)
     if traces:
         _report_traces(traces)
@@ -242,7 +251,7 @@ def merge(
 ) -> None:
     """Learn all examples of another model, of the same kind and settings."""
     from knowmore.cli.model import opened
-    from knowmore.cli.showing import progress_bar, show_json
+    from knowmore.cli.showing import counted, progress_bar, show_json
 
     with opened(model) as mine, opened(other) as theirs:
         mine.check_mergeable(theirs)
@@ -254,7 +263,7 @@ def merge(
     if as_json:
         show_json({"added": count, "examples": held, "dry_run": dry_run})
     else:
-        print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {held} examples.")
+        print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {counted(held)}.")
 
 
 def _report_traces(traces: int) -> None:

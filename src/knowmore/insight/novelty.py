@@ -31,7 +31,14 @@ from knowmore.insight.asking import (
 from knowmore.kernels.distances import distances
 from knowmore.models import KernelModel, LinearModel
 from knowmore.models.forest import Forest
-from knowmore.models.novelty import Unseen, check_several, improbability, threshold, unseen
+from knowmore.models.novelty import (
+    Unseen,
+    check_several,
+    improbability,
+    separates,
+    threshold,
+    unseen,
+)
 from knowmore.tables import index_of
 
 _METHODS = ("variance", "score", "probability", "null_space")
@@ -81,6 +88,10 @@ class Novelty(Answer):
         """
         hint = "It is the fraction of known examples to be called known."
         return threshold(self.left_out, self._left.silent, number("q", q, "[0, 1]", hint))
+
+    def separates(self, q: float = 0.95) -> bool:
+        """Whether `threshold(q)` tells new rows from known ones; it warns if not."""
+        return separates(self.left_out, self._left.silent, q)
 
     def unknown(self, q: float = 0.95) -> Array:
         """Which rows are above `threshold(q)`, (m,)."""

@@ -69,18 +69,23 @@ def improbability(mean: Array, variance: Array) -> Array:
     return np.asarray(log_ndtr(-standardised(best, variance))[:, 0])
 
 
+def separates(values: Array, silent: Array, q: float) -> bool:
+    """Whether the q-quantile of the examples' left-out values (n,) tells new rows from known."""
+    heard = silent.sum() <= (1 - q) * len(values)
+    return bool(heard or np.quantile(values, q) < values.max() - _ROUNDINGS * abs(values).max())
+
+
 def threshold(values: Array, silent: Array, q: float) -> float:
     """The q-quantile of the examples' left-out values (n,); warns where it separates nothing."""
     n, mute = len(values), int(silent.sum())
-    found = float(np.quantile(values, q))
-    if mute > (1 - q) * n and found >= values.max() - _ROUNDINGS * abs(values).max():
+    if not separates(values, silent, q):
         warnings.warn(
             f"For {mute} of {n} examples the others say nothing, so no threshold separates known "
             f"from new. The kernel is too narrow: widen it, tune it, or scale the features.",
             KnowmoreWarning,
             stacklevel=3,
         )
-    return found
+    return float(np.quantile(values, q))
 
 
 def check_several(n: int) -> None:

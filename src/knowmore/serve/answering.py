@@ -1,10 +1,10 @@
-"""What a model answers about rows: label, probability, deviation, and whether it knows such."""
+"""What a model answers about rows as requests have them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -12,15 +12,9 @@ from sklearn.base import is_classifier
 from knowmore.arguments import is_real, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
-from knowmore.estimators.shell import unnamed
 from knowmore.export.description import column_names
-from knowmore.insight import novelty
-from knowmore.insight.asking import WITH_VARIANCE, count_of
-from knowmore.models import LinearModel, class_probabilities
-from knowmore.models.novelty import improbability
+from knowmore.store.predicting import Answer, Predictor
 
-# A linear model holds no rows to leave out: so many of those in the file set the threshold.
-_SAMPLE = 5000
 # Rows that are answered before the clock is looked at.
 _AT_ONCE = 256
 
@@ -29,50 +23,24 @@ class TooSlow(KnowmoreError):
     """An answer that took longer than it may."""
 
 
-class Answer(NamedTuple):
-    """What is said of one row. Of a regressor the label is the value, or q of them.
-
-    What a kind of model cannot say is None: a least-squares SVM has neither probability nor std.
-    """
-
-    label: Any
-    probability: float | None
-    std: Any
-    unknown: bool | None
-
-
 @final
 class Answering:
     """A model at one moment, which answers from any thread.
 
-    store : an open file, or anything with an estimator and examples
+    store : an open file
     version : the number of the last entry of the file's journal
     rate : the fraction of known examples that may be called unknown; 0: none is
     """
 
     def __init__(self, store: Any, version: int, rate: float) -> None:
         self.version, self.count = version, len(store.ids_)
-        self.estimator = unnamed(store.estimator)
-        self.is_classifier = is_classifier(self.estimator)
+        self.is_classifier = bool(is_classifier(store))
         self.columns: tuple[str, ...] = ()
-        self.threshold: float | None = None
+        self._predictor: Predictor | None = None
         if self.count:
             self.columns = column_names(store)
-            self.threshold = self._threshold(store, rate)
-
-    def _threshold(self, store: Any, rate: float) -> float | None:
-        """Above this a row is unknown; None if the model cannot tell."""
-        estimator, reference = self.estimator, None
-        if not rate or not self.is_classifier or not isinstance(estimator, WITH_VARIANCE):
-            return None
-        if count_of(estimator.model_) < 2:
-            return None
-        examples = store.examples
-        if isinstance(estimator.model_, LinearModel):
-            learnt = np.flatnonzero(examples.weights > 0)
-            rows = learnt[np.linspace(0, len(learnt) - 1, min(len(learnt), _SAMPLE)).astype(int)]
-            reference = examples.X[rows], examples.labels[rows], examples.weights[rows]
-        return novelty(estimator, examples.X[:1], reference=reference).threshold(1 - rate)
+            # A service writes nothing.
+            self._predictor = Predictor(store, rate, keep=False)
 
     def rows(self, given: Sequence[Any]) -> Array:
         """Rows of numbers, or of numbers by the names of columns, as an array (m, d)."""
@@ -113,31 +81,8 @@ class Answering:
         return found
 
     def _answers(self, X: Array) -> list[Answer]:
-        estimator, nothing = self.estimator, [None] * len(X)
-        if not self.is_classifier:
-            values, std = estimator.predict(X, return_std=True)
-            columns = values.tolist(), nothing, std.tolist(), nothing
-        elif isinstance(estimator, WITH_VARIANCE):
-            model, (rows, _) = estimator.model_, estimator.model_inputs(X)
-            mean, variance = model.mean(rows), model.variance(rows)
-            P, unknown = class_probabilities(mean, variance), nothing
-            if self.threshold is not None:
-                unknown = (improbability(mean, variance) > self.threshold).tolist()
-            best = mean.argmax(axis=1)
-            chances = P[np.arange(len(P)), best]
-            columns = (
-                model.names[best].tolist(),
-                chances.tolist(),
-                np.sqrt(variance).tolist(),
-                unknown,
-            )
-        elif hasattr(estimator, "predict_proba"):
-            P, std = estimator.predict_proba(X), np.sqrt(estimator.predict_variance(X))
-            labels = estimator.predict(X).tolist()
-            columns = labels, P.max(axis=1).tolist(), std.tolist(), nothing
-        else:
-            columns = estimator.predict(X).tolist(), nothing, nothing, nothing
-        return [Answer(*each) for each in zip(*columns, strict=True)]
+        assert self._predictor is not None
+        return self._predictor(X)
 
 
 def _shown(value: Any) -> str:

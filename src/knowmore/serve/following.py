@@ -88,12 +88,16 @@ class Following:
         from knowmore.serve.answering import Answering
 
         while self._stale:
-            entries = self._store.log()
-            number = entries[-1].number if entries else 0
+            number = self._last()
             found = Answering(self._store, number, self.settings.rate)
             # Whoever wrote in between would have the entry of one model named with another.
-            if not self._store.refresh():
+            if not self._store.refresh() and self._last() == number:
                 self.now, self._stale = found, False
+
+    def _last(self) -> int:
+        """The number of the last entry of the journal, or 0."""
+        entries = self._store.log()
+        return entries[-1].number if entries else 0
 
     def edit(self, change: Callable[[Any], Any]) -> Any:
         """Apply a change to the open file; it is durable, and answered from, on return."""

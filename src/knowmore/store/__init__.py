@@ -6,12 +6,13 @@ import os
 from typing import Any
 
 from knowmore.store.journal import Entry
+from knowmore.store.kinds import KINDS
 from knowmore.store.layout import PATIENCE
 from knowmore.store.reports import Forgotten, Record, Status
 from knowmore.store.saving import load, save
 from knowmore.store.store import Store
 
-__all__ = ["Entry", "Forgotten", "Record", "Status", "Store", "load", "open", "save"]
+__all__ = ["KINDS", "Entry", "Forgotten", "Record", "Status", "Store", "load", "open", "save"]
 
 
 def open(  # noqa: A001  as in gzip

@@ -23,6 +23,8 @@ from knowmore.store.schema import Row
 
 # What cannot be undone: what was removed is nowhere any more.
 FORGETS = ("forget", "remove-support")
+# The facts that an entry notes if it changes one of them.
+SETTINGS = ("parameters", "columns", "labels", "state")
 
 
 class Version(NamedTuple):
@@ -94,13 +96,19 @@ class New(NamedTuple):
 class Journal:
     """The rows of a file within one transaction; `numbers` are to be written at its end.
 
+    All edits of a transaction are one entry, which `write_entry` ends.
+
+    verb, count : of the entry; by default the verb of its first edit
     gone : the numbers of the vectors that were deleted
     """
 
-    def __init__(self, file: File, numbers: Numbers) -> None:
+    def __init__(self, file: File, numbers: Numbers, verb: str | None = None) -> None:
         self.file, self.numbers = file, numbers
+        self.verb, self.count = verb, 0
         self.gone: set[int] = set()
         self.at = time.time_ns() // 1000
+        # The number of the entry and the first of its rows, when it has begun.
+        self._entry: tuple[int, int] | None = None
 
     def _take(self, name: str, count: int) -> range:
         """The next numbers of a kind."""
@@ -165,27 +173,39 @@ class Journal:
     # -- writing -----------------------------------------------------------------------------
 
     def write(
-        self,
-        verb: str,
-        count: int,
-        new: New | None = None,
-        leaving: Iterable[int] = (),
-        settings: tuple[str | None, str | None] = (None, None),
+        self, verb: str, count: int, new: New | None = None, leaving: Sequence[int] = ()
     ) -> range:
-        """A new entry: the versions that enter, and the rows of those that leave; its rows.
+        """An edit: the versions that enter, and the rows of those that leave; its rows."""
+        number, first = self._begun()
+        self.verb, self.count = self.verb or verb, self.count + count
+        rows = range(0) if new is None else self._write_versions(new)
+        passing = [row for row in leaving if row >= first]
+        leaving = [row for row in leaving if row < first]
+        self._switch(leaving, live=0)
+        changes = [(number, row, 1) for row in rows] + [(number, row, 0) for row in leaving]
+        self.file.insert("changes", changes)
+        # What came with the same entry was never there for anybody.
+        if passing:
+            self.delete_versions(self.versions(passing))
+        return rows
+
+    def _begun(self) -> tuple[int, int]:
+        """The number of the entry, and the first of its rows."""
+        if self._entry is None:
+            self.purge_undone()
+            (number,) = self._take("entry", 1)
+            self._entry = number, self.numbers.row
+            self.numbers = self.numbers._replace(position=number)
+        return self._entry
+
+    def write_entry(self, settings: tuple[str | None, str | None]) -> None:
+        """Write the entry of all edits, if there were any.
 
         settings : those before and after, as texts, if they change
         """
-        self.purge_undone()
-        rows = range(0) if new is None else self._write_versions(new)
-        leaving = list(leaving)
-        self._switch(leaving, live=0)
-        (number,) = self._take("entry", 1)
-        self.file.insert("journal", [(number, self.at, verb, count, 0, *settings)])
-        changes = [(number, row, 1) for row in rows] + [(number, row, 0) for row in leaving]
-        self.file.insert("changes", changes)
-        self.numbers = self.numbers._replace(position=number)
-        return rows
+        if self._entry is not None:
+            row = (self._entry[0], self.at, self.verb, self.count, 0, *settings)
+            self.file.insert("journal", [row])
 
     def _write_versions(self, new: New) -> range:
         k = len(new.ids)

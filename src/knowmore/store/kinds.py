@@ -48,6 +48,7 @@ VALUES: Final[dict[str, type]] = {
     "landmarks": known.Landmarks,
     "intersection-map": known.IntersectionMap,
 }
+# All of them by the short names that files and commands have for them.
 KINDS: Final = LIVING | VALUES
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 # Parameters that are no settings: arrays, other models, and what cannot be written.

@@ -170,8 +170,11 @@ class File:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """A block that sees one state of the file."""
+        """A block that sees one state of the file: within `writing`, what is written so far."""
         self._same_file()
+        if self.connection.in_transaction:
+            yield
+            return
         with self._reported():
             self._wait(self.timeout)
             self.connection.execute("BEGIN")

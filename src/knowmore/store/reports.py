@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from json import loads
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from knowmore.edits import Id
+from knowmore.store.codec import string
+from knowmore.store.journal import Version, moment_of
 from knowmore.store.layout import FORMAT
+from knowmore.store.schema import Row
 from knowmore.store.traces import Trace
 
 
@@ -32,6 +36,19 @@ class Record(NamedTuple):
     at: datetime
     content: bytes | None
     thumbnail: bytes | None
+
+
+def record(name: Id, version: Version, vector: Row) -> Record:
+    """What a version and its row of vectors say; raises any error if they make no sense."""
+    return Record(
+        name,
+        loads(version.label),
+        float(version.weight),
+        string(version.origin),
+        string(version.contributor),
+        moment_of(version.at),
+        *vector[3:],
+    )
 
 
 @final

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from itertools import islice
 from json import loads
 from pathlib import Path
 from threading import RLock
@@ -16,29 +17,31 @@ from sklearn.base import clone
 
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
-from knowmore.edits import Add, Relabel, Replace, as_ids, is_mask
+from knowmore.edits import Add, Relabel, Replace
 from knowmore.errors import (
     InvalidInput,
     InvalidType,
     KnowmoreError,
     NoExamples,
     NotWritten,
-    UnknownId,
 )
 from knowmore.estimators.checks import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.files import check_name
 from knowmore.models import LeftOut
 from knowmore.store import codec, kinds, sources, traces, verification
-from knowmore.store.caches import LAG, FactorCache, keep, kept, write_sums
-from knowmore.store.journal import Entry, Journal, Numbers, Version, entry, moment_of
+from knowmore.store.caches import LAG, FactorCache, kept, write_sums
+from knowmore.store.creating import create
+from knowmore.store.journal import Entry, Journal, entry
 from knowmore.store.layout import PATIENCE, File, is_there
 from knowmore.store.loading import load, numbers_of
-from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.reports import Forgotten, Record, Status, record
 from knowmore.store.schema import Row
-from knowmore.store.work import About, Held, Work, holding, vector_blobs
-from knowmore.tables import masked
+from knowmore.store.summing_up import status
+from knowmore.store.work import About, Block, Held, Work, holding, vector_blobs
 
+# Rows that are read at a time.
+_AT_ONCE: Final = 500
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
     "set_params": "set_parameters() changes them, in the file too",
@@ -85,15 +88,16 @@ class Store:
         check_name(path)
         self.path = Path(os.path.realpath(path))
         self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
+        self._block: Block | None = None
         if estimator is not None and not is_there(self.path):
-            self._create(estimator, timeout)
+            create(self.path, estimator, timeout)
         self._file = File(self.path, timeout=timeout)
         try:
             with self._file.reading():
                 self._file.check_size()
                 facts = self._file.facts()
                 self._check_kind(facts, estimator)
-                self._held = load(self._file, facts, None, self._cache)
+                self._confirmed = load(self._file, facts, None, self._cache)
             self._recover()
         except BaseException:
             self._file.close()
@@ -120,41 +124,6 @@ class Store:
                 f"Open it without an estimator, or name another file."
             )
 
-    def _create(self, estimator: Any, timeout: float) -> None:
-        kind = kinds.kind_of(estimator)
-        if kind not in kinds.LIVING:
-            raise InvalidType(
-                f"{a_type(estimator)} holds no examples that a file could keep. Write what it "
-                f"learnt with save(path), and read it with knowmore.load(path)."
-            )
-        if hasattr(estimator, "_living") or hasattr(estimator, "model_"):
-            raise InvalidInput(
-                "A new file is made with an unfitted estimator, whose settings it takes. Write a "
-                "fitted one with save(path), and open that."
-            )
-        facts = {
-            "kind": kind,
-            "parameters": kinds.parameters(estimator),
-            "numbers": list(Numbers()),
-            "columns": None,
-            "labels": None,
-            "state": None,
-            "notes": {},
-            **sources.facts_of(estimator, self.path),
-        }
-        arrays = sources.arrays_of(estimator)
-        file = File(self.path, timeout=timeout, create=True)
-
-        def write() -> None:
-            number, facts["arrays"] = keep(file, 1, arrays)
-            facts["numbers"] = list(Numbers(array=number))
-            file.write_facts(facts)
-
-        try:
-            file.make(write)
-        finally:
-            file.close()
-
     # -- the file ----------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -167,10 +136,10 @@ class Store:
                 return
             # A cache is no reason to fail.
             with suppress(KnowmoreError):
-                self._write_cache(wait=False)
+                self._write_cache()
             self._file.close()
 
-    def _write_cache(self, *, wait: bool) -> None:
+    def _write_cache(self) -> None:
         """Write what helps to open the file faster."""
         held = self._held
         if not held.fitted or not self._file.writable or self.kind.startswith("forest"):
@@ -180,26 +149,35 @@ class Store:
         if not self._lag and behind < LAG:
             return
 
-        def done() -> None:
-            self._held, self._lag = work.done(), 0
-
         try:
-            with self._file.writing(done, wait=wait):
-                held = self._held = self._followed()
-                work = Work(self._file, held)
-                numbers = held.numbers
+            with self._caching() as work:
+                held, numbers = work.held, work.held.numbers
                 if linear:
                     number = write_sums(self._file, numbers.array, held.estimator, numbers.position)
                 else:
                     living, order = held.estimator._living, numbers_of(held)
                     number = self._cache.write(self._file, numbers.array, living, order)
                 work.journal.numbers = numbers._replace(array=number)
-                work.finish(None)
-            if self._file.unclean:
-                self._file.clean()
+            self._lag = 0
         except BaseException:
             self._cache.drop()
             raise
+
+    @contextmanager
+    def _caching(self) -> Iterator[Work]:
+        """A block that writes what can be computed again; it raises if somebody is writing."""
+        work: list[Work] = []
+
+        def done() -> None:
+            self._confirmed = work[0].done()
+
+        with self._lock:
+            with self._file.writing(done, wait=False):
+                work.append(Work(self._file, self._follow()))
+                yield work[0]
+                work[0].finish(None)
+            if self._file.unclean:
+                self._file.clean()
 
     def __enter__(self) -> Self:
         return self
@@ -216,37 +194,93 @@ class Store:
     def refresh(self) -> bool:
         """Follow what other processes have written; whether there was anything."""
         with self._lock, self._file.reading():
-            before, self._held = self._held, self._followed()
-            return self._held is not before
+            before = self._held
+            return self._follow() is not before
 
-    def _followed(self) -> Held:
+    def _follow(self) -> Held:
         """What is held, as the file is in this transaction."""
-        if self._file.stamp == self._held.stamp:
-            return self._held
-        self._lag += 1
-        return load(self._file, self._file.facts(), self._held, self._cache)
+        held = self._held
+        if held is self._confirmed and self._file.stamp != held.stamp:
+            self._lag += 1
+            held = self._confirmed = load(self._file, self._file.facts(), held, self._cache)
+        return held
+
+    @property
+    def _held(self) -> Held:
+        """What is held; within `together`, by the thread that is there, what it will be."""
+        block = self._block
+        return self._confirmed if block is None else block.held or self._confirmed
 
     # -- editing -----------------------------------------------------------------------------
 
     @contextmanager
+    def together(self, verb: str) -> Iterator[Self]:
+        """A block whose edits are one: one entry of the journal, and in the file when it ends.
+
+        If it raises, none of them is. Other threads and processes see them when it has ended, and
+        can write nothing from its first edit on. What is for ever has no place in it: `forget`.
+
+        verb : the name of the entry
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from knowmore import GPClassifier
+        >>> folder = TemporaryDirectory()
+        >>> with Store(f"{folder.name}/flowers.km", GPClassifier()) as store:
+        ...     with store.together("correct"):
+        ...         ids = store.add([[0.0], [1.0]], ["daisy", "daisy"])
+        ...         store = store.relabel(ids[1], "rose")
+        ...     store.undo().verb, len(store)
+        ('correct', 0)
+        >>> folder.cleanup()
+        """
+        with self._lock:
+            if self._block is not None:
+                yield self
+                return
+            with ExitStack() as stack:
+                block = self._block = Block(lambda: stack.enter_context(self._writing(verb)))
+                try:
+                    yield self
+                    block.check()
+                finally:
+                    self._block = None
+
+    @contextmanager
     def _editing(self) -> Iterator[Work]:
         """A block that changes the file, and then what is held, or neither."""
+        with self._lock:
+            edit = self._writing() if self._block is None else self._block.edit()
+            with edit as work:
+                yield work
+
+    @contextmanager
+    def _writing(self, verb: str | None = None) -> Iterator[Work]:
+        """A transaction; all edits in it are one entry, with this verb if there may be several."""
         work: list[Work] = []
 
         def done() -> None:
-            self._held = work[0].done()
+            self._confirmed = work[0].done()
+            self._lag += work[0].lag
 
-        with self._lock:
-            with self._file.writing(done):
-                self._held = self._followed()
-                work.append(Work(self._file, self._held))
-                yield work[0]
-                work[0].finish(self._cache)
-            if self._file.unclean:
-                self._file.clean()
-            if self._lag >= LAG and not kinds.is_linear(self.kind):
-                with suppress(KnowmoreError):
-                    self._write_cache(wait=False)
+        with self._file.writing(done):
+            work.append(Work(self._file, self._follow(), verb))
+            yield work[0]
+            work[0].finish(self._cache)
+        if self._file.unclean:
+            self._file.clean()
+        if self._lag >= LAG and not kinds.is_linear(self.kind):
+            with suppress(KnowmoreError):
+                self._write_cache()
+
+    def _alone(self, verb: str) -> None:
+        """Raise InvalidInput for a verb that cannot be part of another edit."""
+        if self._block is not None:
+            raise InvalidInput(
+                f"{verb}() cannot be one of several edits that are made together: what they do can "
+                f"be undone as a whole. Call it after the block of together()."
+            )
 
     def add(
         self,
@@ -273,7 +307,7 @@ class Store:
             names = edit.ids or ()
             about = About.of(len(names), contributor, origins, contents, thumbnails)
             vectors = vector_blobs(edit.X, edit.side, X)
-            self._lag += len(names)
+            work.lag += len(names)
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
             return array_of_ids(names)
 
@@ -313,7 +347,7 @@ class Store:
                 about = About.of(len(edit.ids), contributor, origins, contents, thumbnails)
                 vectors = vector_blobs(edit.X, edit.side, X)
                 old = work.versions(edit.ids)
-                self._lag += len(old)
+                work.lag += len(old)
                 work.enter("replace", after, edit.ids, edit.labels, None, vectors, about, old)
         return self
 
@@ -330,7 +364,7 @@ class Store:
                 after, edit = change
                 assert isinstance(edit, Relabel)
                 about, old = About.of(len(edit.ids), contributor, None), work.versions(edit.ids)
-                self._lag += len(old)
+                work.lag += len(old)
                 work.enter("relabel", after, edit.ids, edit.labels, None, None, about, old)
         return self
 
@@ -349,49 +383,19 @@ class Store:
         for bytes of what was removed. What no program can reach is left: blocks of the disk,
         snapshots, backups.
         """
+        self._alone("forget")
         with self._editing() as work:
-            versions = self._doomed(work, ids, contributor, origin)
+            versions = work.doomed(ids, contributor, origin)
             rows, names = {one.row for one in versions}, dict.fromkeys(v.id for v in versions)
             index = work.held.index
             gone = [one for one in map(codec.read_id, names) if index.get(one, (0,))[0] in rows]
-            self._lag += len(gone)
+            work.lag += len(gone)
             after = work.held.estimator
             if gone:
                 after = work.holding.remove(tuple(gone)).estimator
             if versions:
                 work.forget(after, versions, gone, len(names))
         return Forgotten(len(names), traces.left(self.path))
-
-    def _doomed(
-        self, work: Work, ids: Any, contributor: str | None, origin: str | None
-    ) -> list[Version]:
-        """The versions to delete."""
-        given = [one for one in (ids, contributor, origin) if one is not None]
-        if len(given) != 1:
-            raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
-        journal, column = work.journal, "contributor" if origin is None else "origin"
-        if ids is not None:
-            return self._of_ids(work, ids)
-        name = contributor if origin is None else origin
-        rows = journal.rows_where(column, [codec.text_of(name)])
-        if not rows:
-            raise UnknownId(
-                f"The file holds nothing whose {column} is {name!r}. status() lists the "
-                f"contributors that it knows, records() where each example came from."
-            )
-        # The versions that share a vector with these, such as other labels of it, go too.
-        vectors = {one.vector for one in journal.versions(rows)}
-        return journal.versions(journal.rows_where("vector", vectors))
-
-    def _of_ids(self, work: Work, ids: Any) -> list[Version]:
-        """All versions of these ids, which are held or were."""
-        held = tuple(work.held.index)
-        names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
-        texts = [codec.id_text(one) for one in names]
-        versions = work.journal.versions(work.journal.rows_where("id", texts))
-        if len(names) > len({one.id for one in versions}):
-            work.holding.chosen(names)
-        return versions
 
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.
@@ -418,7 +422,7 @@ class Store:
                 [one.thumbnail for one in records],
             )
             vectors = vector_blobs(edit.X, edit.side, None)
-            self._lag += len(records)
+            work.lag += len(records)
             work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
         return self
 
@@ -437,7 +441,7 @@ class Store:
             for name in {"supports", "source", "source_", "semantics"} & set(vars(given)):
                 setattr(after, name, getattr(given, name))
             after.set_params(**parameters)
-            self._lag += len(held.index)
+            work.lag += len(held.index)
             work.set("set_parameters", self._refitted(work, after), kinds.parameters(after))
         return self
 
@@ -478,13 +482,14 @@ class Store:
         return self._turn(Journal.redo)
 
     def _turn(self, turn: Callable[[Journal], Row]) -> Entry:
+        self._alone(turn.__name__)
         with self._editing() as work:
             row = turn(work.journal)
             undone = turn is Journal.undo
             text = row[5] if undone else row[6]
             with self._file.understood("journal"):
                 facts = {} if text is None else loads(text)
-            self._lag += row[3]
+            work.lag += row[3]
             work.turned(facts, lambda now: load(self._file, now, work.held, self._cache))
             return replace(entry(row), undone=undone)
 
@@ -514,7 +519,7 @@ class Store:
             examples: Examples = held.estimator._living.examples
             return examples
         with self._lock, self._file.reading():
-            held = self._held = self._followed()
+            held = self._follow()
             if not held.fitted:
                 raise NoExamples("The file holds no examples yet. Add some first.")
             return holding(held, Journal(self._file, held.numbers)).read(tuple(held.index))
@@ -536,25 +541,20 @@ class Store:
     def records(self, ids: Any = None) -> list[Record]:
         """What is known of these examples, or of all, beside their features."""
         with self._lock, self._file.reading():
-            held = self._held = self._followed()
+            held = self._follow()
             journal = Journal(self._file, held.numbers)
-            names = tuple(held.index) if ids is None else holding(held, journal).chosen(ids)
-            versions = journal.versions(held.index[one][0] for one in names)
-            vectors = journal.vectors(one.vector for one in versions)
-            with self._file.understood("examples"):
-                return [
-                    Record(
-                        name,
-                        loads(one.label),
-                        float(one.weight),
-                        codec.string(one.origin),
-                        codec.string(one.contributor),
-                        moment_of(one.at),
-                        vectors[one.vector][3],
-                        vectors[one.vector][4],
-                    )
-                    for name, one in zip(names, versions, strict=True)
-                ]
+            names = iter(held.index if ids is None else holding(held, journal).chosen(ids))
+            found: list[Record] = []
+            # The hash of a row is that of its vector too: some at a time, or all are in memory.
+            while some := list(islice(names, _AT_ONCE)):
+                versions = journal.versions(held.index[one][0] for one in some)
+                vectors = journal.vectors(one.vector for one in versions)
+                with self._file.understood("examples"):
+                    found += [
+                        record(name, one, vectors[one.vector])
+                        for name, one in zip(some, versions, strict=True)
+                    ]
+            return found
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -564,7 +564,7 @@ class Store:
     def arrays(self, prefix: str = "") -> dict[str, Array]:
         """The arrays of `set_notes` whose names begin with this, under the rest of their names."""
         with self._lock, self._file.reading():
-            held = self._held = self._followed()
+            held = self._follow()
             found = kept(self._file, held.facts["arrays"])
         return {
             name.removeprefix(prefix): array
@@ -580,40 +580,16 @@ class Store:
     def status(self) -> Status:
         """What the file holds, in numbers."""
         with self._lock, self._file.reading():
-            held = self._held = self._followed()
-            run = self._file.connection.execute
-            grouped = "SELECT {0}, count(*) FROM examples WHERE live = 1 GROUP BY {0} ORDER BY {0}"
-            classes, contributors = (
-                run(grouped.format(column)).fetchall() for column in ("label", "contributor")
-            )
-            last, entries, undone = run(
-                "SELECT max(at), count(*), total(undone) FROM journal"
-            ).fetchone()
-            regression, linear = self.kind.endswith("regression"), kinds.is_linear(self.kind)
-            columns = held.facts["columns"] or {"count": None, "names": None}
-            with self._file.understood("examples"):
-                return Status(
-                    self.path,
-                    self.kind,
-                    len(held.index),
-                    {} if regression else {loads(text): n for text, n in classes},
-                    columns["count"],
-                    codec.valued(columns["names"]),
-                    {codec.string(text): n for text, n in contributors},
-                    entries,
-                    int(undone),
-                    self._file.size(),
-                    held.estimator.get_params(deep=False),
-                    None if linear or not held.fitted else repr(held.estimator.kernel_),
-                    None if last is None else moment_of(last),
-                )
+            held = self._follow()
+            return status(self.path, self._file, held)
 
     def verify(self, fast: bool = False) -> Any:
         """Whether the file holds what it says: see `Verification`."""
+        self._alone("verify")
         return verification.verify(self, fast)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_held" not in self.__dict__:
+        if name.startswith("__") or "_confirmed" not in self.__dict__:
             raise AttributeError(name)
         if name in _REFUSED:
             raise AttributeError(

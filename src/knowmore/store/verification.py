@@ -124,7 +124,7 @@ def _verified(store: Store, fast: bool) -> Verification:
     file.check_size()
     tables = {name: file.all_rows(name) for name in TABLES}
     facts = file.facts()
-    store._held = store._followed()
+    store._follow()
     versions = [Version(*row) for row in tables["examples"]]
     about = _about(store) | _digests(facts, versions, tables)
     checks = [

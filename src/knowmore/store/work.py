@@ -1,28 +1,28 @@
-"""One edit of a file: what was held before, what is written, and what is held then."""
+"""Edits of a file: what was held before, what is written, and what is held then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from json import dumps
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
-from knowmore.edits import Id
-from knowmore.errors import InvalidInput
+from knowmore.edits import Id, as_ids, is_mask
+from knowmore.errors import InvalidInput, NotWritten, UnknownId
 from knowmore.estimators.linear import LinearGP
 from knowmore.examples import Examples, new_serials
-from knowmore.store import caches, codec, kinds
+from knowmore.store import caches, codec, kinds, thresholds
 from knowmore.store.changing import Holding
-from knowmore.store.journal import Journal, New, Numbers, Version
+from knowmore.store.journal import SETTINGS, Journal, New, Numbers, Version
 from knowmore.store.layout import File
 from knowmore.store.schema import Row
-
-# The facts that an entry of the journal notes if it changes one of them.
-SETTINGS = ("parameters", "columns", "labels", "state")
+from knowmore.tables import masked
 
 
 @dataclass(frozen=True)
@@ -79,21 +79,35 @@ class About(NamedTuple):
 
 
 class Work:
-    """An edit within a transaction.
+    """The edits of a transaction.
 
+    held : what the next of them starts from
     after : what will be held, but for its stamp
+    verb : of their entry, if there may be several
+    lag : how many rows of a factor they change
     """
 
-    def __init__(self, file: File, held: Held) -> None:
-        self.file, self.held = file, held
-        self.journal = Journal(file, held.numbers)
-        self.after = held
+    def __init__(self, file: File, held: Held, verb: str | None = None) -> None:
+        self.file, self._before = file, held
+        self.journal = Journal(file, held.numbers, verb)
+        self.after = held if verb is None else replace(held, index=dict(held.index))
+        self.held, self.lag = self.after, 0
         self._indexed: list[Callable[[dict[Id, tuple[int, int]]], object]] = []
+
+    def step(self) -> None:
+        """Hold what was edited so far, for further edits."""
+        # An index is changed, not copied, so that an edit takes no longer for all the others; it is
+        # that of the transaction alone if there are several edits.
+        for change in self._indexed:
+            change(self.after.index)
+        self._indexed.clear()
+        numbers = self.journal.numbers
+        facts = self.after.facts | {"numbers": list(numbers)}
+        self.held = self.after = replace(self.after, facts=facts, numbers=numbers)
 
     def done(self) -> Held:
         """What is held now that all is written."""
-        for change in self._indexed:
-            change(self.after.index)
+        self.step()
         return replace(self.after, stamp=self.file.stamp)
 
     @property
@@ -104,6 +118,35 @@ class Work:
     def versions(self, ids: Iterable[Id]) -> list[Version]:
         """The live versions of these ids."""
         return self.journal.versions(self.held.index[one][0] for one in ids)
+
+    def doomed(self, ids: Any, contributor: str | None, origin: str | None) -> list[Version]:
+        """The versions to delete: of these ids, of a contributor, or from an origin."""
+        given = [one for one in (ids, contributor, origin) if one is not None]
+        if len(given) != 1:
+            raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
+        journal, column = self.journal, "contributor" if origin is None else "origin"
+        if ids is not None:
+            return self._of_ids(ids)
+        name = contributor if origin is None else origin
+        rows = journal.rows_where(column, [codec.text_of(name)])
+        if not rows:
+            raise UnknownId(
+                f"The file holds nothing whose {column} is {name!r}. status() lists the "
+                f"contributors that it knows, records() where each example came from."
+            )
+        # The versions that share a vector with these, such as other labels of it, go too.
+        vectors = {one.vector for one in journal.versions(rows)}
+        return journal.versions(journal.rows_where("vector", vectors))
+
+    def _of_ids(self, ids: Any) -> list[Version]:
+        """All versions of these ids, which are held or were."""
+        held = tuple(self.held.index)
+        names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
+        texts = [codec.id_text(one) for one in names]
+        versions = self.journal.versions(self.journal.rows_where("id", texts))
+        if len(names) > len({one.id for one in versions}):
+            self.holding.chosen(names)
+        return versions
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -137,9 +180,8 @@ class Work:
             rows = [(*vector, content, thumbnail) for vector, content, thumbnail in pairs]
         new = New(ids, texts, heavy, rows, *about.beside(old))
         self._note(estimator, labels)
-        settings = self._settings()
         first = self.journal.numbers.vector
-        written = self.journal.write(verb, len(ids), new, [v.row for v in before], settings)
+        written = self.journal.write(verb, len(ids), new, [v.row for v in before])
         places = rows if vectors is None else range(first, first + len(ids))
         largest = max((one for one in ids if isinstance(one, int)), default=-1)
         next_id = max(self.journal.numbers.next_id, largest + 1)
@@ -157,7 +199,7 @@ class Work:
     def forget(self, estimator: Any, versions: list[Version], gone: list[Id], count: int) -> None:
         """Delete versions; `gone` are the ids of those that are live."""
         self._note(estimator, None)
-        self.journal.write("forget", count, settings=self._settings())
+        self.journal.write("forget", count)
         self.journal.delete_versions(versions)
         self._indexed.append(lambda index: [index.pop(one) for one in gone])
 
@@ -165,7 +207,7 @@ class Work:
         """Write other settings."""
         self.after = replace(self.after, facts=self.after.facts | {"parameters": parameters})
         self._note(estimator, None)
-        self.journal.write(verb, len(self.held.index), settings=self._settings())
+        self.journal.write(verb, len(self.held.index))
 
     def turned(self, facts: dict[str, Any], load: Callable[[dict[str, Any]], Held]) -> None:
         """Hold what the file has after an entry was undone or done again.
@@ -199,12 +241,15 @@ class Work:
         """Those before and after, as texts, if they differ."""
         before, after = (
             dumps({name: facts[name] for name in SETTINGS})
-            for facts in (self.held.facts, self.after.facts)
+            for facts in (self._before.facts, self.after.facts)
         )
         return (None, None) if before == after else (before, after)
 
     def finish(self, cache: caches.FactorCache | None) -> None:
-        """Delete what caches know of what was deleted, and write the facts."""
+        """Write the entry and the facts, and delete what caches know of what is no longer."""
+        self.journal.write_entry(self._settings())
+        if self.journal.numbers.position != self._before.numbers.position:
+            thresholds.drop(self.file)
         number, gone = self.journal.numbers.array, self.journal.gone
         if gone and isinstance(self.after.estimator, LinearGP):
             position = self.journal.numbers.position
@@ -212,10 +257,46 @@ class Work:
         elif gone and cache is not None:
             number = cache.cut(self.file, number, gone)
         numbers = self.journal.numbers = self.journal.numbers._replace(array=number)
-        facts = self.after.facts | {"numbers": list(numbers)}
-        old = self.held.facts
+        facts, old = self.after.facts | {"numbers": list(numbers)}, self._before.facts
         self.file.write_facts({name: one for name, one in facts.items() if old.get(name) != one})
-        self.after = replace(self.after, facts=facts, numbers=numbers)
+
+
+class Block:
+    """Several edits in one transaction, which the first of them begins.
+
+    begin : that
+    """
+
+    def __init__(self, begin: Callable[[], Work]) -> None:
+        self._begin, self._thread = begin, get_ident()
+        self._work: Work | None = None
+        self._failed = False
+
+    @property
+    def held(self) -> Held | None:
+        """What the thread of the block holds after the edits so far; None for all others."""
+        mine = self._work is not None and self._thread == get_ident()
+        return self._work.held if mine else None  # type: ignore[union-attr]
+
+    @contextmanager
+    def edit(self) -> Iterator[Work]:
+        """One of the edits."""
+        self.check()
+        self._work = self._work or self._begin()
+        try:
+            yield self._work
+            self._work.step()
+        except BaseException:
+            self._failed = True
+            raise
+
+    def check(self) -> None:
+        """Raise NotWritten if one of the edits has failed: it may have written a part."""
+        if self._failed:
+            raise NotWritten(
+                "One of the edits that are made together has failed, so none of them is in the "
+                "file. Let its error leave the block, or make it apart from the others."
+            )
 
 
 def holding(held: Held, journal: Journal) -> Holding:

@@ -24,6 +24,7 @@ from knowmore import (
 )
 from knowmore.errors import InvalidInput, MissingData, MissingExtra
 from knowmore.serve import Settings, answering, create_app
+from knowmore.serve.following import Following
 
 TOKEN = "a-token-of-many-letters"
 
@@ -115,6 +116,23 @@ def test_it_follows_the_file(flowers):
             ask.post("/predict", {"rows": [[50.0, 50.0]]})[1]["predictions"][0]["label"]
             != "strange"
         )
+
+
+def test_an_edit_while_a_model_is_loaded_is_not_missed(flowers, monkeypatch):
+    made, edits = answering.Predictor, [["s"]]
+
+    def predictor(*given, **options):
+        if edits:
+            with knowmore.open(flowers) as other:
+                other.add([[50.0, 50.0]], ["strange"], ids=edits.pop())
+        return made(*given, **options)
+
+    monkeypatch.setattr(answering, "Predictor", predictor)
+    following = Following(Settings(flowers))
+    following.look()
+    following._store.close()
+    assert (following.now.version, following.now.count) == (2, 41)
+    assert following.now([[50.0, 50.0]])[0].label == "strange"
 
 
 def test_it_writes_nothing(flowers):

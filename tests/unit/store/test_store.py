@@ -275,6 +275,92 @@ def test_undo_to_the_beginning_and_back(store, path):
         assert [e.undone for e in other.log()] == [False, False]
 
 
+# -- several edits as one ------------------------------------------------------------------------
+
+
+def test_edits_made_together_are_one_entry(store, path):
+    before, scores = path.read_bytes(), answers(store, X)
+    with store.together("learn"):
+        store.add(X[:2] + 30, ["c", "d"], ["new", "passing"])
+        store.replace([IDS[0], "passing"], X[:2] + 40)
+        store.relabel("new", "d")
+        store.set_parameters(noise=0.5)
+        assert len(store) == 8
+        assert [one.label for one in store.records([IDS[0], "new"])] == ["a", "d"]
+        assert path.read_bytes() == before
+        with Store(path) as other:
+            assert len(other) == 6
+    assert [(e.verb, e.count) for e in store.log()] == [("add", 6), ("learn", 13)]
+    assert store.verify().ok
+    assert (store.undo().verb, len(store)) == ("learn", 6)
+    np.testing.assert_allclose(answers(store, X), scores)
+    assert (store.redo().verb, store.noise_) == ("learn", 0.5)
+    assert store.examples.X[store.examples.rows(("passing",))].tolist() == [[42.0, 43.0]]
+    assert store.verify().ok
+
+
+def test_an_interrupt_between_edits_changes_nothing(store, path):
+    before = path.read_bytes()
+
+    def interrupted():
+        with store.together("learn"):
+            store.add(X + 30, Y)
+            store.relabel(IDS[0], "b")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_bytes() == before
+    assert (len(store), store.examples.labels.tolist()) == (6, Y.tolist())
+    assert len(store.add(X[:1], ["a"])) == 1
+
+
+def test_other_threads_see_edits_that_are_made_together_when_all_are_made(store):
+    seen = []
+    with store.together("learn"):
+        store.add(X + 30, Y)
+        thread = threading.Thread(target=lambda: seen.append(len(store)))
+        thread.start()
+        thread.join()
+    assert (seen, len(store)) == ([6], 12)
+
+
+def test_a_failed_edit_fails_those_made_together_with_it(store, path):
+    before = path.read_bytes()
+    words = "One of the edits that are made together has failed, so none of them is in the file."
+
+    def three():
+        with store.together("learn"):
+            store.add(X[:1] + 30, ["a"])
+            with pytest.raises(RepeatedId):
+                store.add(X, Y, IDS)
+            with pytest.raises(NotWritten, match=words):
+                store.add(X[:1] + 30, ["a"])
+
+    with pytest.raises(NotWritten, match=words):
+        three()
+    assert (path.read_bytes(), len(store)) == (before, 6)
+
+
+@pytest.mark.parametrize("verb", ["forget", "undo", "redo", "verify"])
+def test_verbs_that_are_alone(verb, store):
+    given = [IDS[0]] if verb == "forget" else []
+    words = rf"{verb}\(\) cannot be one of several edits that are made together"
+    with store.together("learn"), pytest.raises(InvalidInput, match=words):
+        getattr(store, verb)(*given)
+    assert (len(store), len(store.log())) == (6, 1)
+
+
+def test_nothing_made_together_is_nothing(store, path):
+    before = path.read_bytes()
+    with store.together("learn"), store.together("more"):
+        assert len(store.records()) == 6
+    assert path.read_bytes() == before
+
+
+# -- merging, status, notes ----------------------------------------------------------------------
+
+
 def test_merging_brings_along_what_is_known(store, path):
     with Store(path.with_name("other.km"), knowmore.GPClassifier(RBF(3.0))) as other:
         other.add(X + 20, Y, [f"other-{i}" for i in range(6)], contributor="eve")

@@ -1,0 +1,125 @@
+"""What a model says of rows: label, probability, deviation, and whether it knows such."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from knowmore.arrays import Array
+from knowmore.errors import KnowmoreError, NoExamples
+from knowmore.estimators.shell import unnamed
+from knowmore.insight.asking import WITH_VARIANCE, count_of
+from knowmore.insight.novelty import Novelty, novelty
+from knowmore.models import LinearModel, class_probabilities
+from knowmore.models.novelty import improbability
+from knowmore.store import thresholds
+
+if TYPE_CHECKING:
+    from knowmore.store.store import Store
+
+# A linear model holds no rows to leave out: so many of those in the file set the threshold.
+_SAMPLE: Final = 5000
+
+
+@final
+class Answer(NamedTuple):
+    """What is said of one row. Of a regressor the label is the value, or q of them.
+
+    What a kind of model cannot say is None: a least-squares SVM has neither probability nor std.
+    """
+
+    label: Any
+    probability: float | None
+    std: Any
+    unknown: bool | None
+
+
+@final
+class Predictor:
+    """A model at one moment, which answers from any thread.
+
+    store : an open file that holds examples
+    rate : the fraction of known examples that may be called unknown; 0: none is
+    keep : whether what takes long is kept in the file
+    """
+
+    def __init__(self, store: Store, rate: float, *, keep: bool) -> None:
+        if not len(store):
+            raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
+        self.is_classifier = bool(is_classifier(store))
+        self.threshold = threshold(store, rate, keep=keep) if self.is_classifier else None
+        # After the threshold, which follows what others have written.
+        self.estimator = unnamed(store.estimator)
+
+    def __call__(self, X: Array) -> list[Answer]:
+        """The answers, one for each row of X (m, d)."""
+        estimator, nothing = self.estimator, [None] * len(X)
+        columns: tuple[list[Any], ...]
+        if not self.is_classifier:
+            values, std = estimator.predict(X, return_std=True)
+            columns = values.tolist(), nothing, std.tolist(), nothing
+        elif isinstance(estimator, WITH_VARIANCE):
+            columns = self._by_variance(X)
+        elif hasattr(estimator, "predict_proba"):
+            P, std = estimator.predict_proba(X), np.sqrt(estimator.predict_variance(X))
+            columns = (
+                estimator.predict(X).tolist(),
+                P.max(axis=1).tolist(),
+                std.tolist(),
+                nothing,
+            )
+        else:
+            columns = estimator.predict(X).tolist(), nothing, nothing, nothing
+        return [Answer(*each) for each in zip(*columns, strict=True)]
+
+    def _by_variance(self, X: Array) -> tuple[list[Any], ...]:
+        """The columns of answers of a Gaussian process, from one mean and one variance."""
+        model, (rows, _) = self.estimator.model_, self.estimator.model_inputs(X)
+        mean, variance = model.mean(rows), model.variance(rows)
+        P, best = class_probabilities(mean, variance), mean.argmax(axis=1)
+        unknown: list[Any] = [None] * len(X)
+        if self.threshold is not None:
+            unknown = (improbability(mean, variance) > self.threshold).tolist()
+        chances = P[np.arange(len(P)), best]
+        found = model.names[best], chances, np.sqrt(variance)
+        return (*(one.tolist() for one in found), unknown)
+
+
+def threshold(store: Store, rate: float, *, keep: bool) -> float | None:
+    """The novelty above which a row is unknown to a classifier; None if it cannot tell.
+
+    rate : the fraction of the examples that may be called unknown
+    keep : whether to write it to the file, if that is possible
+    """
+    with store._lock, store._file.reading():
+        held = store._follow()
+        state = thresholds.state_of(store._file, held.facts)
+        known = thresholds.read(store._file, state)
+    estimator = unnamed(held.estimator)
+    if not rate or not isinstance(estimator, WITH_VARIANCE) or count_of(estimator.model_) < 2:
+        return None
+    if rate in known:
+        return known[rate]
+    found = _compared(store, estimator)
+    known[rate] = found.threshold(1 - rate)
+    # One that separates nothing warns: it is to do so again.
+    if keep and found.separates(1 - rate):
+        with suppress(KnowmoreError), store._caching() as work:
+            if thresholds.state_of(work.file, work.held.facts) == state:
+                numbers = work.journal.numbers
+                number = thresholds.write(work.file, numbers.array, state, known)
+                work.journal.numbers = numbers._replace(array=number)
+    return known[rate]
+
+
+def _compared(store: Store, estimator: Any) -> Novelty:
+    """A row beside the examples that are held."""
+    examples, reference = store.examples, None
+    if isinstance(estimator.model_, LinearModel):
+        learnt = np.flatnonzero(examples.weights > 0)
+        rows = learnt[np.linspace(0, len(learnt) - 1, min(len(learnt), _SAMPLE)).astype(int)]
+        reference = examples.X[rows], examples.labels[rows], examples.weights[rows]
+    return novelty(estimator, examples.X[:1], reference=reference)
