@@ -48,6 +48,8 @@ KERNELS: Final[dict[str, Any]] = {
 }
 _NAMES: Final = {kind: name for name, kind in KERNELS.items()}
 # The types of vectors in a file, by the bytes of a number.
+# Bits of an id: Python refuses to print much longer numbers.
+_LONG: Final = 10_000
 _TYPES: Final = {1: "<u1", 2: "<f2", 4: "<f4", 8: "<f8"}
 _LARGEST: Final = 2**31
 
@@ -98,7 +100,8 @@ def valued(found: Any) -> Any:
         case {"array": list(values), "type": str(kind)}:
             if np.dtype(kind).kind not in "biufU":
                 raise ValueError(f"numbers of type {kind}")
-            return np.array(values, dtype=kind)
+            # Room for longer texts than there are could take any amount of memory.
+            return np.array(values, dtype="U" if np.dtype(kind).kind == "U" else kind)
         case {"list": list(values)}:
             return [valued(one) for one in values]
         case {"tuple": list(values)}:
@@ -129,7 +132,13 @@ def _parameters(kind: Any) -> tuple[str, ...]:
 
 def id_text(one: Id) -> str:
     """An id as text."""
-    return quoted(one) if isinstance(one, str) else str(one)
+    if isinstance(one, str):
+        return quoted(one)
+    if one.bit_length() > _LONG:
+        raise InvalidInput(
+            f"An id has {one.bit_length():,} bits, but no more than {_LONG:,} may be."
+        )
+    return str(one)
 
 
 def read_id(text: Any) -> Id:
@@ -208,7 +217,7 @@ def narrowed(X: Array, given: Any) -> Array:
 
     given : X as it was before it became float64: a table of any kind
     """
-    width = _width(given)
+    width = min(_width(given), 8)
     for size, kind in _TYPES.items():
         if size >= width:
             with np.errstate(over="ignore", invalid="ignore"):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from knowmore.arrays import norm
+from knowmore.examples import Examples
 from knowmore.models import KernelModel
 from knowmore.models.forest import Forest
 from knowmore.models.oneshot import OneShot
@@ -43,10 +44,12 @@ class Exactness(NamedTuple):
         return self.difference <= self.tolerance and self.residual <= self.bound
 
 
-def compared(held: Any, fresh: Any, X: Any) -> Exactness:
-    """An estimator beside another with the same examples, asked about rows of X (m, d)."""
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), _ASKED)).astype(int))
-    asked = fresh.model_inputs(X[rows])
+def compared(held: Any, fresh: Any, examples: Examples) -> Exactness:
+    """An estimator beside another with the same examples, asked about some of these."""
+    n = len(examples)
+    rows = np.unique(np.linspace(0, n - 1, min(n, _ASKED)).astype(int))
+    X, side = examples.X[rows], examples.side[rows]
+    asked = (X, side) if side.shape[1] else fresh.model_inputs(X)
     here, there = (np.asarray(one.model_.mean(*asked), dtype=float) for one in (held, fresh))
     same = here.shape == there.shape
     difference = float(abs(here - there).max(initial=0)) if same else np.inf
@@ -77,7 +80,10 @@ def _bound(model: Any) -> float:
     factor, n = model.covariance.factor, len(model.examples)
     eps = float(np.finfo(factor.dtype).eps)
     if factor.traits.stable:
-        return 4 * eps * (n + 10)
+        # A border is eliminated after the solve: its sums to zero lose what the examples' noises
+        # differ by.
+        spread = float(model.covariance.diagonal.max()) * _inverse(model) if model.bias else 1.0
+        return 4 * eps * (n + 10) * max(spread, 1.0)
     return 4 * eps * (float(model.covariance.diagonal.sum()) * _inverse(model) + n)
 
 

@@ -7,7 +7,9 @@ one descriptor is kept for each file that was read, until the file is deleted.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -44,6 +46,9 @@ def _descriptor(path: Path) -> int:
         _close_deleted()
         # While a descriptor is open, no other file gets the same number.
         found = os.stat(path)
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            # To open a pipe would wait for somebody who writes to it.
+            raise OSError(errno.EINVAL, "It is not a regular file")
         place = found.st_dev, found.st_ino
         if place not in _kept:
             new = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from knowmore.arrays import Array
-from knowmore.errors import NotWritten
+from knowmore.errors import InvalidInput, NotWritten
 from knowmore.estimators.linear import LinearGP
 from knowmore.estimators.maps import LandmarkMap
 from knowmore.estimators.shell import fitted
@@ -30,10 +30,10 @@ from knowmore.models import Discriminant
 from knowmore.models.class_means import ClassMeans, Spread
 from knowmore.models.forest import Forest
 from knowmore.models.stream import Reference, Window
-from knowmore.store import caches, kinds, sources
+from knowmore.store import caches, kinds, sources, traces
 from knowmore.store.codec import LabelType, plain, valued
 from knowmore.store.journal import Numbers
-from knowmore.store.layout import File
+from knowmore.store.layout import File, is_there
 from knowmore.store.store import Store
 from knowmore.store.work import About, Held, Work, vector_blobs
 
@@ -76,6 +76,7 @@ def save(estimator: Any, path: Name) -> None:
             file.close()
         with suppress(FileNotFoundError):
             os.chmod(part, target.stat().st_mode & 0o7777)
+        _recover(target)
         os.replace(part, target)
         _sync(target.parent)
     except OSError as error:
@@ -90,6 +91,17 @@ def save(estimator: Any, path: Name) -> None:
             leftover.unlink(missing_ok=True)
     if not isinstance(estimator, Eigenspace):
         sources.note_home(estimator, target)
+
+
+def _recover(target: Path) -> None:
+    """Let SQLite play back what a crash has left of the old file: else the new one would get it."""
+    journal = target.with_name(f"{target.name}-journal")
+    if traces.beside(target):
+        if is_there(target):
+            # A file that is damaged is about to be replaced.
+            with suppress(InvalidInput), closing(File(target)) as file:
+                file.settle()
+        journal.unlink(missing_ok=True)
 
 
 def load(path: Name) -> Any:

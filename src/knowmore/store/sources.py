@@ -7,6 +7,7 @@ folder of this one, so that both can move together, and by the digest of the mod
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from copy import copy
 from hashlib import blake2b
 from json import dumps
@@ -28,6 +29,8 @@ from knowmore.store.layout import File, damaged
 SUPPORT = "support/"
 # The files of estimators that were loaded or saved.
 _homes: WeakKeyDictionary[Any, Path] = WeakKeyDictionary()
+# The files whose sources are being loaded.
+_loading: ContextVar[tuple[Path, ...]] = ContextVar("_loading", default=())
 
 
 def note_home(estimator: Any, path: Path) -> Any:
@@ -101,6 +104,13 @@ def _found(file: File, facts: dict[str, Any]) -> Any:
         path, wanted = (file.path.parent / noted["path"]).resolve(), str(noted["digest"])
     from knowmore.store.saving import load
 
+    chain = (*_loading.get(), file.path)
+    if path in chain:
+        raise InvalidInput(
+            f"The model in {str(file.path)!r} starts from that in {str(path)!r}, which leads back "
+            f"to it. Restore the file of the model that it started from."
+        )
+    token = _loading.set(chain)
     try:
         source = load(path)
     except OSError as error:
@@ -108,6 +118,8 @@ def _found(file: File, facts: dict[str, Any]) -> Any:
             f"The model in {str(file.path)!r} starts from that in {str(path)!r}, which is not "
             f"there. Put that file back in its place."
         ) from error
+    finally:
+        _loading.reset(token)
     if digest(source) != wanted:
         raise InvalidInput(
             f"The model in {str(file.path)!r} starts from that in {str(path)!r}, which has been "

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, final
 
 from sklearn.base import clone
 
-from knowmore.arguments import a_type
+from knowmore.arguments import a_type, number
 from knowmore.arrays import Array
 from knowmore.edits import Add, Relabel, Replace
 from knowmore.errors import (
@@ -86,6 +86,7 @@ class Store:
         timeout: float = PATIENCE,
     ) -> None:
         check_name(path)
+        timeout = number("timeout", timeout, "[0, 1e6]", "It is in seconds.")
         self.path = Path(os.path.realpath(path))
         self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
         self._block: Block | None = None
@@ -408,11 +409,11 @@ class Store:
                 return self.merge(opened)
         if not isinstance(other, Store):
             raise InvalidType(f"A store merges with another, not with {a_type(other)}.")
-        theirs, records = other.examples, other.records()
+        estimator, theirs, records = other._snapshot()
         if len(theirs) == 0:
             return self
         with self._editing() as work:
-            after, edit = work.holding.merge(other._held.estimator, theirs)
+            after, edit = work.holding.merge(estimator, theirs)
             assert isinstance(edit, Add)
             about = About.of(
                 len(records),
@@ -425,6 +426,15 @@ class Store:
             work.lag += len(records)
             work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
         return self
+
+    def _snapshot(self) -> tuple[Any, Examples, list[Record]]:
+        """The estimator, its examples and what is known of them, all of one state of the file."""
+        while True:
+            self.refresh()
+            held = self._held
+            examples, records = self.examples, self.records()
+            if self._held is held:
+                return held.estimator, examples, records
 
     def set_parameters(self, **parameters: Any) -> Self:
         """Give the estimator other parameters, and fit all examples anew; undo brings them back.

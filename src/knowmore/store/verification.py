@@ -136,7 +136,7 @@ def _verified(store: Store, fast: bool) -> Verification:
     exactness = None
     if any(one.live and one.weight > 0 for one in versions):
         held, (made, examples) = store._held.estimator, fresh(file, facts, versions)
-        exactness = compared(held, made, examples.X)
+        exactness = compared(held, made, examples)
         checks += _exact(exactness)
         if kinds.is_linear(facts["kind"]):
             checks.append(_sums(held.digest(), made.digest()))

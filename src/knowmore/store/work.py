@@ -90,14 +90,13 @@ class Work:
     def __init__(self, file: File, held: Held, verb: str | None = None) -> None:
         self.file, self._before = file, held
         self.journal = Journal(file, held.numbers, verb)
-        self.after = held if verb is None else replace(held, index=dict(held.index))
+        # An index of its own: what is held changes by one assignment, at the end.
+        self.after = replace(held, index=dict(held.index))
         self.held, self.lag = self.after, 0
         self._indexed: list[Callable[[dict[Id, tuple[int, int]]], object]] = []
 
     def step(self) -> None:
         """Hold what was edited so far, for further edits."""
-        # An index is changed, not copied, so that an edit takes no longer for all the others; it is
-        # that of the transaction alone if there are several edits.
         for change in self._indexed:
             change(self.after.index)
         self._indexed.clear()
@@ -171,7 +170,8 @@ class Work:
         if old is not None:
             heavy = [v.weight for v in before]
         else:
-            heavy = [1.0] * len(ids) if weights is None else weights.tolist()
+            # SQLite writes -0.0 as 0.0, which would have another hash.
+            heavy = [1.0] * len(ids) if weights is None else (weights + 0.0).tolist()
         rows: Any
         if vectors is None:
             rows = [v.vector for v in before]
@@ -347,18 +347,24 @@ def vector_blobs(X: Array, side: Array | None, given: Any) -> list[tuple[bytes, 
 def _texts(name: str, given: Any, k: int) -> list[str | None] | None:
     if given is None:
         return None
-    each = [given] * k if isinstance(given, str) else list(given)
+    each = [given] * k if isinstance(given, str) else _listed(name, given)
     _check_count(name, each, k)
     return [codec.text_of(one) for one in each]
 
 
 def _blobs(name: str, given: Any, k: int) -> list[bytes | None]:
-    each: list[bytes | None] = [None] * k if given is None else list(given)
+    each: list[bytes | None] = [None] * k if given is None else _listed(name, given)
     _check_count(name, each, k)
     for one in each:
         if one is not None and not isinstance(one, bytes):
             raise InvalidInput(f"{name} are bytes or None, but one is {a_type(one)}.")
     return each
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise InvalidInput(f"{name} is {a_type(given)}. Give a list: one for each example.")
+    return list(given)
 
 
 def _check_count(name: str, each: list[Any], k: int) -> None:
