@@ -197,6 +197,7 @@ class _Learning:
                 contributor=[one or self.request.contributor for one in new.contributors],
                 origins=self.origin,
                 contents=new.contents,
+                columns=self.source.columns,
             )
         if changed.ids:
             store.replace(changed.ids, changed.X, changed.labels, contents=changed.contents)

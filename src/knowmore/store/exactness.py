@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from knowmore.arrays import norm
+from knowmore.estimators.shell import unnamed
 from knowmore.models import KernelModel
 from knowmore.models.forest import Forest
 from knowmore.models.oneshot import OneShot
@@ -46,7 +47,7 @@ class Exactness(NamedTuple):
 def compared(held: Any, fresh: Any, X: Any) -> Exactness:
     """An estimator beside another with the same examples, asked about rows of X (m, d)."""
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), _ASKED)).astype(int))
-    asked = fresh.model_inputs(X[rows])
+    asked = unnamed(fresh).model_inputs(X[rows])
     here, there = (np.asarray(one.model_.mean(*asked), dtype=float) for one in (held, fresh))
     same = here.shape == there.shape
     difference = float(abs(here - there).max(initial=0)) if same else np.inf
