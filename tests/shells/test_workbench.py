@@ -215,6 +215,28 @@ def test_a_label_corrected_by_hand_survives_learning_again(model):
         assert store.examples.X[store.examples.rows(("f0",))].tolist() == [[8.0, 9.0]]
 
 
+@pytest.mark.parametrize("kind", ["gp", "linear"])
+def test_a_label_corrected_by_hand_survives_other_features(kind):
+    run("init", "m.km", "--kind", kind)
+    asked("learn", "m.km", table())
+    asked("relabel", "m.km", "f2", "daisy")
+
+    def label():
+        with knowmore.open("m.km") as store:
+            return store.records(["f2"])[0].label
+
+    for x in (0.2, 0.3):
+        table(points=[*POINTS[:2], (x, x), *POINTS[3:]])
+        assert counts(asked("learn", "m.km", "flowers.csv"))[1:3] == (6, 1)
+        assert label() == "daisy"
+    asked("undo", "m.km")
+    assert label() == "daisy"
+    table(labels=[*LABELS[:2], "tulip", *LABELS[3:]])
+    assert counts(asked("learn", "m.km", "flowers.csv"))[1:3] == (6, 1)
+    assert label() == "tulip"
+    assert asked("verify", "m.km")["ok"]
+
+
 def test_rows_without_ids_are_known_by_their_contents():
     with open("a.csv", "w") as file:
         file.write("a,label\n1,x\n2,y\n1,x\n")

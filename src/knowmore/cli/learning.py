@@ -163,7 +163,8 @@ class _Learning:
         self._check_origins(part.of(changed))
         self.found.skipped += len(known) - len(new) - len(changed)
         # Learning a label is cheap, so labels are checked even if only the others are known.
-        part = replace(part, labels=self.model.labels(part.labels, part.places).tolist())
+        labels = self.model.labels(part.labels, part.places).tolist()
+        part = replace(part, labels=self._corrected(part, labels, changed))
         if self.request.dry_run:
             self.found.added += len(new)
             self.found.replaced += len(changed)
@@ -203,6 +204,25 @@ class _Learning:
             store.replace(changed.ids, changed.X, changed.labels, contents=changed.contents)
         self.found.added += len(new.ids)
         self.found.replaced += len(changed.ids)
+
+    def _corrected(self, part: Part, labels: list[Any], changed: list[int]) -> list[Any]:
+        """The labels, but for those that were corrected by hand and are as before in the source."""
+        other = [i for i in changed if labels[i] != self.held[part.ids[i]].label]
+        if not other:
+            return labels
+        if self.source.pictures:
+            # One that has the same path is in the same folder.
+            same = other
+        else:
+            examples = self.model.store.examples
+            X = np.asarray(examples.X[examples.rows([part.ids[i] for i in other])], dtype="<f8")
+            same = [
+                i
+                for i, row in zip(other, X, strict=True)
+                if content(row.tobytes(), part.labels[i]) == self.held[part.ids[i]].content
+            ]
+        kept = {i: self.held[part.ids[i]].label for i in same}
+        return [kept.get(i, label) for i, label in enumerate(labels)]
 
     def _check_origins(self, part: Part) -> None:
         """Pictures of two folders may have the same names by chance: none is replaced for that."""
