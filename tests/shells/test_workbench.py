@@ -260,6 +260,16 @@ def test_repeated_ids_are_refused_and_nothing_is_left():
     assert os.listdir() == ["flowers.csv"]
 
 
+@pytest.mark.parametrize("first", ["text", "numbers"])
+def test_numbers_and_numerals_are_the_same_labels(first):
+    files = {"text": table(labels=[2, 2, 1, 2, 1, 1, 1]), "numbers": "more.npz"}
+    np.savez("more.npz", X=[[1.0, 2.0], [3.0, 4.0]], y=[2, 3], ids=["g0", "g1"])
+    for name in sorted(files, key=lambda name: name != first):
+        asked("learn", "m.km", files[name])
+    with knowmore.open("m.km") as store:
+        assert store.classes_.tolist() == (["1", "2", "3"] if first == "text" else [1, 2, 3])
+
+
 def test_labels_of_another_type_are_refused(model):
     np.savez("more.npz", X=[[1.0, 2.0]], y=[7], ids=["new"])
     with pytest.raises(knowmore.KnowmoreError) as caught:

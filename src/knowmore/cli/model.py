@@ -123,9 +123,11 @@ class Model:
 
     def labels(self, given: Sequence[Any], places: Sequence[str]) -> Array:
         """Labels (k,) of the type of those held; texts stand for numbers where needed."""
-        from knowmore.cli.labels import typed
+        from knowmore.cli.labels import is_numeral, typed
 
-        return typed(given, places, self._label_type)
+        held = self._label_type
+        numerals = held is str and all(map(is_numeral, self.store.status().classes))
+        return typed(given, places, held, numerals=numerals)
 
     @property
     def _label_type(self) -> type | None:
