@@ -260,6 +260,21 @@ def test_repeated_ids_are_refused_and_nothing_is_left():
     assert os.listdir() == ["flowers.csv"]
 
 
+def test_labels_that_seem_to_be_values_are_pointed_out():
+    names, points = [f"v{i}" for i in range(40)], [(i, i % 7) for i in range(40)]
+    table("values.csv", points, [f"{i / 2}" for i in range(40)], names)
+    table("classes.csv", points, [i % 4 for i in range(40)], names)
+    words = (
+        "The labels are 40 different numbers. To predict numbers: knowmore init m.km --kind "
+        "gp-regression\n"
+    )
+    assert run("learn", "m.km", "values.csv", "--dry-run").stderr == words
+    assert run("learn", "m.km", "values.csv").stderr == words
+    assert run("learn", "c.km", "classes.csv").stderr == ""
+    run("init", "r.km", "--kind", "gp-regression")
+    assert run("learn", "r.km", "values.csv").stderr == ""
+
+
 @pytest.mark.parametrize("first", ["text", "numbers"])
 def test_numbers_and_numerals_are_the_same_labels(first):
     files = {"text": table(labels=[2, 2, 1, 2, 1, 1, 1]), "numbers": "more.npz"}

@@ -23,6 +23,8 @@ from knowmore.errors import KnowmoreError, RepeatedId
 
 # Numbers are learnt so many bytes at a time.
 _BYTES = 2**28
+# So many different numbers, each in at most so few examples, seem to be values to predict.
+_MANY, _FEW = 20, 5
 T = TypeVar("T")
 
 
@@ -56,6 +58,8 @@ class Learnt:
     unreadable: int = 0
     examples: int = 0
     traces: int = 0
+    # How many different labels there are if they seem to be values, not classes.
+    values: int = 0
     # "content" if the records have no ids, so that their hashes serve as such.
     ids: str = "given"
 
@@ -122,7 +126,7 @@ def _counted(source: Source) -> Learnt:
     for part in _parts(source):
         part = seen.new(part)
         found.added += len(_decodable(source, part, [*range(len(part.ids))]))
-    found.examples = found.added
+    found.examples, found.values = found.added, seen.values()
     seen.tell(found)
     return found
 
@@ -152,6 +156,8 @@ class _Learning:
         self._follow()
         found, request = self.found, self.request
         self.seen.tell(found)
+        if not self.model.is_regression:
+            found.values = self.seen.values()
         changed = found.added - found.forgotten
         found.examples = len(self.held) + (changed if request.dry_run else 0)
         if not request.dry_run:
@@ -326,6 +332,7 @@ class _Seen:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.places: dict[Id, str] = {}
+        self.labels: set[Any] = set()
         self.repeated = 0
         self.hashed = False
 
@@ -333,6 +340,7 @@ class _Seen:
         """The records of the part that did not come before, under the ids that are held."""
         kept = []
         self.hashed |= part.hashed
+        self.labels.update(part.labels)
         for i, one in enumerate(part.ids):
             name = same_id(one, held)
             part.ids[i] = name
@@ -347,6 +355,14 @@ class _Seen:
                     f"{part.places[i]}. Give each row an id of its own."
                 )
         return part if len(kept) == len(part.ids) else part.of(kept)
+
+    def values(self) -> int:
+        """How many different numbers the labels are; 0 if they seem to be classes.
+
+        A guess: classes have names, or are few, or have many examples each.
+        """
+        many = len(self.labels) >= max(_MANY, len(self.places) / _FEW)
+        return len(self.labels) if many and all(map(_is_number, self.labels)) else 0
 
     def tell(self, found: Learnt) -> None:
         """Note how many came again, how many cannot be read, and what their ids are."""
@@ -382,6 +398,13 @@ def _joined(blocks: list[Block], source: Source) -> Part:
         ids = [one for block in blocks for one in block.ids or ()]
     X = np.concatenate([np.asarray(block.X) for block in blocks])
     return Part(X, labels, ids, contents, contributors, places, hashed)
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(label)))
+    except ValueError:
+        return False
 
 
 def _folder(one: Id) -> str:

@@ -127,6 +127,11 @@ def learn(
                 f"The rows have no ids, so their contents serve as such: a row that changes is a "
                 f"new one{same}."
             )
+        if found.values:
+            talk(
+                f"The labels are {found.values} different numbers. To predict numbers: knowmore "
+                f"init {model} --kind gp-regression"
+            )
         if found.vanished and not sync:
             talk("What vanished from the source is still held. To forget it: --sync.")
         if found.moved and not sync:
