@@ -13,6 +13,7 @@ import time
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -121,6 +122,52 @@ def test_what_changed_is_replaced_and_what_vanished_is_reported_or_forgotten(mod
         assert "f6" not in store.ids_.tolist()
 
 
+def test_the_names_of_columns_are_known_in_python_too(model):
+    frame = pd.DataFrame({"a": [0.0, 5.0], "b": [0.1, 5.2]})
+    with knowmore.open(model) as store:
+        assert store.status().names == ("a", "b")
+        assert store.predict(frame).tolist() == ["daisy", "rose"]
+        for ask in (store.predict, lambda X: store.add(X, ["rose", "rose"], ["x", "y"])):
+            with pytest.raises(ValueError, match="must be in the same order"):
+                ask(frame[["b", "a"]])
+        store.add(frame, ["daisy", "rose"], ids=["x", "y"])
+        store.add(frame.to_numpy() + 1, ["daisy", "rose"], ids=["z", "w"])
+        store.replace(["z"], [[0.0, 1.0]])
+        store.replace(["z"], np.array([[0.0, 2.0]]))
+        assert store.feature_names_in_.tolist() == ["a", "b"]
+    assert asked("undo", model)["examples"] == 11
+    assert asked("verify", model)["ok"]
+
+
+@pytest.mark.parametrize("kind", ["gp", "lssvm", "linear", "forest", "gp-regression"])
+def test_commands_give_columns_by_name_whatever_their_order(kind):
+    numbers = list(range(7)) if kind == "gp-regression" else LABELS
+    run("init", "m.km", "--kind", kind)
+    asked("learn", "m.km", table(labels=numbers))
+    with open("other.csv", "w") as file:
+        file.write(f"b,id,a,label\n0.1,f0,1.0,{numbers[0]}\n5.0,new,5.0,{numbers[6]}\n")
+    assert counts(asked("learn", "m.km", "other.csv"))[:3] == (1, 0, 1)
+    with knowmore.open("m.km") as store:
+        assert store.status().names == ("a", "b")
+        assert store.examples.X[store.examples.rows(("f0",))].tolist() == [[1.0, 0.1]]
+    assert run("predict", "m.km", "other.csv").stderr == ""
+    asked("replace", "m.km", "f0", '{"b": 9, "a": 8}')
+    asked("explain", "m.km", '{"b": 9, "a": 8}')
+    if kind not in ("lssvm", "forest"):
+        pool = table("pool.csv", names=[f"p{i}" for i in range(7)])
+        assert run("suggest", "m.km", pool, "--criterion", "variance").exit_code == 0
+        assert run("novel", "m.km", pool).exit_code in (0, 1)
+
+
+def test_the_names_that_python_gave_are_known_to_commands():
+    with knowmore.open("m.km", knowmore.GPClassifier()) as store:
+        store.add(pd.DataFrame(POINTS, columns=["b", "a"]), LABELS, ids=NAMES)
+    table(names=[f"g{i}" for i in range(7)])
+    assert counts(asked("learn", "m.km", "flowers.csv"))[0] == 7
+    with knowmore.open("m.km") as store:
+        assert store.examples.X[store.examples.rows(("g0",))].tolist() == [[0.1, 0.0]]
+
+
 def grown():
     """The table with a row changed and two rows more."""
     points = [(0.2, 0.2), *POINTS[1:], (1.0, 1.0), (6.0, 6.0)]
@@ -168,6 +215,28 @@ def test_a_label_corrected_by_hand_survives_learning_again(model):
         assert store.examples.X[store.examples.rows(("f0",))].tolist() == [[8.0, 9.0]]
 
 
+@pytest.mark.parametrize("kind", ["gp", "linear"])
+def test_a_label_corrected_by_hand_survives_other_features(kind):
+    run("init", "m.km", "--kind", kind)
+    asked("learn", "m.km", table())
+    asked("relabel", "m.km", "f2", "daisy")
+
+    def label():
+        with knowmore.open("m.km") as store:
+            return store.records(["f2"])[0].label
+
+    for x in (0.2, 0.3):
+        table(points=[*POINTS[:2], (x, x), *POINTS[3:]])
+        assert counts(asked("learn", "m.km", "flowers.csv"))[1:3] == (6, 1)
+        assert label() == "daisy"
+    asked("undo", "m.km")
+    assert label() == "daisy"
+    table(labels=[*LABELS[:2], "tulip", *LABELS[3:]])
+    assert counts(asked("learn", "m.km", "flowers.csv"))[1:3] == (6, 1)
+    assert label() == "tulip"
+    assert asked("verify", "m.km")["ok"]
+
+
 def test_rows_without_ids_are_known_by_their_contents():
     with open("a.csv", "w") as file:
         file.write("a,label\n1,x\n2,y\n1,x\n")
@@ -189,6 +258,31 @@ def test_repeated_ids_are_refused_and_nothing_is_left():
         "own."
     )
     assert os.listdir() == ["flowers.csv"]
+
+
+def test_labels_that_seem_to_be_values_are_pointed_out():
+    names, points = [f"v{i}" for i in range(40)], [(i, i % 7) for i in range(40)]
+    table("values.csv", points, [f"{i / 2}" for i in range(40)], names)
+    table("classes.csv", points, [i % 4 for i in range(40)], names)
+    words = (
+        "The labels are 40 different numbers. To predict numbers: knowmore init m.km --kind "
+        "gp-regression\n"
+    )
+    assert run("learn", "m.km", "values.csv", "--dry-run").stderr == words
+    assert run("learn", "m.km", "values.csv").stderr == words
+    assert run("learn", "c.km", "classes.csv").stderr == ""
+    run("init", "r.km", "--kind", "gp-regression")
+    assert run("learn", "r.km", "values.csv").stderr == ""
+
+
+@pytest.mark.parametrize("first", ["text", "numbers"])
+def test_numbers_and_numerals_are_the_same_labels(first):
+    files = {"text": table(labels=[2, 2, 1, 2, 1, 1, 1]), "numbers": "more.npz"}
+    np.savez("more.npz", X=[[1.0, 2.0], [3.0, 4.0]], y=[2, 3], ids=["g0", "g1"])
+    for name in sorted(files, key=lambda name: name != first):
+        asked("learn", "m.km", files[name])
+    with knowmore.open("m.km") as store:
+        assert store.classes_.tolist() == (["1", "2", "3"] if first == "text" else [1, 2, 3])
 
 
 def test_labels_of_another_type_are_refused(model):
@@ -351,9 +445,10 @@ def test_predictions_as_table_csv_and_json(model):
     assert [one["label"] for one in found[:2]] == ["daisy", "rose"]
     assert [one["unknown"] for one in found] == [False, False, True]
     with knowmore.open(model) as store:
-        P = store.predict_proba([[0.2, 0.2]]).max()
+        row = pd.DataFrame({"a": [0.2], "b": [0.2]})
+        P = store.predict_proba(row).max()
         assert found[0]["probability"] == pytest.approx(P)
-        assert found[0]["std"] ** 2 == pytest.approx(store.predict_variance([[0.2, 0.2]])[0])
+        assert found[0]["std"] ** 2 == pytest.approx(store.predict_variance(row)[0])
     rows = list(csv.DictReader(io.StringIO(run("predict", model, "new.csv", "--csv").stdout)))
     assert [row["id"] for row in rows] == ["x", "y", "z"]
     shown = run("predict", model, "new.csv").stdout.splitlines()

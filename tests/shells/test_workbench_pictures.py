@@ -132,3 +132,71 @@ def test_supports_of_pictures_bring_the_words(model, folder, tmp_path):
         assert list(store.supports_) == ["level", "upright"]
         assert store.arrays("words/")["centres"].shape[0] == 20
         assert repr(store.kernel_) == "HistogramIntersection()"
+
+
+def copied(folder, tmp_path):
+    """A model of a folder of its own: six pictures from Ann, one of them corrected by hand."""
+    photos = tmp_path / "photos"
+    for name in ("level", "upright"):
+        (photos / name).mkdir(parents=True)
+        for i in range(3):
+            data = (folder / "photos" / name / f"{i}.png").read_bytes()
+            (photos / name / f"{i}.png").write_bytes(data)
+    path = tmp_path / "m.km"
+    run("init", path, "--words", 20)
+    run("learn", path, photos, "--contributor", "ann")
+    run("relabel", path, "level/2.png", "upright")
+    return path, photos
+
+
+def known(path):
+    with knowmore.open(path) as store:
+        assert store.verify().ok
+        return {one.id: (one.label, one.contributor) for one in store.records()}
+
+
+def test_a_picture_that_moved_is_not_held_twice(folder, tmp_path):
+    path, photos = copied(folder, tmp_path)
+    before = known(path)
+    (photos / "level/0.png").rename(photos / "upright/new.png")
+    (photos / "level/2.png").rename(photos / "level/9.png")
+    for option, words in ((["--dry-run"], ("Would be: ", "would hold")), ([], ("", "holds"))):
+        found = run("learn", path, photos, *option)
+        assert found.stdout == (
+            f"{words[0]}0 added, 4 skipped, 0 replaced, 0 vanished, 2 moved. {path} {words[1]} 6 "
+            f"examples.\n"
+        )
+        assert found.stderr == (
+            "What moved has the label of its new folder, and its old id. To rename it: --sync.\n"
+        )
+    assert known(path) == before | {"level/0.png": ("upright", "ann")}
+    run("undo", path)
+    assert known(path) == before
+    assert run("learn", path, photos, "--sync").exit_code == 0
+    del before["level/0.png"], before["level/2.png"]
+    moved = {"upright/new.png": ("upright", "ann"), "level/9.png": ("upright", "ann")}
+    assert known(path) == before | moved
+    assert json.loads(run("learn", path, photos, "--json").stdout)["skipped"] == 6
+
+
+def test_a_folder_that_is_renamed_keeps_its_contributor(folder, tmp_path):
+    path, photos = copied(folder, tmp_path)
+    (photos / "upright").rename(photos / "plumb")
+    found = json.loads(run("learn", path, photos, "--sync", "--json").stdout)
+    assert [found[name] for name in ("added", "moved", "vanished", "forgotten")] == [0, 3, 0, 0]
+    assert {one: known(path)[one] for one in ("plumb/0.png", "level/2.png")} == {
+        "plumb/0.png": ("plumb", "ann"),
+        "level/2.png": ("upright", "ann"),
+    }
+
+
+def test_what_cannot_be_read_is_counted_before_and_after(folder, tmp_path):
+    path = tmp_path / "m.km"
+    counts = "12 added, 0 skipped, 0 replaced, 0 vanished, 1 unreadable."
+    for option, words in (
+        (["--dry-run"], f"Would be: {counts} {path} would hold 12 examples.\n"),
+        ([], f"{counts} {path} holds 12 examples.\n"),
+    ):
+        found = run("learn", path, folder / "photos", *option)
+        assert (found.exit_code, found.stdout) == (3, words)
+        assert found.stderr.startswith("Skipped: 'level/broken.png' cannot be read: it is not a ")

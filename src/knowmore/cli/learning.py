@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,6 +23,8 @@ from knowmore.errors import KnowmoreError, RepeatedId
 
 # Numbers are learnt so many bytes at a time.
 _BYTES = 2**28
+# So many different numbers, each in at most so few examples, seem to be values to predict.
+_MANY, _FEW = 20, 5
 T = TypeVar("T")
 
 
@@ -42,18 +44,22 @@ class Request:
 
 @dataclass
 class Learnt:
-    """How many examples were added, were known, were replaced, vanished from the source, and were
-    forgotten for it; how many records were the same as another, and how many could not be read."""
+    """How many examples were added, were known, were replaced, have another place in the source,
+    vanished from it, and were forgotten for it; how many records were the same as another, and how
+    many could not be read."""
 
     added: int = 0
     skipped: int = 0
     replaced: int = 0
+    moved: int = 0
     vanished: int = 0
     forgotten: int = 0
     repeated: int = 0
     unreadable: int = 0
     examples: int = 0
     traces: int = 0
+    # How many different labels there are if they seem to be values, not classes.
+    values: int = 0
     # "content" if the records have no ids, so that their hashes serve as such.
     ids: str = "given"
 
@@ -94,6 +100,9 @@ class _Edit(NamedTuple):
     first: Settled
     new: Part
     changed: Part
+    # Under their new ids, with all else that is held; and the labels that others get.
+    moved: Part
+    relabelled: dict[Id, Any]
 
 
 def learn(request: Request, progress: Progress) -> tuple[Learnt, Source]:
@@ -115,8 +124,9 @@ def _counted(source: Source) -> Learnt:
     """What a new model would learn."""
     found, seen = Learnt(), _Seen(source)
     for part in _parts(source):
-        found.added += len(seen.new(part).ids)
-    found.examples = found.added
+        part = seen.new(part)
+        found.added += len(_decodable(source, part, [*range(len(part.ids))]))
+    found.examples, found.values = found.added, seen.values()
     seen.tell(found)
     return found
 
@@ -130,6 +140,8 @@ class _Learning:
         self.held = model.held()
         self.seen = _Seen(source)
         self.found = Learnt()
+        # The ids under which pictures that have moved are held.
+        self.moved: list[Id] = []
 
     def run(self) -> Learnt:
         """Learn all of it, and say what was done."""
@@ -144,6 +156,8 @@ class _Learning:
         self._follow()
         found, request = self.found, self.request
         self.seen.tell(found)
+        if not self.model.is_regression:
+            found.values = self.seen.values()
         changed = found.added - found.forgotten
         found.examples = len(self.held) + (changed if request.dry_run else 0)
         if not request.dry_run:
@@ -155,23 +169,67 @@ class _Learning:
         part = self.seen.new(part, self.held)
         known = [self.held.get(one) for one in part.ids]
         new = [i for i, record in enumerate(known) if record is None]
+        moved = self._moved(part, new)
+        new = [i for i in new if i not in moved]
         changed = [
             i
             for i, record in enumerate(known)
             if record is not None and record.content != part.contents[i]
         ]
         self._check_origins(part.of(changed))
-        self.found.skipped += len(known) - len(new) - len(changed)
+        self.found.skipped += len(known) - len(new) - len(changed) - len(moved)
+        self.found.moved += len(moved)
+        self.moved += moved.values()
         # Learning a label is cheap, so labels are checked even if only the others are known.
-        part = replace(part, labels=self.model.labels(part.labels, part.places).tolist())
+        labels = self.model.labels(part.labels, part.places).tolist()
+        part = replace(part, labels=self._corrected(part, labels, changed))
         if self.request.dry_run:
-            self.found.added += len(new)
-            self.found.replaced += len(changed)
+            self.found.added += len(_decodable(self.source, part, new))
+            self.found.replaced += len(_decodable(self.source, part, changed))
             return None
-        if not (new or changed):
+        if not (new or changed or moved):
             return None
         first = settled(self.model, self.source, part.X, self.progress)
-        return _Edit(first, self._described(part.of(new)), self._described(part.of(changed)))
+        there = part.of([] if not self.request.sync else list(moved))
+        if there.ids:
+            there = self._as_held(there, list(moved.values()))
+        relabelled = {} if self.request.sync else self._followed(part, moved)
+        parts = self._described(part.of(new)), self._described(part.of(changed))
+        return _Edit(first, *parts, there, relabelled)
+
+    def _moved(self, part: Part, new: list[int]) -> dict[int, Id]:
+        """Which of the new pictures are held under a path that is no longer there, and that id."""
+        gone: dict[bytes | None, list[Id]] = {}
+        if not self.source.pictures:
+            return {}
+        for one in self._gone():
+            gone.setdefault(self.held[one].content, []).append(one)
+        folders = {_folder(one) for ids in gone.values() for one in ids}
+        found: dict[int, Id] = {}
+        for i in new if gone else ():
+            data = part.X[i].read()
+            for same in (gone.get(content(data, folder)) for folder in folders):
+                if same and i not in found:
+                    found[i] = same.pop(0)
+        return found
+
+    def _as_held(self, part: Part, ids: list[Id]) -> Part:
+        """Pictures that were held under these ids, with what is known of them."""
+        examples, held = self.model.store.examples, [self.held[one] for one in ids]
+        labels = [
+            record.label if label == _folder(record.id) else label
+            for record, label in zip(held, part.labels, strict=True)
+        ]
+        who = [record.contributor for record in held]
+        return replace(part, X=examples.X[examples.rows(ids)], labels=labels, contributors=who)
+
+    def _followed(self, part: Part, moved: dict[int, Id]) -> dict[Id, Any]:
+        """The labels of pictures that are in another folder now, unless corrected by hand."""
+        return {
+            one: part.labels[i]
+            for i, one in moved.items()
+            if part.labels[i] != self.held[one].label == _folder(one)
+        }
 
     def _described(self, part: Part) -> Part:
         """The records that can be used, with vectors for X."""
@@ -185,23 +243,54 @@ class _Learning:
 
     def _make(self, edit: _Edit) -> None:
         """Learn what has changed."""
-        first, new, changed = edit
+        first, new, changed, moved, relabelled = edit
         store = self.model.store
         if new.ids or changed.ids:
             first.keep(store)
         if new.ids:
-            store.add(
-                new.X,
-                new.labels,
-                new.ids,
-                contributor=[one or self.request.contributor for one in new.contributors],
-                origins=self.origin,
-                contents=new.contents,
-            )
+            self._add(new, [one or self.request.contributor for one in new.contributors])
+        if moved.ids:
+            weights = [self.held[one].weight for one in self.moved]
+            self._add(moved, moved.contributors, weights)
+        if relabelled:
+            store.relabel(list(relabelled), list(relabelled.values()))
         if changed.ids:
             store.replace(changed.ids, changed.X, changed.labels, contents=changed.contents)
         self.found.added += len(new.ids)
         self.found.replaced += len(changed.ids)
+
+    def _add(
+        self, part: Part, contributors: list[str | None], weights: list[float] | None = None
+    ) -> None:
+        self.model.store.add(
+            part.X,
+            part.labels,
+            part.ids,
+            weights,
+            contributor=contributors,
+            origins=self.origin,
+            contents=part.contents,
+            columns=self.source.columns,
+        )
+
+    def _corrected(self, part: Part, labels: list[Any], changed: list[int]) -> list[Any]:
+        """The labels, but for those that were corrected by hand and are as before in the source."""
+        other = [i for i in changed if labels[i] != self.held[part.ids[i]].label]
+        if not other:
+            return labels
+        if self.source.pictures:
+            # One that has the same path is in the same folder.
+            same = other
+        else:
+            examples = self.model.store.examples
+            X = np.asarray(examples.X[examples.rows([part.ids[i] for i in other])], dtype="<f8")
+            same = [
+                i
+                for i, row in zip(other, X, strict=True)
+                if content(row.tobytes(), part.labels[i]) == self.held[part.ids[i]].content
+            ]
+        kept = {i: self.held[part.ids[i]].label for i in same}
+        return [kept.get(i, label) for i, label in enumerate(labels)]
 
     def _check_origins(self, part: Part) -> None:
         """Pictures of two folders may have the same names by chance: none is replaced for that."""
@@ -219,19 +308,22 @@ class _Learning:
         """What vanished from the source is counted, and forgotten if that was asked for."""
         if self.request.source == "-" and not self.request.sync:
             return
-        gone = [
+        gone = self._gone()
+        vanished = len(gone) - len(self.moved)
+        self.found.vanished = vanished
+        if not (gone and self.request.sync):
+            return
+        self.found.forgotten = vanished
+        if not self.request.dry_run:
+            self.found.traces = len(self.model.store.forget(gone).traces)
+
+    def _gone(self) -> list[Id]:
+        """The ids of what this source had, and has not had so far."""
+        return [
             one
             for one, record in self.held.items()
             if record.origin == self.origin and one not in self.seen.places
         ]
-        self.found.vanished = len(gone)
-        if not (gone and self.request.sync):
-            return
-        if self.request.dry_run:
-            self.found.forgotten = len(gone)
-            return
-        forgotten = self.model.store.forget(gone)
-        self.found.forgotten, self.found.traces = forgotten.count, len(forgotten.traces)
 
 
 class _Seen:
@@ -240,6 +332,7 @@ class _Seen:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.places: dict[Id, str] = {}
+        self.labels: set[Any] = set()
         self.repeated = 0
         self.hashed = False
 
@@ -247,6 +340,7 @@ class _Seen:
         """The records of the part that did not come before, under the ids that are held."""
         kept = []
         self.hashed |= part.hashed
+        self.labels.update(part.labels)
         for i, one in enumerate(part.ids):
             name = same_id(one, held)
             part.ids[i] = name
@@ -261,6 +355,14 @@ class _Seen:
                     f"{part.places[i]}. Give each row an id of its own."
                 )
         return part if len(kept) == len(part.ids) else part.of(kept)
+
+    def values(self) -> int:
+        """How many different numbers the labels are; 0 if they seem to be classes.
+
+        A guess: classes have names, or are few, or have many examples each.
+        """
+        many = len(self.labels) >= max(_MANY, len(self.places) / _FEW)
+        return len(self.labels) if many and all(map(_is_number, self.labels)) else 0
 
     def tell(self, found: Learnt) -> None:
         """Note how many came again, how many cannot be read, and what their ids are."""
@@ -296,6 +398,34 @@ def _joined(blocks: list[Block], source: Source) -> Part:
         ids = [one for block in blocks for one in block.ids or ()]
     X = np.concatenate([np.asarray(block.X) for block in blocks])
     return Part(X, labels, ids, contents, contributors, places, hashed)
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(label)))
+    except ValueError:
+        return False
+
+
+def _folder(one: Id) -> str:
+    """The label that a picture had in its source."""
+    return PurePosixPath(str(one)).parent.name
+
+
+def _decodable(source: Source, part: Part, rows: list[int]) -> list[int]:
+    """Those of the rows that can be learnt; pictures are tried, and noted if they cannot."""
+    if not source.pictures:
+        return rows
+    from knowmore.images.reading import small
+    from knowmore.images.storage import LONGEST
+
+    for i in rows:
+        name = part.X[i].name
+        try:
+            small(part.X[i].read(), repr(name), LONGEST)
+        except KnowmoreError as error:
+            source.skipped[name] = str(error).removeprefix(f"{name!r} ")
+    return [i for i in rows if part.X[i].name not in source.skipped]
 
 
 def _readable(source: Source, pictures: Any, labels: Any, contributors: Any, places: Any) -> Part:

@@ -6,6 +6,7 @@ from typing import Any
 
 from knowmore.cli.model import Model
 from knowmore.errors import InvalidInput, NoExamples
+from knowmore.estimators.shell import unnamed
 from knowmore.insight.asking import LINEAR
 
 # Kinds of models that a question is for.
@@ -23,7 +24,8 @@ def fitted(model: Model, kinds: tuple[str, ...] | None = None) -> Any:
         )
     if not len(model.store):
         raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
-    return model.store.estimator
+    # Sources put columns in the order of the model by name, and give arrays.
+    return unnamed(model.store.estimator)
 
 
 def rows_of(model: Model, estimator: Any) -> tuple[Any, ...]:

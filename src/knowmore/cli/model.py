@@ -68,15 +68,24 @@ class Model:
     ) -> Wanted:
         """What a source must have to be used with this model."""
         notes = self.notes
-        columns = notes.get("columns")
         return Wanted(
             label,
             id_,
-            None if columns is None else tuple(columns),
+            self._columns,
             labelled,
             notes.get("label"),
             notes.get("id"),
         )
+
+    @property
+    def _columns(self) -> tuple[str, ...] | None:
+        """The names of the features: those of its first file, or of a table that Python gave."""
+        from knowmore.columns import is_count
+        from knowmore.estimators.shell import names_in
+
+        noted = self.notes.get("columns")
+        names = names_in(self.store.estimator) if noted is None else tuple(noted)
+        return None if names is None or is_count(names) else tuple(map(str, names))
 
     def ids(self, words: Sequence[str]) -> list[Id]:
         """The ids of examples that words name; a word may stand for a whole number."""
@@ -114,9 +123,11 @@ class Model:
 
     def labels(self, given: Sequence[Any], places: Sequence[str]) -> Array:
         """Labels (k,) of the type of those held; texts stand for numbers where needed."""
-        from knowmore.cli.labels import typed
+        from knowmore.cli.labels import is_numeral, typed
 
-        return typed(given, places, self._label_type)
+        held = self._label_type
+        numerals = held is str and all(map(is_numeral, self.store.status().classes))
+        return typed(given, places, held, numerals=numerals)
 
     @property
     def _label_type(self) -> type | None:

@@ -112,17 +112,32 @@ def learn(
         would = "Would be: " if dry_run else ""
         parts = [f"{found.added} added", f"{found.skipped} skipped", f"{found.replaced} replaced"]
         parts.append(f"{found.vanished} vanished")
-        if found.forgotten:
-            parts.append(f"{found.forgotten} forgotten")
-        print(f"{would}{', '.join(parts)}. {model} holds {counted(found.examples)}.")
+        for count, what in (
+            (found.moved, "moved"),
+            (found.forgotten, "forgotten"),
+            (found.unreadable, "unreadable"),
+        ):
+            if count:
+                parts.append(f"{count} {what}")
+        holds = "would hold" if dry_run else "holds"
+        print(f"{would}{', '.join(parts)}. {model} {holds} {counted(found.examples)}.")
         if found.ids == "content":
             same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
             talk(
                 f"The rows have no ids, so their contents serve as such: a row that changes is a "
                 f"new one{same}."
             )
+        if found.values:
+            talk(
+                f"The labels are {found.values} different numbers. To predict numbers: knowmore "
+                f"init {model} --kind gp-regression"
+            )
         if found.vanished and not sync:
             talk("What vanished from the source is still held. To forget it: --sync.")
+        if found.moved and not sync:
+            talk(
+                "What moved has the label of its new folder, and its old id. To rename it: --sync."
+            )
     if found.traces:
         _report_traces(found.traces)
         raise typer.Exit(1)

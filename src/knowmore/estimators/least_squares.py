@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from knowmore.arguments import a_type, choice, flag, number, some
 from knowmore.arrays import Array
+from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import class_labels, class_weights
 from knowmore.estimators.living import EditableEstimator, LivingClassifier, SolverParameters
-from knowmore.estimators.shell import check_mergeable, fitted, names_in
+from knowmore.estimators.shell import check_mergeable, fitted, names_in, unnamed
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel
@@ -219,9 +220,12 @@ class NPlusOneClassifier(LeastSquares):
 
     def _scores(self, X: Any, m: int) -> Array:
         """The source's scores of the m rows of X, (m, N), in the order of its sorted classes."""
-        classes = _classes_of(self.source_)
+        source, classes = self.source_, _classes_of(self.source_)
+        # Names are asked for by this estimator alone, so that one warning is enough.
+        if not columns_of(X) and hasattr(source, "feature_names_in_"):
+            source = unnamed(source)
         try:
-            scores = np.asarray(self.source_.decision_function(X), dtype=float)
+            scores = np.asarray(source.decision_function(X), dtype=float)
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"The source cannot score these examples: {error}") from error
         if scores.ndim == 1 and len(classes) == 2:

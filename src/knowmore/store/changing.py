@@ -16,10 +16,12 @@ from scipy import sparse
 
 from knowmore.arguments import shape_of, some
 from knowmore.arrays import Array
+from knowmore.columns import columns_of
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
 from knowmore.errors import InvalidInput, RepeatedId, UnknownId
 from knowmore.estimators.linear import LinearGP
 from knowmore.estimators.living import _for_all
+from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
 from knowmore.linalg import Sums
 from knowmore.tables import by_name, labels_by_id, masked, names_of
@@ -47,6 +49,10 @@ class Holding:
         """Whether it has learnt anything yet."""
         return bool(hasattr(self.estimator, "_living") or hasattr(self.estimator, "model_"))
 
+    def _asked(self, X: Any) -> Any:
+        """The estimator that checks X: an array has no names that could differ from those known."""
+        return self.estimator if columns_of(X) else unnamed(self.estimator)
+
     # -- the verbs ---------------------------------------------------------------------------
 
     def add(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Change:
@@ -57,7 +63,7 @@ class Holding:
         if not self.fitted:
             held = after.fit(X, y, ids, sample_weight)._living.examples
             return Change(after, Add(held.X, held.labels, held.names, held.weights, held.side))
-        edit = after._adding(X, y, ids, sample_weight)
+        edit = self._asked(X)._adding(X, y, ids, sample_weight)
         after._living = after._living.apply(edit)
         names = edit.ids or tuple(range(self.next_id, self.next_id + len(edit.X)))
         return Change(after, replace(edit, ids=names))
@@ -138,7 +144,7 @@ class Holding:
         if y is not None and not shape_of("y", y):
             y = _for_all(y, X.shape[0] if hasattr(X, "shape") else len(X))
         if self.fitted:
-            rows = after._rows(X, y, sample_weight, reset=False)
+            rows = self._asked(X)._rows(X, y, sample_weight, reset=False)
             after.model_ = after.model_.of(after.model_.sums + after._sums(after.model_, *rows))
         else:
             after.fit(X, y, sample_weight)
@@ -157,7 +163,7 @@ class Holding:
         return Change(after, Add(dense(table), labels, names, weights))
 
     def _replacing(self, ids: Any, X: Any, y: Any) -> Replace | None:
-        estimator = self.estimator
+        estimator = self._asked(X)
         if not isinstance(estimator, LinearGP):
             edit: Replace | None = estimator._replacing(ids, X, y)
             return edit

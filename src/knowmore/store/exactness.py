@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from knowmore.arrays import norm
+from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
 from knowmore.models import KernelModel
 from knowmore.models.forest import Forest
@@ -49,7 +50,7 @@ def compared(held: Any, fresh: Any, examples: Examples) -> Exactness:
     n = len(examples)
     rows = np.unique(np.linspace(0, n - 1, min(n, _ASKED)).astype(int))
     X, side = examples.X[rows], examples.side[rows]
-    asked = (X, side) if side.shape[1] else fresh.model_inputs(X)
+    asked = (X, side) if side.shape[1] else unnamed(fresh).model_inputs(X)
     here, there = (np.asarray(one.model_.mean(*asked), dtype=float) for one in (held, fresh))
     same = here.shape == there.shape
     difference = float(abs(here - there).max(initial=0)) if same else np.inf

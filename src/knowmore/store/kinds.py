@@ -6,6 +6,7 @@ have been chosen by examples that were there first. These are its `state`, which
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Final
@@ -15,12 +16,13 @@ from sklearn.base import BaseEstimator
 
 import knowmore.estimators as known
 from knowmore._living import Living
-from knowmore.arguments import a_type
+from knowmore.arguments import a_type, some
 from knowmore.arrays import Array
+from knowmore.columns import Names
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.linear import LinearGP
 from knowmore.estimators.living import EditableEstimator
-from knowmore.estimators.shell import names_in
+from knowmore.estimators.shell import names_in, unnamed
 from knowmore.examples import Examples
 from knowmore.linalg import Eigenspace, Grid, Sums
 from knowmore.models import KernelModel, LinearModel
@@ -118,6 +120,26 @@ def set_columns(estimator: Any, found: dict[str, Any]) -> None:
     if names is not None and len(names) != count:
         raise ValueError(f"{count} features")
     estimator.n_features_in_ = count
+    _set_names(estimator, names)
+
+
+def name_columns(estimator: Any, names: Sequence[Hashable]) -> None:
+    """Name the columns of a fitted estimator; raise InvalidInput if they have other names."""
+    given, known_names = tuple(names), names_in(estimator)
+    if len(given) != estimator.n_features_in_:
+        raise InvalidInput(
+            f"{len(given)} columns were named, but X has {estimator.n_features_in_}. Name each."
+        )
+    if known_names is None:
+        _set_names(estimator, given)
+    elif given != known_names:
+        raise InvalidInput(
+            f"The columns are named {some(given)}, but the model has learnt from "
+            f"{some(known_names)}. Give the same columns, in the same order."
+        )
+
+
+def _set_names(estimator: Any, names: Names) -> None:
     estimator._names_in = names
     if names is not None and all(isinstance(name, str) for name in names):
         estimator.feature_names_in_ = np.array(names, dtype=object)
@@ -168,7 +190,7 @@ def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples:
 
     A one-shot model follows nothing that has not both classes, and is small: it is the whole.
     """
-    estimator, kernel, noise = copy(estimator), valued(found["kernel"]), float(found["noise"])
+    estimator, kernel, noise = unnamed(estimator), valued(found["kernel"]), float(found["noise"])
     few = _few(examples)
     # Chosen by the first examples; these must not choose again.
     if getattr(estimator, "C", None) == "loo":

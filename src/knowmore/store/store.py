@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -294,6 +294,7 @@ class Store:
         origins: str | Sequence[str | None] | None = None,
         contents: Sequence[bytes | None] | None = None,
         thumbnails: Sequence[bytes | None] | None = None,
+        columns: Sequence[Hashable] | None = None,
     ) -> Array:
         """Learn more examples X (k, d), y, and return their ids, (k,); durable when it returns.
 
@@ -301,9 +302,12 @@ class Store:
         contributor, origins : who gave them and where they came from, one for all or one each
         contents : the SHA-256 of what each was made from
         thumbnails : a small picture of each, as bytes of an image file
+        columns : the names of the columns of X, if it is an array; a table brings its own
         """
         with self._editing() as work:
             after, edit = work.holding.add(X, y, ids, sample_weight)
+            if columns is not None:
+                kinds.name_columns(after, columns)
             assert isinstance(edit, Add)
             names = edit.ids or ()
             about = About.of(len(names), contributor, origins, contents, thumbnails)
@@ -468,6 +472,7 @@ class Store:
                 return kinds.linear(made, held.facts["state"], held.estimator.model_.sums)
             examples = work.holding.read(tuple(held.index))
             made.fit(examples.X, examples.labels, examples.weights)
+            kinds.set_columns(made, held.facts["columns"])
             return made
         living = held.estimator._fitted
         keeps = unfitted.kernel is None and living.settled

@@ -41,6 +41,40 @@ def store(path):
         yield made
 
 
+# -- names of columns ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["gp", "linear", "forest"])
+def test_the_columns_of_an_array_are_named(path, kind):
+    with Store(path, KINDS[kind]()) as store:
+        store.add(X, Y, IDS, columns=["width", "height"])
+        store.add(X[:1] + 0.5, Y[:1], ["more"])
+        store.add(X[:1] + 0.2, Y[:1], ["most"], columns=["width", "height"])
+        for columns, words in (
+            (
+                ["height", "width"],
+                "The columns are named 'height', 'width', but the model has learnt from 'width', "
+                "'height'. Give the same columns, in the same order.",
+            ),
+            (["width"], "1 columns were named, but X has 2. Name each."),
+        ):
+            with pytest.raises(InvalidInput) as caught:
+                store.add(X[:1], Y[:1], ["x"], columns=columns)
+            assert str(caught.value) == words
+        assert len(store) == 8
+    with Store(path) as store:
+        assert store.status().names == ("width", "height")
+        assert store.feature_names_in_.tolist() == ["width", "height"]
+        assert store.verify().ok
+
+
+def test_columns_without_names_are_named_later(store):
+    store.add(X[:1] + 0.5, Y[:1], ["more"], columns=["width", "height"])
+    assert store.status().names == ("width", "height")
+    store.undo()
+    assert store.status().names is None
+
+
 # -- opening -------------------------------------------------------------------------------------
 
 
