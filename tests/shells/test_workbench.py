@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import knowmore
 from knowmore import cli
 from knowmore.cli.app import app
+from knowmore.cli.making import made
 from knowmore.cli.options import Kind
 
 # Two groups of points far apart; one label in the first is wrong.
@@ -172,6 +173,26 @@ def grown():
     """The table with a row changed and two rows more."""
     points = [(0.2, 0.2), *POINTS[1:], (1.0, 1.0), (6.0, 6.0)]
     return table(points=points, labels=[*LABELS, "daisy", "rose"], names=[*NAMES, "g0", "g1"])
+
+
+def test_a_model_that_could_not_be_made_leaves_nothing(here):
+    """A link to nowhere stays one."""
+    table("bad.csv", labels=LABELS[:-1] + [""])
+    (here / "link.km").symlink_to(here / "real.km")
+    for name in ("m.km", "link.km"):
+        before = {*here.iterdir()}
+        with pytest.raises(knowmore.KnowmoreError):
+            run("learn", name, "bad.csv")
+        assert {*here.iterdir()} == before
+
+
+def test_a_model_that_another_has_taught_meanwhile_is_not_deleted(here):
+    with pytest.raises(KeyError), made(here / "m.km", None):
+        with knowmore.open("m.km") as other:
+            other.add([[0.0]], ["daisy"])
+        raise KeyError
+    with knowmore.open("m.km") as store:
+        assert len(store) == 1
 
 
 def test_learning_is_one_entry_that_can_be_undone(model, monkeypatch):

@@ -81,12 +81,21 @@ def made(path: Path, source: Source) -> Iterator[Model]:
             yield Model(store)
     except BaseException:
         with suppress(Exception):
-            with knowmore.open(path) as again:
-                empty = not len(again)
-            if empty:
-                for file in (path, path.with_name(f"{path.name}-journal")):
-                    file.unlink(missing_ok=True)
+            _discard(store.path)
         raise
+
+
+def _discard(path: Path) -> None:
+    """Delete a model that nobody has taught."""
+    with knowmore.open(path) as store:
+        entries = store.log()
+        with store.together("discard"):
+            # It changes nothing, but from here on nobody else can write.
+            store.set_notes()
+            if entries or len(store):
+                return
+            path.unlink()
+    path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.extras import optional
 from knowmore.serve import Settings, create_app
 
-# Requests beyond these are refused until others are answered.
-_CONCURRENT = 64
+# Connections that have asked nothing for so many seconds are closed.
+_IDLE = 20.0
 
 
 def run(model: Path, *, host: str, port: int, token: str | None, label_studio: bool) -> None:
@@ -27,9 +27,8 @@ def run(model: Path, *, host: str, port: int, token: str | None, label_studio: b
         server.should_exit = True
 
     app = create_app(settings, failed=failed)
-    config = uvicorn.Config(
-        app, log_level="warning", server_header=False, limit_concurrency=_CONCURRENT
-    )
+    # The application limits requests: uvicorn would count connections.
+    config = uvicorn.Config(app, log_level="warning", server_header=False, http=impatient(_IDLE))
     server = uvicorn.Server(config)
     with _listening(host, port) as listening:
         name, number = listening.getsockname()[:2]
@@ -42,6 +41,42 @@ def run(model: Path, *, host: str, port: int, token: str | None, label_studio: b
         server.run(sockets=[listening])
     if errors:
         raise errors[0]
+
+
+def impatient(seconds: float) -> Any:
+    """A protocol for uvicorn that closes connections which begin no request for so long.
+
+    uvicorn's own timeout begins after a first answer, and ends with the first byte of the next
+    request.
+    """
+    protocol: Any = optional("uvicorn.protocols.http.h11_impl", "serve").H11Protocol
+
+    class Impatient(protocol):
+        waiting: Any = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.waiting.cancel()
+            super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self.wait()
+
+        def wait(self) -> None:
+            if self.waiting is not None:
+                self.waiting.cancel()
+            self.waiting = self.loop.call_later(seconds, self.give_up)
+
+        def give_up(self) -> None:
+            # A request that has begun has limits of its own.
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.close()
+
+    return Impatient
 
 
 def _listening(host: str, port: int) -> socket.socket:

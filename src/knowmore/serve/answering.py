@@ -56,7 +56,10 @@ class Answering:
                 raise InvalidInput(
                     f"Row {i} has {len(row)} numbers, but the model has {len(columns)} features."
                 )
-        return np.array(X, dtype=float).reshape(len(X), len(columns))
+        try:
+            return np.array(X, dtype=float).reshape(len(X), len(columns))
+        except OverflowError as error:
+            raise InvalidInput("A number is too large: none may exceed 1.8e308.") from error
 
     def _by_name(self, row: dict[str, Any], i: int) -> Iterator[float]:
         if missing := [name for name in self.columns if name not in row]:

@@ -83,6 +83,7 @@ def application(settings: Settings, failed: Failed | None = None) -> FastAPI:
     app.add_exception_handler(KnowmoreError, _unanswerable)
     app.add_exception_handler(RequestValidationError, _unreadable)
     app.add_exception_handler(ValidationError, _unreadable)
+    app.add_exception_handler(400, _unparsed)
     limiter = CapacityLimiter(_AT_ONCE)
 
     async def answered(rows: list[Any]) -> tuple[Any, list[Any]]:
@@ -145,6 +146,11 @@ async def _unanswerable(_: Request, error: Exception) -> JSONResponse:
 
     status = 503 if isinstance(error, (TooSlow, NoExamples)) else 422
     return JSONResponse({"detail": str(error)}, status)
+
+
+async def _unparsed(_: Request, error: Exception) -> JSONResponse:
+    """A body that is nested too deeply, or has a number of too many digits."""
+    return JSONResponse({"detail": "The body is not JSON that can be read."}, 422)
 
 
 async def _unreadable(_: Request, error: Exception) -> JSONResponse:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, final
 
@@ -31,6 +33,8 @@ class Following:
         self.problem: str | None = "The model is being loaded. Ask again in a moment."
         self.failures = 0
         self._store: Any = None
+        # Which file was at the path when it was opened.
+        self._place: tuple[int, int] | None = None
         # Whether the file that is open holds another model than the one that answers.
         self._stale = True
         self._lock, self._end = Lock(), Event()
@@ -73,14 +77,23 @@ class Following:
             self.problem = None
 
     def _follow(self) -> None:
-        import knowmore
-
-        if self._store is None:
-            self._store = knowmore.open(self.settings.path)
-        elif not self._store.refresh() and not self._stale:
+        if not self._open() and not self._store.refresh() and not self._stale:
             return
         self._stale = True
         self._renew()
+
+    def _open(self) -> bool:
+        """Open the file if none is open, or if another has taken its place; whether it was."""
+        import knowmore
+
+        place = _place(self.settings.path)
+        if self._store is not None and place is not None and place != self._place:
+            self._store.close()
+            self._store = None
+        if self._store is not None:
+            return False
+        self._store, self._place, self._stale = knowmore.open(self.settings.path), place, True
+        return True
 
     def _renew(self) -> None:
         """Answer from what the open file holds."""
@@ -104,7 +117,17 @@ class Following:
         with self._lock:
             if self._store is None:
                 raise NoExamples(str(self.problem))
+            self._open()
             self._stale = True
             result = change(self._store)
             self._renew()
             return result
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """What tells the file at a path from all others; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -9,6 +9,8 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, final
 
+from anyio import fail_after
+
 from knowmore.serve.metrics import Metrics
 from knowmore.serve.settings import Settings
 
@@ -28,6 +30,7 @@ class Guard:
 
     def __init__(self, inner: Any, settings: Settings, metrics: Metrics) -> None:
         self.inner, self.settings, self.metrics = inner, settings, metrics
+        self._now = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, by itself or by the application."""
@@ -45,15 +48,16 @@ class Guard:
             await send(message)
 
         try:
-            refusal = self._refusal(scope)
-            body = b"" if refusal else await self._body(receive)
-            if body is None:
-                refusal = self._too_long()
+            self._now += 1
+            refusal, body = self._refusal(scope), b""
+            if refusal is None:
+                refusal, body = await self._body(receive)
             if refusal is not None:
                 await _say(counted, *refusal)
             else:
-                await self.inner(scope, _replayed(body or b"", receive), counted)
+                await self.inner(scope, _replayed(body, receive), counted)
         finally:
+            self._now -= 1
             self.metrics.request(scope["path"], answered, time.perf_counter() - begin)
 
     def _refusal(self, scope: Message) -> tuple[int, str] | None:
@@ -66,6 +70,8 @@ class Guard:
             return 421, "This service answers only to localhost and 127.0.0.1."
         if scope["path"] not in _OPEN and not self._knows(headers.get("authorization", "")):
             return 401, "Give the token of this service: Authorization: Bearer TOKEN."
+        if scope["path"] not in _OPEN and self._now > self.settings.most_requests:
+            return 503, "Too many requests at a time. Ask again in a moment."
         if scope["method"] == "POST":
             if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
                 # Of other types a page of another site could send without being allowed to.
@@ -93,16 +99,20 @@ class Guard:
             return False
         return hmac.compare_digest(secret.strip().encode(), self.settings.token.encode())
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The whole body; None if it is too long, whatever length was announced."""
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            if len(body) > self.settings.most_bytes:
-                return None
-            more = message.get("more_body", False)
-        return body
+    async def _body(self, receive: Receive) -> tuple[tuple[int, str] | None, bytes]:
+        """A refusal if the body is too long, whatever was announced, or too slow; and the body."""
+        body, more = bytearray(), True
+        try:
+            with fail_after(self.settings.seconds):
+                while more:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    if len(body) > self.settings.most_bytes:
+                        return self._too_long(), b""
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            return (408, f"The request took longer than {self.settings.seconds:g} s to come."), b""
+        return None, bytes(body)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

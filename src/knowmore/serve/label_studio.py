@@ -7,7 +7,9 @@ names of the columns; the label is the choice.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any
 from xml.etree import ElementTree
 
@@ -28,6 +30,7 @@ _CREATED = (
 )
 _DELETED = ("ANNOTATION_DELETED", "ANNOTATIONS_DELETED")
 _NO_CLASSES = "The model predicts numbers, but Label Studio's choices are classes."
+_NO_RESULT = "The result of the annotation is not a list of objects with a value."
 Answered = Callable[[list[Any]], Awaitable[tuple[Any, list[Any]]]]
 
 
@@ -93,36 +96,43 @@ def learn(store: Any, message: dict[str, Any]) -> dict[str, int]:
 
     if not is_classifier(store.estimator):
         raise InvalidInput(_NO_CLASSES)
-    done = {"added": 0, "relabelled": 0, "forgotten": 0, "ignored": 0}
+    held = set(store.ids_.tolist())
+    new: dict[str, tuple[list[float], Any, str | None]] = {}
+    changed: dict[str, Any] = {}
+    # A task that was skipped, or an annotation without a choice, teaches nothing.
+    empty: set[str] = set()
+    # All are read before one is learnt: a message is learnt as a whole or not at all.
     for annotation in _annotations(message):
         name, choice = _name(annotation), _choice(annotation)
-        held = name in set(store.ids_.tolist())
+        if name in new or name in changed or name in empty:
+            raise InvalidInput(f"The message has the annotation {annotation['id']} twice.")
         if choice is None:
-            # A task that was skipped, or an annotation without a choice, teaches nothing.
-            if held:
-                store.forget([name])
-            done["forgotten" if held else "ignored"] += 1
+            empty.add(name)
             continue
-        if not len(store.ids_):
+        if not held:
             raise InvalidInput(
                 "The model holds no examples yet, so it does not know which data of a task are its "
                 "features. Teach it some first: knowmore learn."
             )
         label = _typed(choice, store.examples.labels)
-        if held:
-            store.relabel([name], [label])
-            done["relabelled"] += 1
+        if name in held:
+            changed[name] = label
             continue
         task = annotation.get("task") if isinstance(annotation.get("task"), dict) else None
         row = features(task or message.get("task"), column_names(store))
-        by = annotation.get("completed_by")
-        by = by.get("id") if isinstance(by, dict) else by
-        contributor = None if by is None else f"label-studio/{by}"
-        store.add(
-            _table(store, row), [label], [name], contributor=contributor, origins="label-studio"
-        )
-        done["added"] += 1
-    return done
+        new[name] = row, label, _contributor(annotation)
+    with store.together("annotate") if new and changed else nullcontext():
+        if new:
+            rows, labels, contributors = (list(one) for one in zip(*new.values(), strict=True))
+            table = _table(store, rows)
+            store.add(table, labels, [*new], contributor=contributors, origins="label-studio")
+        if changed:
+            store.relabel([*changed], [*changed.values()])
+    # This cannot be undone, so it is no part of the others; nor can it fail by its message.
+    if gone := [name for name in empty if name in held]:
+        store.forget(gone)
+    counts = {"added": len(new), "relabelled": len(changed), "forgotten": len(gone)}
+    return {**counts, "ignored": len(empty) - len(gone)}
 
 
 def forget(store: Any, message: dict[str, Any]) -> dict[str, int]:
@@ -134,8 +144,8 @@ def forget(store: Any, message: dict[str, Any]) -> dict[str, int]:
     return {"forgotten": len(gone)}
 
 
-def _table(store: Any, row: list[float]) -> Any:
-    """One row as a table of the kind that the model was fitted to."""
+def _table(store: Any, rows: list[list[float]]) -> Any:
+    """Rows as a table of the kind that the model was fitted to."""
     import numpy as np
 
     from knowmore.estimators.shell import names_in
@@ -143,9 +153,9 @@ def _table(store: Any, row: list[float]) -> Any:
 
     names = names_in(store.estimator)
     if names is None:
-        return np.array([row])
+        return np.array(rows)
     # By position: its names were made distinct and text for JSON.
-    return optional("pandas", "tables").DataFrame([row], columns=list(names))
+    return optional("pandas", "tables").DataFrame(rows, columns=list(names))
 
 
 # -- messages ------------------------------------------------------------------------------------
@@ -162,7 +172,7 @@ def control(config: Any) -> tuple[str, str]:
         raise InvalidInput(f"{problem} is missing, too long, or declares entities.")
     try:
         view = ElementTree.fromstring(config)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, ValueError) as error:
         raise InvalidInput(f"{problem} is not XML: {error}.") from error
     for one in view.iter("Choices"):
         if "name" in one.attrib and "toName" in one.attrib:
@@ -188,7 +198,7 @@ def features(task: Any, columns: tuple[str, ...]) -> list[float]:
                 f"The data of task {task.get('id')!r} lack {name!r}, a feature of the model. "
                 f"Import tasks with a number for each of its columns."
             ) from error
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             problem = f"{name!r} of task {task.get('id')!r} is not a number"
             raise InvalidInput(f"{problem}: {str(data[name])[:50]!r}.") from error
     return found
@@ -204,9 +214,15 @@ def _result(answer: Any, choices: str, subject: str, version: str) -> dict[str, 
 
 async def _message(request: Request) -> dict[str, Any]:
     try:
-        message = await request.json()
+        message = json.loads(await request.body())
+        # Half of a pair of surrogates is no text, and cannot be kept or sent back.
+        json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise HTTPException(422, "The body has text that is not Unicode.") from error
     except ValueError as error:
         raise HTTPException(422, f"The body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise HTTPException(422, "The body is nested too deeply.") from error
     if not isinstance(message, dict):
         raise HTTPException(422, "The body is not a JSON object.")
     return message
@@ -228,7 +244,7 @@ def _annotations(message: dict[str, Any]) -> list[dict[str, Any]]:
 def _name(annotation: dict[str, Any]) -> str:
     """The id of the example that an annotation is."""
     number = annotation.get("id")
-    if not isinstance(number, int):
+    if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidInput("The annotation has no number.")
     return f"label-studio/{number}"
 
@@ -237,13 +253,41 @@ def _choice(annotation: dict[str, Any]) -> str | None:
     """The class that was chosen; None if none was."""
     if annotation.get("was_cancelled"):
         return None
-    for one in annotation.get("result") or []:
-        chosen = one.get("value", {}).get("choices") if isinstance(one, dict) else None
-        if isinstance(chosen, list) and chosen:
-            if len(chosen) > 1:
-                raise InvalidInput(f"{len(chosen)} classes were chosen: an example has one.")
-            return str(chosen[0])
+    result = annotation.get("result")
+    values = [_value(one) for one in ([] if result is None else _listed(result))]
+    for chosen in (_listed(one["choices"]) for one in values if "choices" in one):
+        if len(chosen) > 1:
+            raise InvalidInput(f"{len(chosen)} classes were chosen: an example has one.")
+        for choice in chosen:
+            if not isinstance(choice, str) or not choice.strip():
+                raise InvalidInput("The choice of the annotation is not the name of a class.")
+            return choice
     return None
+
+
+def _value(one: Any) -> dict[str, Any]:
+    """The value of one result of an annotation."""
+    value = one.get("value", {}) if isinstance(one, dict) else None
+    if not isinstance(value, dict):
+        raise InvalidInput(_NO_RESULT)
+    return value
+
+
+def _listed(given: Any) -> list[Any]:
+    if not isinstance(given, list):
+        raise InvalidInput(_NO_RESULT)
+    return given
+
+
+def _contributor(annotation: dict[str, Any]) -> str | None:
+    """Who made an annotation."""
+    by = annotation.get("completed_by")
+    by = by.get("id") if isinstance(by, dict) else by
+    if by is None:
+        return None
+    if not isinstance(by, (int, str)):
+        raise InvalidInput("Who completed the annotation is neither a number nor a name.")
+    return f"label-studio/{by}"
 
 
 def _typed(choice: str, held: Any) -> Any:
@@ -252,7 +296,10 @@ def _typed(choice: str, held: Any) -> Any:
     try:
         if kind == "b":
             return {"true": True, "false": False}[choice.lower()]
-        return choice if kind == "U" else int(choice) if kind in "iu" else float(choice)
-    except (KeyError, ValueError) as error:
+        if kind in "iu":
+            # Numbers beyond the type of the labels raise OverflowError.
+            return held.dtype.type(int(choice)).item()
+        return choice if kind == "U" else float(choice)
+    except (KeyError, ValueError, OverflowError) as error:
         known = f"labels such as {held[0].item()!r}"
-        raise InvalidInput(f"{choice!r} was chosen, but the model has {known}.") from error
+        raise InvalidInput(f"{choice[:50]!r} was chosen, but the model has {known}.") from error

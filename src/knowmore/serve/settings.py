@@ -27,7 +27,8 @@ class Settings:
     rate : the fraction of known examples that may be called unknown; 0: none is
     most_rows : the most rows of a request
     most_bytes : the longest body of a request
-    seconds : the longest time that an answer may take
+    most_requests : the most requests that are read or answered at a time; others are refused
+    seconds : the longest time that a request may take to come, and an answer to be found
     follow : seconds between two looks at the file
     """
 
@@ -38,6 +39,7 @@ class Settings:
     rate: float = 0.05
     most_rows: int = 1000
     most_bytes: int = 8_000_000
+    most_requests: int = 64
     seconds: float = 30.0
     follow: float = 1.0
 

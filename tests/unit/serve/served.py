@@ -48,9 +48,10 @@ class Asked:
 
 
 @contextmanager
-def serving(path, *, ready=True, failed=None, **settings):
+def serving(path, *, ready=True, failed=None, http="auto", **settings):
     app = create_app(Settings(path, **{"follow": 0.05} | settings), failed=failed)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
+    config = uvicorn.Config(app, port=0, log_level="error", lifespan="on", http=http)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

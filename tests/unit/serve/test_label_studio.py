@@ -145,6 +145,41 @@ def test_a_task_that_is_skipped_teaches_nothing(path):
             ),
             "2 classes were chosen",
         ),
+        *[
+            ("/webhook", event("ANNOTATION_CREATED", annotation(1, "a", **more)), detail)
+            for more, detail in [
+                ({"result": 5}, "The result of the annotation is not a list"),
+                ({"result": [5]}, "The result of the annotation is not a list"),
+                ({"result": [{"value": None}]}, "The result of the annotation is not a list"),
+                ({"result": [{"value": [1]}]}, "The result of the annotation is not a list"),
+                ({"result": [{"value": {"choices": 1}}]}, "The result of the annotation is not"),
+                ({"result": [{"value": {"choices": [None]}}]}, "The choice of the annotation is"),
+                ({"result": [{"value": {"choices": [{}]}}]}, "The choice of the annotation is"),
+                ({"result": [{"value": {"choices": [""]}}]}, "The choice of the annotation is"),
+                ({"id": True}, "The annotation has no number."),
+                ({"completed_by": ["x"]}, "Who completed the annotation is neither a number"),
+                ({"result": [{"value": {"choices": ["\ud800"]}}]}, "The body has text that is not"),
+                ({"completed_by": "\ud800"}, "The body has text that is not Unicode."),
+            ]
+        ],
+        (
+            "/webhook",
+            event("ANNOTATION_CREATED", annotation(1, "a"), data={"x0": 10**400, "x1": 1}),
+            "'x0' of task 1 is not a number",
+        ),
+        (
+            "/webhook",
+            event("ANNOTATION_CREATED", annotation(1, "near"), annotation(1, "far")),
+            "The message has the annotation 1 twice.",
+        ),
+        (
+            "/predict",
+            {"tasks": [{"id": 5, "data": {"x0": 10**400, "x1": 1}}], "label_config": VIEW},
+            "'x0' of task 5 is not a number",
+        ),
+        ("/webhook", '{"action": ' + "[" * 100_000, "The body is nested too deeply."),
+        ("/webhook", '{"action": ' + "9" * 5000 + "}", "The body is not JSON"),
+        ("/setup", {"schema": "<a>\ud800</a>"}, "The body has text that is not Unicode."),
     ],
 )
 def test_bad_messages(route, message, detail, path):
@@ -153,6 +188,32 @@ def test_bad_messages(route, message, detail, path):
         assert status == 422
         assert body["detail"].startswith(detail)
         assert ask.get("/readyz")[0] == 200
+    with knowmore.open(path) as store:
+        assert len(store) == 20
+
+
+def test_a_message_is_learnt_as_a_whole_or_not_at_all(path):
+    def created(*annotations):
+        return event("ANNOTATIONS_CREATED", *annotations)
+
+    with serving(path, label_studio=True) as ask:
+        bad = annotation(2, "near", result=[{"value": {"choices": ["near", "far"]}}])
+        assert ask.post("/webhook", created(annotation(1, "near"), bad))[0] == 422
+        with knowmore.open(path) as store:
+            assert len(store) == 20
+        assert ask.post("/webhook", created(*(annotation(i, "near") for i in (1, 2))))[0] == 201
+        mixed = (annotation(1, "far"), annotation(2, "near", result=[]), annotation(3, "far"))
+        status, body = ask.post("/webhook", created(*mixed))
+        assert status == 201
+        assert [body[one] for one in ("added", "relabelled", "forgotten", "ignored")] == [
+            1,
+            1,
+            1,
+            0,
+        ]
+    with knowmore.open(path) as store:
+        assert [one.verb for one in store.log()] == ["add", "add", "annotate", "forget"]
+        assert store.ids_[20:].tolist() == ["label-studio/1", "label-studio/3"]
 
 
 @pytest.mark.parametrize(
@@ -167,6 +228,8 @@ def test_choices_take_the_type_of_the_labels(labels, choice, label, tmp_path):
         status, body = ask.post("/webhook", event("ANNOTATION_CREATED", annotation(2, "cat")))
         assert status == 422
         assert body["detail"].startswith("'cat' was chosen, but the model has labels such as")
+        huge = event("ANNOTATION_CREATED", annotation(3, "9" * 400))
+        assert ask.post("/webhook", huge)[0] == 422
     with knowmore.open(tmp_path / "m.km") as store:
         assert store.records(["label-studio/1"])[0].label == label
 

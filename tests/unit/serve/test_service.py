@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import time
 from base64 import b64encode
+from socket import create_connection
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from knowmore import (
     LinearGPRegressor,
     LSSVMClassifier,
 )
+from knowmore.cli.serve import impatient
 from knowmore.errors import InvalidInput, MissingData, MissingExtra
 from knowmore.serve import Settings, answering, create_app
 from knowmore.serve.following import Following
@@ -189,6 +192,11 @@ def test_a_damaged_file_is_told_at_the_start(flowers):
         ({"rows": [{"x0": 1.0, "x1": None}]}, "Row 0, 'x1': None is not a number."),
         ('{"rows": [[NaN, 1.0]]}', "Input X contains NaN or infinity"),
         ('{"rows": [[1e999, 1.0]]}', "Input X contains NaN or infinity"),
+        ({"rows": [[10**400, 1.0]]}, "rows.0.list[float].0: Input should be a valid number"),
+        ({"rows": [{"x0": 10**400, "x1": 1.0}]}, "A number is too large"),
+        ('{"rows": [[' + "9" * 5000 + ", 1.0]]}", "The body is not JSON"),
+        ("[" * 100_000, "The body is not JSON"),
+        ('{"rows": [], "\\ud800": 1}', "The body: Input should be a valid string"),
     ],
 )
 def test_bad_questions(body, detail, flowers):
@@ -210,6 +218,46 @@ def test_limits(flowers):
         # In pieces, without a length.
         chunked = (json.dumps(long).encode() for _ in range(1))
         assert ask("POST", "/predict", chunked)[0] == 413
+
+
+def test_a_body_that_does_not_come(flowers):
+    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with serving(flowers, seconds=0.2) as ask:
+        slow = create_connection(("127.0.0.1", ask.port), timeout=30)
+        slow.sendall(head + b"Content-Length: 10\r\n\r\n{")
+        assert b" 408 " in slow.recv(1000).partition(b"\r\n")[0]
+        slow.close()
+    with serving(flowers, most_requests=1) as ask:
+        with create_connection(("127.0.0.1", ask.port), timeout=30) as slow:
+            slow.sendall(head + b"Content-Length: 10\r\n\r\n{")
+            ask.when(lambda answer: answer[0] == 503, "/metrics")
+            assert ask.get("/healthz")[0] == 200
+        ask.when(lambda answer: answer[0] == 200, "/metrics")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT"])
+def test_connections_that_ask_nothing_are_closed(sent, flowers):
+    with serving(flowers, http=impatient(0.3)) as ask:
+        idle = [create_connection(("127.0.0.1", ask.port), timeout=30) for _ in range(70)]
+        for one in idle:
+            one.sendall(sent)
+        assert ask.get("/healthz")[0] == 200
+        for one in idle:
+            assert one.recv(1) == b""
+            one.close()
+
+
+def test_a_file_that_takes_the_place_of_another(flowers, scene, tmp_path):
+    with serving(flowers) as ask:
+        with knowmore.open(tmp_path / "new.km", GPClassifier()) as store:
+            store.add(scene[0], np.repeat(["here", "there"], 20))
+        os.replace(tmp_path / "new.km", flowers)
+        ask.when(
+            lambda _: (
+                ask.post("/predict", {"rows": [[0.0, 0.0]]})[1]["predictions"][0]["label"] == "here"
+            )
+        )
+        ask.when(lambda answer: answer[0] == 200)
 
 
 def test_time(flowers, monkeypatch):
