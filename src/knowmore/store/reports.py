@@ -57,7 +57,8 @@ class Forgotten:
     """What `forget` did.
 
     count : how many examples were removed
-    traces : where bytes of them may be left in files; nowhere, if all is well
+    traces : where bytes of them may be left, in pages that hold examples, in free ones, and in
+        files beside; nowhere, if all is well
     """
 
     count: int

@@ -1,7 +1,7 @@
 """Whether a file holds what it says, shown without trusting what is in memory.
 
 Rows against their hashes, the journal replayed against the examples, the model against a fit of
-these from scratch, and every byte that belongs to no row against zero.
+these from scratch, and every byte of pages with examples that belongs to no row against zero.
 """
 
 from __future__ import annotations
@@ -167,9 +167,9 @@ def _replayed(numbers: Numbers, versions: list[Version], tables: dict[str, list[
     ]
     if any(wrong):
         return Check("journal", False, "its entries lead to other examples than those held")
-    return Check(
-        "journal", True, f"its {len(undone)} entries lead to the {len(live)} examples held"
-    )
+    lead = "1 entry leads" if len(undone) == 1 else f"{len(undone)} entries lead"
+    held = "1 example" if len(live) == 1 else f"{len(live)} examples"
+    return Check("journal", True, f"its {lead} to the {held} held")
 
 
 def _exact(found: Exactness) -> list[Check]:
@@ -197,7 +197,10 @@ def _sums(here: str, there: str) -> Check:
 
 def _traces(left: tuple[traces.Trace, ...]) -> Check:
     if not left:
-        says = "every byte that belongs to no row is zero, and no file is left beside this one"
+        says = (
+            "in all pages that hold examples, and all free ones, every byte that belongs to no row "
+            "is zero; no file is left beside this one"
+        )
         return Check("traces", True, says)
     names = ", ".join(dict.fromkeys(one.path.name for one in left))
     says = (

@@ -185,3 +185,15 @@ def test_the_certificate_is_json_and_depends_on_the_set_alone(tmp_path):
     with knowmore.open(tmp_path / "one.km") as store:
         store.relabel(["n1"], "a")
         assert store.verify().certificate()["examples_digest"] != one["examples_digest"]
+
+
+def test_what_holds_is_said_exactly(tmp_path):
+    """Pages of settings and of the schema are not looked at, so nothing is claimed about them."""
+    with knowmore.open(tmp_path / "one.km", knowmore.GPClassifier()) as store:
+        store.add([[0.0]], ["rose"])
+        found = store.verify()
+    assert check(found, "journal").says == "its 1 entry leads to the 1 example held"
+    assert check(found, "traces").says == (
+        "in all pages that hold examples, and all free ones, every byte that belongs to no row is "
+        "zero; no file is left beside this one"
+    )
