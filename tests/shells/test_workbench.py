@@ -177,7 +177,7 @@ def grown():
 
 def test_a_model_that_could_not_be_made_leaves_nothing(here):
     """A link to nowhere stays one."""
-    table("bad.csv", labels=LABELS[:-1] + [""])
+    table("bad.csv", labels=[*LABELS[:-1], ""])
     (here / "link.km").symlink_to(here / "real.km")
     for name in ("m.km", "link.km"):
         before = {*here.iterdir()}
@@ -187,10 +187,14 @@ def test_a_model_that_could_not_be_made_leaves_nothing(here):
 
 
 def test_a_model_that_another_has_taught_meanwhile_is_not_deleted(here):
-    with pytest.raises(KeyError), made(here / "m.km", None):
-        with knowmore.open("m.km") as other:
-            other.add([[0.0]], ["daisy"])
-        raise KeyError
+    def taught_by_another():
+        with made(here / "m.km", None):
+            with knowmore.open("m.km") as other:
+                other.add([[0.0]], ["daisy"])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        taught_by_another()
     with knowmore.open("m.km") as store:
         assert len(store) == 1
 
@@ -643,7 +647,7 @@ def test_edits_can_be_undone_and_done_again(model):
     assert asked("redo", model)["undone"] is False
     assert [one["verb"] for one in asked("log", model)] == ["learn", "relabel"]
     assert run("undo", model).stdout == (
-        "Undone: relabel of 1 examples, entry 2. flowers.km holds 7 examples.\n"
+        "Undone: relabel of 1 example, entry 2. flowers.km holds 7 examples.\n"
     )
     shown = run("log", model).stdout.splitlines()
     assert shown[0].split() == ["number", "at", "verb", "count", "contributor", "undone"]
@@ -860,7 +864,7 @@ def test_suspects_are_decided_with_one_key_each():
 
 def test_forgetting_asks_on_a_terminal(model):
     terminal = Terminal("forget", model, "f0")
-    terminal.until("Forget 1 examples for ever? [y/N] ")
+    terminal.until("Forget 1 example for ever? [y/N] ")
     terminal.keys("n\r")
     terminal.until("Nothing was forgotten.")
     assert terminal.code() == 0
@@ -868,6 +872,6 @@ def test_forgetting_asks_on_a_terminal(model):
     terminal = Terminal("forget", model, "f0")
     terminal.until("[y/N] ")
     terminal.keys("y\r")
-    terminal.until("Forgotten: 1 examples")
+    terminal.until("Forgotten: 1 example")
     assert terminal.code() == 0
     assert asked("status", model)["examples"] == 6
