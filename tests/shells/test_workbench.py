@@ -290,8 +290,8 @@ def test_labels_that_seem_to_be_values_are_pointed_out():
     table("values.csv", points, [f"{i / 2}" for i in range(40)], names)
     table("classes.csv", points, [i % 4 for i in range(40)], names)
     words = (
-        "The labels are 40 different numbers. To predict numbers: knowmore init m.km --kind "
-        "gp-regression\n"
+        "The labels are 40 different numbers. To predict numbers, start anew: knowmore init "
+        "OTHER.km --kind gp-regression\n"
     )
     assert run("learn", "m.km", "values.csv", "--dry-run").stderr == words
     assert run("learn", "m.km", "values.csv").stderr == words

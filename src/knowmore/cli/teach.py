@@ -129,8 +129,8 @@ def learn(
             )
         if found.values:
             talk(
-                f"The labels are {found.values} different numbers. To predict numbers: knowmore "
-                f"init {model} --kind gp-regression"
+                f"The labels are {found.values} different numbers. To predict numbers, start anew: "
+                f"knowmore init OTHER.km --kind gp-regression"
             )
         if found.vanished and not sync:
             talk("What vanished from the source is still held. To forget it: --sync.")
