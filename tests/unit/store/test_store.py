@@ -45,7 +45,9 @@ def store(path):
 
 
 def test_a_file_that_is_not_there(path):
-    with pytest.raises(MissingData, match=r"There is no file .*`knowmore init`"):
+    with pytest.raises(
+        MissingData, match=r"There is no file .*`knowmore learn` or `knowmore init`"
+    ):
         knowmore.open(path)
 
 
