@@ -59,6 +59,18 @@ def test_what_cannot_be_exported(model, tmp_path):
     assert not (tmp_path / "e.onnx").exists()
 
 
+def test_a_page_does_not_ask_for_the_numbers_of_a_picture(model, tmp_path):
+    with knowmore.open(model) as store:
+        store.set_notes(pictures={})
+    pages = ["--html", tmp_path / "m.html", "--table", tmp_path / "m.csv"]
+    assert run("export", model, *pages, code=2) == (
+        f"knowmore: {str(model)!r} has learnt pictures, and a page would ask for the 2 numbers "
+        "that describe one. Nothing was written. Take --onnx or --javascript, and describe "
+        "pictures with `knowmore features`.\n"
+    )
+    assert not (tmp_path / "m.csv").exists()
+
+
 def asked(port, method, path, body=None):
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Content-Type": "application/json"}

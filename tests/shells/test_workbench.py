@@ -7,6 +7,7 @@ import io
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -531,6 +532,38 @@ def test_evaluation_by_leave_one_out(model, here):
     assert (here / "e.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_evaluation_of_a_model_that_is_off_says_how_to_improve_it(model):
+    assert asked("evaluate", model)["calibration"]["error"] > 0.1
+    assert run("evaluate", model).stderr == "To improve: knowmore tune flowers.km\n"
+    assert run("evaluate", model, "--json").stderr == ""
+    asked("init", "line.km", "--kind", "gp-regression")
+    points = [(float(i), 0.0) for i in range(30)]
+    table("line.csv", points, [str(2 * i) for i in range(30)], [f"p{i}" for i in range(30)])
+    asked("learn", "line.km", "line.csv")
+    assert asked("evaluate", "line.km")["within_one_std"] > 0.79
+    assert run("evaluate", "line.km").stderr == "To improve: knowmore tune line.km\n"
+
+
+def test_an_explanation_says_where_a_value_begins():
+    asked("init", "line.km", "--kind", "linear-regression")
+    table("line.csv", [(0.0, 0.0), (1.0, 0.0), (2.0, 1.0)], ["10", "12", "14"], ["p", "q", "r"])
+    asked("learn", "line.km", "line.csv")
+    first = run("explain", "line.km", "r").stdout.splitlines()[0]
+    found = asked("explain", "line.km", "r")
+    assert first == (
+        f"value {found['score']:.4g}: it begins at {found['offset']:.4g}, and features add the rest"
+    )
+
+
+def test_several_sources_are_answered_as_one(model):
+    table("one.csv", [(0.2, 0.2)], [""], ["x"])
+    table("two.csv", [(5.1, 5.2)], [""], ["y"])
+    found = lines(run("predict", model, "one.csv", "two.csv", "--json").stdout)
+    assert [(one["id"], one["label"]) for one in found] == [("x", "daisy"), ("y", "rose")]
+    shown = run("predict", model, "one.csv", "two.csv").stdout.splitlines()
+    assert [line.split()[0] for line in shown] == ["id", "x", "y"]
+
+
 def test_suspects_are_findings(model):
     (found,) = asked("suspects", model, code=1)
     assert (found["id"], found["label"], found["preferred"]) == ("f2", "rose", "daisy")
@@ -629,13 +662,38 @@ def test_an_unknown_id_changes_nothing(model):
     assert asked("status", model)["examples"] == 7
 
 
+def test_an_unknown_id_names_the_nearest(model):
+    table("more.csv", [(1.0, 1.0)], ["daisy"], ["airplanes/sunflower_09.jpg"])
+    asked("learn", model, "more.csv")
+    unknown = "`knowmore export MODEL --table FILE` lists all ids."
+    near = "Did you mean airplanes/sunflower_09.jpg?"
+    for word in ("sunflower_09.jpg", "airplane/sunflower_09.jpg"):
+        for words in (("forget", model, word), ("relabel", model, word, "rose")):
+            with pytest.raises(knowmore.KnowmoreError) as caught:
+                run(*words)
+            assert str(caught.value) == f"The model has no example {word!r}. {unknown} {near}"
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("explain", model, "sunflower_09.jpg")
+    assert str(caught.value).endswith(f"or [number, ...]. {near}")
+
+
+def test_a_label_of_a_new_class_is_said_to_be_one(model):
+    result = run("relabel", model, "f2", "roses", "--dry-run")
+    assert result.stdout == "Would be relabelled: f2, from rose to roses.\n"
+    assert result.stderr == "roses is a new class. Did you mean rose?\n"
+    assert run("relabel", model, "f2", "tulip").stderr == "tulip is a new class.\n"
+    assert run("relabel", model, "f2", "daisy").stderr == ""
+    result = run("relabel", model, "f2", "daisy")
+    assert result.stdout == "Nothing was changed: the label of f2 is daisy already.\n"
+
+
 def test_traces_are_told_and_end_with_1(model, monkeypatch):
     from knowmore.store import Forgotten, Store
 
     monkeypatch.setattr(Store, "forget", lambda *_, **__: Forgotten(1, ["somewhere"]))
     result = run("forget", model, "f0")
     assert result.exit_code == 1
-    assert "In 1 places bytes of what was forgotten may be left" in result.stderr
+    assert "In 1 place bytes of what was forgotten may be left" in result.stderr
     assert asked("forget", model, "f0", code=1)["traces"] == 1
 
 
@@ -670,6 +728,38 @@ def test_models_of_other_columns_do_not_merge(model):
     asked("learn", "other.km", "more.csv")
     with pytest.raises(knowmore.KnowmoreError, match=r"cannot be merged: .* of other columns"):
         run("merge", model, "other.km")
+
+
+def test_a_dry_run_of_merging_fails_as_merging_does():
+    # Enough examples for each to have a kernel of its own.
+    for name, letter, scale in (("flowers", "f", 1.0), ("more", "g", 9.0)):
+        points = [(scale * i, scale * (i % 7)) for i in range(200)]
+        names = [f"{letter}{i}" for i in range(200)]
+        table(f"{name}.csv", points, [("daisy", "rose")[i < 100] for i in range(200)], names)
+    model = "flowers.km"
+    asked("learn", model, "flowers.csv")
+    asked("learn", "other.km", "more.csv")
+    words = []
+    for options in ([], ["--dry-run"]):
+        with pytest.raises(knowmore.KnowmoreError) as caught:
+            run("merge", model, "other.km", *options)
+        words.append(str(caught.value))
+    assert words[0] == words[1]
+    assert words[0].startswith("The two models differ in kernel: ")
+    assert words[0].endswith(
+        "On the command line: knowmore learn flowers.km SOURCE, with the source of other.km. Or "
+        "begin other.km as a copy: cp flowers.km other.km, forget what is in the copy with "
+        "knowmore forget --origin, and learn there."
+    )
+    # What the error advises works.
+    shutil.copy(model, "other.km")
+    asked("forget", "other.km", "--origin", "flowers.csv")
+    asked("learn", "other.km", "more.csv")
+    assert asked("merge", model, "other.km", "--dry-run")["examples"] == 400
+    assert asked("merge", model, "other.km")["examples"] == 400
+    for options in ([], ["--dry-run"]):
+        with pytest.raises(knowmore.KnowmoreError, match=r"^Both models hold 'g0', 'g1'"):
+            run("merge", model, "other.km", *options)
 
 
 @pytest.mark.filterwarnings("ignore::knowmore.errors.KnowmoreWarning")
@@ -843,8 +933,11 @@ def test_suspects_are_decided_with_one_key_each():
     terminal.keys("o")
     terminal.until("label: ")
     terminal.keys("tulip\r")
+    terminal.until("  relabelled: tulip. tulip is a new class.")
     terminal.until("labelled")
     terminal.until("margin")
+    terminal.keys("x")
+    terminal.until("a accept   o other label   k keep   f forget   u undo   q quit")
     terminal.keys("k")
     terminal.until("kept")
     terminal.until("margin")
@@ -872,6 +965,6 @@ def test_forgetting_asks_on_a_terminal(model):
     terminal = Terminal("forget", model, "f0")
     terminal.until("[y/N] ")
     terminal.keys("y\r")
-    terminal.until("Forgotten: 1 example")
+    terminal.until("Forgotten: 1 example; 6 stay.")
     assert terminal.code() == 0
     assert asked("status", model)["examples"] == 6

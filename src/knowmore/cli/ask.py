@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from knowmore.cli.options import Count, Id, Json, Model, Source
+from knowmore.cli.options import Count, Id, Json, Model, Source, Sources
 
 Rate = Annotated[
     float,
@@ -21,7 +21,7 @@ Method = Literal["variance", "score", "probability", "null_space"]
 
 def predict(
     model: Model,
-    source: Source,
+    sources: Sources,
     id_: Id = None,
     rate: Rate = 0.05,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
@@ -43,12 +43,14 @@ def predict(
         raise InvalidInput("Ask for --csv or for --json, not for both.")
     with opened(model) as found:
         predictor = Predictor(found.store, rate, keep=True)
-        read = open_source(source, found.wanted(None, id_, labelled=False), streaming=True)
-        found.check(read)
-        _say_ignored(read)
+        wanted = found.wanted(None, id_, labelled=False)
+        read = [open_source(one, wanted, streaming=True) for one in sources]
+        for one in read:
+            found.check(one)
+            _say_ignored(one)
         form = "csv" if as_csv else "json" if as_json else "table"
         show(predictions(found, read, predictor), columns_of(predictor), form)
-    _end(read, streamed=source == "-")
+    _end(*read)
 
 
 def evaluate(
@@ -60,6 +62,7 @@ def evaluate(
 ) -> None:
     """How good the model is, by leave-one-out: each example is predicted by all the others."""
     from knowmore.cli.evaluating import evaluate
+    from knowmore.cli.left_out import TUNABLE
     from knowmore.cli.model import opened
     from knowmore.cli.showing import progress_bar, show_json, talk
 
@@ -71,6 +74,8 @@ def evaluate(
         show_json(answer.as_json())
     else:
         answer.show()
+        if found.kind in TUNABLE and answer.is_off:
+            talk(f"To improve: knowmore tune {model}")
     if plot is not None:
         talk(f"Written: {plot}")
 
@@ -119,7 +124,11 @@ def suggest(
     criterion: Annotated[Criterion, typer.Option(help="What makes a record useful.")] = "margin",
     as_json: Json = False,
 ) -> None:
-    """Which records of a pool to label next: those that would teach the model most."""
+    """Which records of a pool to label next: those that would teach the model most.
+
+    They are chosen one by one, each as if those before it were labelled already. `value` is what
+    the criterion says of a record when it is chosen, so a later one may have a larger value.
+    """
     from knowmore.cli.model import opened
     from knowmore.cli.pools import suggestions
     from knowmore.cli.showing import progress_bar, show_json, show_table
@@ -143,7 +152,10 @@ def novel(
     every: Annotated[bool, typer.Option("--all", help="Show the known ones, too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Records unlike all that the model knows, the newest first. Exit code 1: there are some."""
+    """Records unlike all that the model knows, the most unlike first.
+
+    Exit code 1: there are some.
+    """
     from knowmore.cli.model import opened
     from knowmore.cli.pools import novelties
     from knowmore.cli.showing import progress_bar, show_json, show_table, talk
@@ -191,9 +203,10 @@ def explain(
             {"label": answer.label, "score": answer.score, "offset": answer.offset, "parts": parts}
         )
     else:
-        offset = f", {answer.offset:.4g} of it from none of these" if answer.offset else ""
         said = "value" if found.is_regression else f"{answer.label}: score"
-        print(f"{said} {answer.score:.4g}{offset}")
+        adding = "features" if "feature" in table else "examples"
+        base = f": it begins at {answer.offset:.4g}, and {adding} add the rest"
+        print(f"{said} {answer.score:.4g}{base if answer.offset else ''}")
         show_table(header, rows[:count])
 
 
@@ -204,11 +217,12 @@ def _say_ignored(read: Any) -> None:
         talk(f"Ignored: {', '.join(map(repr, read.ignored))}, which the model does not know.")
 
 
-def _end(read: Any, streamed: bool = False) -> None:
+def _end(*read: Any) -> None:
     """Say what was skipped, and end with 3 if something was; a stream has said it already."""
     from knowmore.cli.showing import show_skipped
 
-    if not streamed:
-        show_skipped(read.skipped)
-    if read.skipped:
+    for one in read:
+        if one.name != "-":
+            show_skipped(one.skipped)
+    if any(one.skipped for one in read):
         raise typer.Exit(3)

@@ -8,6 +8,7 @@ from typing import Any
 
 from knowmore.cli.left_out import CLASSIFYING, fitted, rows_of
 from knowmore.cli.model import Model
+from knowmore.cli.near import newness
 from knowmore.cli.showing import talk
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, KnowmoreError
@@ -107,7 +108,10 @@ class _Audit:
             word = self.line("  label: ").strip()
             if not word:
                 return False
-            store.relabel([one], [self.model.label(word)])
+            label = self.model.label(word)
+            news = newness(self.model, label)
+            store.relabel([one], [label])
+            print(f"  relabelled: {label}{news and f'. {news}'}")
             return self._note(one, "relabelled", True)
         if key == "k":
             print("  kept")
@@ -125,6 +129,7 @@ class _Audit:
             return True
         if key == "u":
             return self._undo()
+        print(_KEYS)
         return False
 
     def _note(self, one: Id, what: str, changed: bool) -> bool:

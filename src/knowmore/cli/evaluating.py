@@ -21,6 +21,10 @@ from knowmore.models import class_probabilities
 # With more classes the confusion is told as the pairs that are confused most.
 _MATRIX = 12
 _PAIRS = 10
+# A probability, or the share of values within one deviation, that is wrong by more is far off.
+_OFF = 0.1
+# The share of values of a normal distribution within one standard deviation.
+_WITHIN_ONE = 0.683
 
 
 class Evaluation(ABC):
@@ -29,6 +33,11 @@ class Evaluation(ABC):
     @abstractmethod
     def as_json(self) -> dict[str, Any]:
         """All of it."""
+
+    @property
+    @abstractmethod
+    def is_off(self) -> bool:
+        """Whether the model is surer, or less sure, than it should be."""
 
     @abstractmethod
     def show(self) -> None:
@@ -110,6 +119,11 @@ class Classes(Evaluation):
             }
         return found
 
+    @property
+    def is_off(self) -> bool:
+        """Whether probabilities are far from the shares that are right."""
+        return self.calibration is not None and bool(self.calibration.error > _OFF)
+
     def show(self) -> None:
         """Print it as tables."""
         n, right = int(self.held.sum()), int(np.trace(self.counts))
@@ -190,6 +204,11 @@ class Values(Evaluation):
             "within_one_std": float(np.mean(abs(error) <= self.std)),
             "within_two_std": float(np.mean(abs(error) <= 2 * self.std)),
         }
+
+    @property
+    def is_off(self) -> bool:
+        """Whether far more, or far fewer, values than expected are within one deviation."""
+        return abs(float(self.as_json()["within_one_std"]) - _WITHIN_ONE) > _OFF
 
     def show(self) -> None:
         """Print it as tables."""

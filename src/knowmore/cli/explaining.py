@@ -6,6 +6,7 @@ from typing import Any
 
 from knowmore.cli.left_out import EXPLAINABLE, fitted
 from knowmore.cli.model import Model, same_id
+from knowmore.cli.near import meant
 from knowmore.cli.sources import single_row
 from knowmore.errors import MissingData, UnknownId
 from knowmore.insight.explain import explain
@@ -35,6 +36,6 @@ def _row(model: Model, what: str) -> Any:
     except MissingData:
         raise UnknownId(
             f"{what!r} is neither the id of an example nor a file. Give one of these, or a row as "
-            f'JSON: {{"column": number, ...}} or [number, ...].'
+            f'JSON: {{"column": number, ...}} or [number, ...].{meant(what, held)}'
         ) from None
     return model.one_row(source, block)

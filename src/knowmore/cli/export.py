@@ -30,6 +30,12 @@ def run(
     with knowmore.open(model) as store:
         if not len(store.ids_):
             raise NoExamples(f"{str(model)!r} holds no examples yet. Teach it: knowmore learn.")
+        if html is not None and "pictures" in store.notes:
+            raise InvalidInput(
+                f"{str(model)!r} has learnt pictures, and a page would ask for the "
+                f"{store.n_features_in_:,} numbers that describe one. Nothing was written. Take "
+                f"--onnx or --javascript, and describe pictures with `knowmore features`."
+            )
         for write, path in files:
             write(store, path)
             print(f"Written: {path}")

@@ -29,6 +29,9 @@ _SOURCE = (
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help=_KM, dir_okay=False)]
 NewModel = Annotated[Path, typer.Argument(metavar="MODEL", help=_KM, dir_okay=False)]
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE)]
+Sources = Annotated[
+    list[str], typer.Argument(metavar="SOURCE...", help=f"{_SOURCE[:-1]}; or several of these.")
+]
 Label = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="The column of labels.", show_default="label")
 ]
@@ -40,5 +43,8 @@ Id = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", "-y", help="Do not ask. Without a terminal nothing is asked anyway."),
+]
 Count = Annotated[int, typer.Option("-n", "--count", help="How many to show at most.", min=1)]

@@ -37,7 +37,7 @@ def suggestions(
 def novelties(
     model: Model, word: str, id_: str | None, rate: float, method: str
 ) -> tuple[list[list[Any]], Source]:
-    """Every record: id, novelty, the threshold, and whether it is above; the newest first."""
+    """Every record: id, novelty, the threshold, and whether it is above; the most unlike first."""
     estimator = fitted(model, GAUSSIAN)
     if model.is_regression:
         method = "variance"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from knowmore.cli.model import Model
@@ -22,11 +22,14 @@ def columns_of(predictor: Predictor) -> tuple[str, ...]:
 
 
 def predictions(
-    model: Model, source: Source, predictor: Predictor
+    model: Model, sources: Sequence[Source], predictor: Predictor
 ) -> Iterator[tuple[list[Any], list[list[Any]]]]:
-    """The ids of the records in each block, and the answers about them."""
+    """The ids of the records in each block, and the answers about them.
+
+    Records without ids are numbered, through all sources.
+    """
     done = 0
-    for block in source.blocks():
+    for source, block in ((one, block) for one in sources for block in one.blocks()):
         X, kept = model.rows(source, block)
         ids = [*range(done, done + len(block))] if block.ids is None else list(block.ids)
         done += len(block)

@@ -154,19 +154,25 @@ def relabel(
 ) -> None:
     """Give an example another label."""
     from knowmore.cli.model import opened
-    from knowmore.cli.showing import show_json
+    from knowmore.cli.near import ids_of, newness
+    from knowmore.cli.showing import show_json, talk
 
     with opened(model) as found:
-        (one,), new = found.ids([id_]), found.label(label)
+        (one,), new = ids_of(found, [id_]), found.label(label)
+        news = newness(found, new)
         examples = found.store.examples
         old = examples.labels[examples.rows((one,))[0]].item()
         if not dry_run and new != old:
             found.store.relabel([one], [new])
     if as_json:
         show_json({"id": one, "before": old, "label": new, "dry_run": dry_run})
+    elif new == old:
+        print(f"Nothing was changed: the label of {one} is {old} already.")
     else:
         would = "Would be relabelled" if dry_run else "Relabelled"
         print(f"{would}: {one}, from {old} to {new}.")
+        if news:
+            talk(news)
 
 
 def replace(
@@ -183,11 +189,12 @@ def replace(
 ) -> None:
     """Give an example other features. Its label stays; `learn` replaces many at a time."""
     from knowmore.cli.model import opened
+    from knowmore.cli.near import ids_of
     from knowmore.cli.showing import show_json
     from knowmore.cli.sources import single_row
 
     with opened(model) as found:
-        (one,) = found.ids([id_])
+        (one,) = ids_of(found, [id_])
         row, block = single_row(source, found.wanted(labelled=False))
         X = found.one_row(row, block)
         if not dry_run:
@@ -220,9 +227,11 @@ def forget(
 ) -> None:
     """Forget examples for ever, as if they had never been there; it cannot be undone.
 
-    Exit code 1: bytes of them were found afterwards, and are listed.
+    On a terminal it asks first; in a script it does not. Exit code 1: bytes of them were
+    found afterwards, and are listed.
     """
     from knowmore.cli.model import opened
+    from knowmore.cli.near import ids_of
     from knowmore.cli.showing import confirm, counted, lines_of, progress_bar, show_json, talk
     from knowmore.errors import InvalidInput
 
@@ -232,9 +241,9 @@ def forget(
     with opened(model) as found:
         names = None
         if contributor is None and origin is None:
-            names = found.ids(ids or lines_of(str(ids_file)))
+            names = ids_of(found, ids or lines_of(str(ids_file)))
         gone = found.chosen(names, contributor, origin)
-        if not dry_run and not confirm(f"Forget {gone} examples for ever?", yes or as_json):
+        if not dry_run and not confirm(f"Forget {counted(gone)} for ever?", yes or as_json):
             talk("Nothing was forgotten.")
             return
         traces = 0
@@ -265,15 +274,14 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Learn all examples of another model, of the same kind and settings."""
+    from knowmore.cli.merging import merged
     from knowmore.cli.model import opened
     from knowmore.cli.showing import counted, progress_bar, show_json
 
     with opened(model) as mine, opened(other) as theirs:
-        mine.check_mergeable(theirs)
         count = len(theirs.store)
-        if not dry_run:
-            with progress_bar("merging"):
-                mine.store.merge(theirs.store)
+        with progress_bar("merging"):
+            merged(mine, theirs, dry_run)
         held = len(mine.store) + dry_run * count
     if as_json:
         show_json({"added": count, "examples": held, "dry_run": dry_run})
@@ -284,7 +292,8 @@ def merge(
 def _report_traces(traces: int) -> None:
     from knowmore.cli.showing import talk
 
+    where = "1 place" if traces == 1 else f"{traces} places"
     talk(
-        f"In {traces} places bytes of what was forgotten may be left, in the file or beside it. "
+        f"In {where} bytes of what was forgotten may be left, in the file or beside it. "
         f"Close all programs that use it, and look again: knowmore verify."
     )

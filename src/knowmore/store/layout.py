@@ -139,8 +139,8 @@ class File:
             header = reader(self.path)(0, _HEADER)
         except FileNotFoundError:
             raise MissingData(
-                f"There is no file {str(self.path)!r}. Make it with `knowmore init`, or in Python "
-                f"by knowmore.open(path, estimator)."
+                f"There is no file {str(self.path)!r}. Make it with `knowmore learn` or "
+                f"`knowmore init`, or in Python by knowmore.open(path, estimator)."
             ) from None
         except OSError as error:
             raise InvalidInput(

@@ -130,8 +130,8 @@ class Work:
         rows = journal.rows_where(column, [codec.text_of(name)])
         if not rows:
             raise UnknownId(
-                f"The file holds nothing whose {column} is {name!r}. status() lists the "
-                f"contributors that it knows, records() where each example came from."
+                f"The file holds nothing whose {column} is {name!r}. `knowmore status` lists the "
+                f"contributors and origins that it knows; in Python, records() does."
             )
         # The versions that share a vector with these, such as other labels of it, go too.
         vectors = {one.vector for one in journal.versions(rows)}

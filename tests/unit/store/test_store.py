@@ -79,7 +79,9 @@ def test_columns_without_names_are_named_later(store):
 
 
 def test_a_file_that_is_not_there(path):
-    with pytest.raises(MissingData, match=r"There is no file .*`knowmore init`"):
+    with pytest.raises(
+        MissingData, match=r"There is no file .*`knowmore learn` or `knowmore init`"
+    ):
         knowmore.open(path)
 
 
