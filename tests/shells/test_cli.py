@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import knowmore
 from knowmore import cli
 from knowmore.cli.app import app
 from knowmore.cli.experiments import Report
@@ -112,6 +115,32 @@ def test_help_survives_a_closed_pipe():
     run.stdout.close()
     _, errors = run.communicate(timeout=120)
     assert (run.returncode, errors.strip()) == (0, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell of POSIX")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_fail_no_command(closed, tmp_path):
+    with knowmore.open(tmp_path / "m.km", knowmore.GPClassifier()) as store:
+        store.add([[0.0], [1.0]], ["a", "b"], ["x", "y"])
+    for words in (f"verify {tmp_path}/m.km", f"forget {tmp_path}/m.km x"):
+        command = f"{sys.executable} -m knowmore {words} {closed}"
+        run = subprocess.run(command, shell=True, capture_output=True, text=True)
+        assert (run.returncode, "Traceback" in run.stderr) == (0, False), run.stderr
+    with knowmore.open(tmp_path / "m.km") as store:
+        assert store.verify().ok
+        assert store.ids_.tolist() == ["y"]
+
+
+def test_json_is_json_whatever_the_encoding(tmp_path):
+    with knowmore.open(tmp_path / "m.km", knowmore.GPClassifier()) as store:
+        store.add([[0.0], [1.0]], ["caf\u00e9", "\U0001f33c"], contributor="\x1b[2J")
+    for words in ("log", "status"):
+        command = [sys.executable, "-m", "knowmore", words, tmp_path / "m.km"]
+        environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+        run = subprocess.run([*command, "--json"], capture_output=True, env=environment, check=True)
+        assert all(json.loads(line) is not None for line in run.stdout.splitlines())
+        run = subprocess.run(command, capture_output=True, env=environment, check=True)
+        assert b"\x1b" not in run.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

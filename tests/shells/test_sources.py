@@ -515,3 +515,25 @@ def test_a_stream_skips_lines_that_cannot_be_used():
         "Skipped: line 1: not JSON, Expecting value: line 1 column 1 (char 0).\n"
         "Skipped: line 3: there is no 'a', which the first line has.\n"
     )
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        [],
+        5,
+        {},
+        {"kind": "phog"},
+        {"kind": ["phog"], "version": 1, "longest": 9, "steps": []},
+        {"kind": "other", "version": 1, "longest": 9, "steps": []},
+        {"kind": "phog", "version": 1, "longest": "9", "steps": []},
+        {"kind": "phog", "version": 1, "longest": 9, "steps": [1]},
+        {"kind": "phog", "version": 1, "longest": 9, "steps": None},
+    ],
+)
+def test_features_of_pictures_whose_making_is_not_told(about, tmp_path):
+    pytest.importorskip("cv2")
+    from knowmore.cli.describing import Describer
+
+    with pytest.raises(InvalidInput, match=r"^The table does not say how its features were made"):
+        Describer.of_table(about, tmp_path / "none.npz")

@@ -41,6 +41,7 @@ def guarded(run: Callable[[], None]) -> None:
 
     Such an error ends it with 2. A closed pipe and a limited encoding cannot fail it.
     """
+    _fill_closed()
     with redirect_stdout(_robust(sys.stdout)), redirect_stderr(_robust(sys.stderr)), _short():
         try:
             try:
@@ -63,6 +64,13 @@ def guarded(run: Callable[[], None]) -> None:
         except KeyboardInterrupt:
             _say("interrupted. What was confirmed is kept.")
             sys.exit(130)
+
+
+def _fill_closed() -> None:
+    """Open standard streams that were closed: they are None, and files would take their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _say(what: object) -> None:
@@ -92,7 +100,7 @@ def _short() -> Iterator[None]:
 
 def _robust(stream: Any) -> Any:
     """The stream on a `_Descriptor`; characters that its encoding lacks are written as numbers."""
-    # It is None if the descriptor was closed, or an object of the caller, such as a notebook's.
+    # It may be an object of the caller, such as a notebook's.
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, final, get_args
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
@@ -20,6 +20,9 @@ from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
 # Kinds that count visual words.
 WORDED = ("sift-pyramid", "bow")
 DEFAULT_SIZE = 200
+_NOT_TOLD = (
+    "The table does not say how its features were made from pictures, as `knowmore features` does"
+)
 # Where the arrays of a codebook are kept.
 WORDS = "words/"
 # Names of what is kept of a codebook.
@@ -73,11 +76,12 @@ class Describer:
     @classmethod
     def of_table(cls, about: Mapping[str, Any], words: Path) -> Describer | None:
         """That of a table which `knowmore features` wrote; None if its words are not at hand."""
+        about = plain_about(about)
         codebook = _loaded(words) if about["kind"] in WORDED else None
         if about["kind"] in WORDED and codebook is None:
             return None
         described = cls(about["kind"], about["longest"], codebook)
-        return None if storage.unlike(described.about, dict(about)) else described
+        return None if storage.unlike(described.about, about) else described
 
     @property
     def about(self) -> dict[str, Any]:
@@ -103,9 +107,20 @@ class Describer:
         return extraction.described(pictures, steps, longest=self.longest, progress=progress)
 
 
-def plain_about(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What two ways to make features must share."""
-    return {name: about[name] for name in ("kind", "version", "longest", "steps")}
+def plain_about(about: Any) -> dict[str, Any]:
+    """What two ways to make features must share; raises InvalidInput if it is not told."""
+    names = ("kind", "version", "longest", "steps")
+    if not isinstance(about, Mapping) or not all(name in about for name in names):
+        raise InvalidInput(f"{_NOT_TOLD}: {', '.join(names)}.")
+    if about["kind"] not in get_args(extraction.Kind) or not isinstance(about["longest"], int):
+        raise InvalidInput(f"{_NOT_TOLD}: its kind or its longest side is none that is known.")
+    steps = about["steps"]
+    pairs = isinstance(steps, Sequence) and all(
+        isinstance(one, Sequence) and len(one) == 2 and isinstance(one[0], str) for one in steps
+    )
+    if not pairs:
+        raise InvalidInput(f"{_NOT_TOLD}: its steps are not pairs of a name and settings.")
+    return {name: about[name] for name in names}
 
 
 def _loaded(path: Path) -> Codebook | None:

@@ -124,7 +124,7 @@ def settled(model: Model, source: Source, pictures: Any, progress: Progress) -> 
     notes: dict[str, Any] = {
         name: one for name, one in _roles(source).items() if one is not None and name not in known
     }
-    if len(store) or not (source.pictures or source.about):
+    if len(store) or not (source.pictures or source.about is not None):
         return Settled(notes, {})
     arrays: dict[str, Any] = {}
     if "pictures" not in known:

@@ -11,6 +11,8 @@ from typing import Any
 
 from knowmore.errors import InvalidInput
 
+# Control characters would be commands to a terminal.
+_VISIBLE = {i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))}
 # Wider cells of a table are cut off; JSON has all of them.
 _WIDEST = 100
 Progress = Callable[[float, str], None]
@@ -18,7 +20,10 @@ Progress = Callable[[float, str], None]
 
 def show_json(value: Any) -> None:
     """One line of JSON."""
-    print(json.dumps(value, default=plain, ensure_ascii=False), flush=True)
+    # What another encoding lacks would be written in a way that is not JSON's.
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    is_ascii = encoding.lower().replace("-", "") != "utf8"
+    print(json.dumps(value, default=plain, ensure_ascii=is_ascii), flush=True)
 
 
 def plain(value: Any) -> Any:
@@ -40,6 +45,7 @@ def show_table(
 
     widths : those of a table that goes on; then the header is not printed again
     """
+    header = [name.translate(_VISIBLE) for name in header]
     cells = [[cell_text(cell) for cell in row] for row in rows]
     numeric = [[_is_number(cell) for cell in row] for row in rows]
     if widths is None:
@@ -55,14 +61,15 @@ def show_table(
 def cell_text(value: Any) -> str:
     """A value as a cell of a table.
 
-    >>> [cell_text(value) for value in (0.123456, 7, None, True, "two\\nlines")]
-    ['0.1235', '7', '', 'yes', 'two lines']
+    >>> [cell_text(value) for value in (0.123456, 7, None, True, "two\\nlines", "\\x1b[2J")]
+    ['0.1235', '7', '', 'yes', 'two lines', '\\\\x1b[2J']
     """
     if value is None or value is False:
         return ""
     if value is True:
         return "yes"
     text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
+    text = text.translate(_VISIBLE)
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 
 
