@@ -188,22 +188,14 @@ def test_a_model_that_could_not_be_made_leaves_nothing(here):
 
 
 def test_a_model_that_another_has_taught_meanwhile_is_not_deleted(here):
-<<<<<<< HEAD
-    def taught_by_another():
-=======
     def taught_meanwhile():
->>>>>>> h3
         with made(here / "m.km", None):
             with knowmore.open("m.km") as other:
                 other.add([[0.0]], ["daisy"])
             raise KeyError
 
     with pytest.raises(KeyError):
-<<<<<<< HEAD
-        taught_by_another()
-=======
         taught_meanwhile()
->>>>>>> h3
     with knowmore.open("m.km") as store:
         assert len(store) == 1
 
