@@ -189,7 +189,7 @@ def test_a_model_that_could_not_be_made_leaves_nothing(here):
 
 def test_a_model_that_another_has_taught_meanwhile_is_not_deleted(here):
     def taught_meanwhile():
-        with made(here / "m.km", None):
+        with made(here / "m.km"):
             with knowmore.open("m.km") as other:
                 other.add([[0.0]], ["daisy"])
             raise KeyError

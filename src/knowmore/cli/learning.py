@@ -116,7 +116,7 @@ def learn(request: Request, progress: Progress) -> tuple[Learnt, Source]:
     source = open_source(request.source, Wanted(request.label, request.id))
     if request.dry_run:
         return _counted(source), source
-    with made(path, source) as model:
+    with made(path) as model:
         return _Learning(model, request, source, progress).run(), source
 
 

@@ -72,9 +72,8 @@ def gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Settled
 
 
 @contextmanager
-def made(path: Path, source: Source) -> Iterator[Model]:
-    """A new model for a source; if the block raises before anything was learnt, there is none."""
-    del source
+def made(path: Path) -> Iterator[Model]:
+    """A new model; if the block raises before anything was learnt, there is none."""
     store = knowmore.open(path, new_estimator("gp"))
     try:
         with store:
