@@ -125,9 +125,9 @@ BY_SQL: dict[str, Change] = {
         "CREATE TRIGGER evil AFTER INSERT ON examples BEGIN DELETE FROM vectors; END"
     ),
     "a trigger on updates": _sql(
-        "CREATE TRIGGER evil AFTER UPDATE ON facts BEGIN SELECT load_extension('/tmp/evil.so'); END"
+        "CREATE TRIGGER evil AFTER UPDATE ON facts BEGIN SELECT load_extension('evil.so'); END"
     ),
-    "a view": _sql("CREATE VIEW evil AS SELECT load_extension('/tmp/evil.so')"),
+    "a view": _sql("CREATE VIEW evil AS SELECT load_extension('evil.so')"),
     "a view in the place of a table": _sql(
         "ALTER TABLE vectors RENAME TO others", "CREATE VIEW vectors AS SELECT * FROM others"
     ),
