@@ -83,7 +83,9 @@ def test_land_sea(tmp_path):
     verdicts = check_report(land_sea, result, tmp_path, names)
     assert all(entry.accuracy > 0.9 for entry in result.contests[0].entries)
     assert of_claim(verdicts, "After edits").holds
-    assert "against" in of_claim(verdicts, "more often right than any peer").measured
+    rates = [entry.accuracy for entry in result.contests[0].entries]
+    ahead = max(rates[:2]) - max(rates[2:]) >= 0.002
+    assert of_claim(verdicts, "more often right than any peer").holds == ahead
 
 
 # -- their parts ---------------------------------------------------------------------------------
