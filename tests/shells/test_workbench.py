@@ -697,6 +697,25 @@ def test_traces_are_told_and_end_with_1(model, monkeypatch):
     assert asked("forget", model, "f0", code=1)["traces"] == 1
 
 
+def test_an_emptied_model_learns_any_table():
+    asked("learn", "m.km", table())
+    asked("undo", "m.km")
+    with open("other.csv", "w") as file:
+        file.write("c,d,e,kind\n1,2,3,x\n2,9,4,y\n3,3,5,x\n")
+    assert asked("learn", "m.km", "other.csv", "--label", "kind")["added"] == 3
+    status = asked("status", "m.km")
+    assert status["columns"] == ["c", "d", "e"]
+    assert [one["label"] for one in status["classes"]] == ["x", "y"]
+    # The column of ids was the first table's, and the third is read as if it were the first.
+    asked("undo", "m.km")
+    with open("third.csv", "w") as file:
+        file.write("id,label,c\n1,x,2\n2,y,3\n")
+    assert asked("learn", "m.km", "third.csv")["added"] == 2
+    assert asked("verify", "m.km")["ok"]
+    with knowmore.open("m.km") as store:
+        assert store.ids_.tolist() == ["1", "2"]
+
+
 def test_edits_can_be_undone_and_done_again(model):
     asked("relabel", model, "f2", "daisy")
     undone = asked("undo", model)

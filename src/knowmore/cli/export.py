@@ -30,7 +30,7 @@ def run(
     with knowmore.open(model) as store:
         if not len(store.ids_):
             raise NoExamples(f"{str(model)!r} holds no examples yet. Teach it: knowmore learn.")
-        if html is not None and "pictures" in store.notes:
+        if html is not None and store.notes.get("pictures") is not None:
             raise InvalidInput(
                 f"{str(model)!r} has learnt pictures, and a page would ask for the "
                 f"{store.n_features_in_:,} numbers that describe one. Nothing was written. Take "

@@ -12,7 +12,7 @@ import numpy as np
 
 import knowmore
 from knowmore.arrays import Array
-from knowmore.cli.model import Model
+from knowmore.cli.model import SETTLED, Model
 from knowmore.cli.showing import Progress
 from knowmore.cli.sources import Source, Wanted, open_source
 from knowmore.errors import InvalidInput
@@ -123,6 +123,8 @@ def settled(model: Model, source: Source, pictures: Any, progress: Progress) -> 
     notes: dict[str, Any] = {
         name: one for name, one in _roles(source).items() if one is not None and name not in known
     }
+    # What examples that are gone had settled is void.
+    notes = {name: None for name in SETTLED if name in store.notes and name not in known} | notes
     if len(store) or not (source.pictures or source.about is not None):
         return Settled(notes, {})
     arrays: dict[str, Any] = {}

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from knowmore.cli.describing import Describer
     from knowmore.cli.showing import Progress
 
+# The notes that the first examples settle.
+SETTLED = ("columns", "label", "id", "pictures")
+
 
 @final
 class Model:
@@ -44,9 +47,13 @@ class Model:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What the commands keep in the file."""
-        found: dict[str, Any] = self.store.notes
-        return found
+        """What the commands keep in the file.
+
+        What the first examples settled counts for nothing while none is left, but supports stay.
+        """
+        void = () if len(self.store) or self.kind == "one-shot" else SETTLED
+        notes = self.store.notes.items()
+        return {name: one for name, one in notes if one is not None and name not in void}
 
     def held(self) -> dict[Id, Any]:
         """Where each example came from, by its id."""
