@@ -23,6 +23,7 @@ from knowmore import cli
 from knowmore.cli.app import app
 from knowmore.cli.making import made
 from knowmore.cli.options import Kind
+from knowmore.errors import InvalidInput
 
 # Two groups of points far apart; one label in the first is wrong.
 POINTS = [(0.0, 0.1), (0.3, 0.0), (0.1, 0.4), (0.4, 0.3), (5.0, 5.1), (5.3, 5.0), (5.2, 5.4)]
@@ -987,3 +988,29 @@ def test_forgetting_asks_on_a_terminal(model):
     terminal.until("Forgotten: 1 example; 6 stay.")
     assert terminal.code() == 0
     assert asked("status", model)["examples"] == 6
+
+
+def test_rows_with_gaps_are_not_predicted_and_the_others_are():
+    with open("known.csv", "w") as file:
+        file.write("a,b,label\n1,2,x\n2,3,y\n3,3,x\n")
+    assert run("learn", "m.km", "known.csv").exit_code == 0
+    with open("gaps.csv", "w") as file:
+        file.write("a,b\n1,2\n2,\n3,oops\n4,inf\n2,3\n")
+    result = run("predict", "m.km", "gaps.csv", "--json")
+    assert result.exit_code == 3
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [0, 4]
+    assert result.stderr.splitlines() == [
+        f"Skipped: 'gaps.csv, line {line}' has no finite number in column 'b'" for line in (3, 4, 5)
+    ]
+    table = pd.DataFrame({"a": [1, None, 2], "b": [2, 3, 3]})
+    table.to_parquet("gaps.parquet")
+    np.savez("gaps.npz", X=table.to_numpy(float))
+    for name in ("gaps.parquet", "gaps.npz"):
+        result = run("predict", "m.km", name, "--json")
+        assert result.exit_code == 3
+        assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [0, 2]
+    # What is learnt must be whole.
+    with pytest.raises(
+        InvalidInput, match=r"'gaps\.parquet', row 1, column 'a': there is no value"
+    ):
+        run("learn", "m.km", "gaps.parquet", "--label", "b")

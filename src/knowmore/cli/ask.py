@@ -43,7 +43,7 @@ def predict(
         raise InvalidInput("Ask for --csv or for --json, not for both.")
     with opened(model) as found:
         predictor = Predictor(found.store, rate, keep=True)
-        wanted = found.wanted(None, id_, labelled=False)
+        wanted = found.wanted(None, id_, labelled=False, gaps=True)
         read = [open_source(one, wanted, streaming=True) for one in sources]
         for one in read:
             found.check(one)

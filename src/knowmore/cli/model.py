@@ -71,7 +71,12 @@ class Model:
     # -- words of the command line ------------------------------------------------------------
 
     def wanted(
-        self, label: str | None = None, id_: str | None = None, *, labelled: bool = True
+        self,
+        label: str | None = None,
+        id_: str | None = None,
+        *,
+        labelled: bool = True,
+        gaps: bool = False,
     ) -> Wanted:
         """What a source must have to be used with this model."""
         notes = self.notes
@@ -82,6 +87,7 @@ class Model:
             labelled,
             notes.get("label"),
             notes.get("id"),
+            gaps,
         )
 
     @property
@@ -187,14 +193,21 @@ class Model:
     ) -> tuple[Array | None, list[int]]:
         """The numbers (k, d) of a block, and which of its records they are.
 
-        Pictures that cannot be read are left out, and noted in `source.skipped`.
+        Pictures that cannot be read and rows with gaps are left out, and noted in `source.skipped`.
         """
         import numpy as np
 
         if not source.pictures:
             X = np.asarray(block.X)
             self._check_width(source, X.shape[1])
-            return X, list(range(len(X)))
+            there = np.isfinite(X)
+            whole = there.all(axis=1)
+            for row in np.flatnonzero(~whole).tolist():
+                gap = int(there[row].argmin())
+                column = gap if source.columns is None else repr(source.columns[gap])
+                place = f"{source.name}, {block.places[row]}"
+                source.skipped[place] = f"has no finite number in column {column}"
+            return (X[whole] if whole.any() else None), np.flatnonzero(whole).tolist()
         describer = self.describer
         assert describer is not None
 

@@ -46,10 +46,13 @@ def npz_source(path: Path, wanted: Wanted) -> Source:
         raise InvalidInput(
             f"{name!r} has no array 'y' of labels. Name it: --label ARRAY. There are {some(names)}."
         )
-    return of_arrays(name, arrays, about=about, words=path.with_suffix(".words.npz"))
+    words = path.with_suffix(".words.npz")
+    return of_arrays(name, arrays, about=about, words=words, gaps=wanted.gaps)
 
 
-def of_arrays(name: str, arrays: dict[str, Array], *, about: Any, words: Path) -> Source:
+def of_arrays(
+    name: str, arrays: dict[str, Array], *, about: Any, words: Path, gaps: bool
+) -> Source:
     """The rows of X (n, d), with y, ids and contributors, (n,) each, where there are such."""
     X = arrays["X"]
     if X.ndim != 2 or X.dtype.kind not in "fiub":
@@ -69,7 +72,8 @@ def of_arrays(name: str, arrays: dict[str, Array], *, about: Any, words: Path) -
             part = slice(begin, begin + ROWS)
             places = [f"row {i}" for i in range(begin, min(begin + ROWS, len(X)))]
             rows = X[part]
-            check_finite(name, rows, range(X.shape[1]), places)
+            if not gaps:
+                check_finite(name, rows, range(X.shape[1]), places)
             plain = {role: array[part].tolist() for role, array in arrays.items() if role != "X"}
             yield Block(
                 rows,

@@ -39,9 +39,8 @@ def csv_source(path: Path, wanted: Wanted) -> Source:
                 def column(which: str | None, cells: Any = cells) -> list[str] | None:
                     return None if which is None else [row[at[which]] for row in cells]
 
-                X = numbers(
-                    name, [[row[j] for j in features] for row in cells], plan.features, places
-                )
+                numbered = [[row[j] for j in features] for row in cells]
+                X = numbers(name, numbered, plan.features, places, gaps=wanted.gaps)
                 labels, ids, who = map(column, (plan.label, plan.id, plan.contributor))
                 yield Block(
                     X,

@@ -35,6 +35,8 @@ def lines_source(path: Path | None, wanted: Wanted, *, streaming: bool = False) 
     streaming : a block is what has come so far, and a line that cannot be used is skipped
     """
     name = "-" if path is None else str(path)
+    if streaming:
+        wanted = replace(wanted, gaps=False)
     lines = _chunks(path)
     first: list[list[tuple[int, bytes]]] = []
     skipped: dict[str, str] = {}
@@ -146,7 +148,7 @@ def _block(
         X = _listed(name, [row[FEATURES] for row in objects], places)
     else:
         cells = [[row[key] for key in plan.features] for row in objects]
-        X = numbers(name, cells, plan.features, places, _strict)
+        X = numbers(name, cells, plan.features, places, _strict, gaps=wanted.gaps)
     labels = [row[plan.label] for row in objects] if plan.label and wanted.labelled else None
     who = [row.get(plan.contributor) for row in objects] if plan.contributor else [None] * len(X)
     return Block(

@@ -42,10 +42,12 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
                 def plain(column: str | None, batch: Any = batch) -> list[Any] | None:
                     return None if column is None else batch.column(column).to_pylist()
 
+                known = None if wanted.gaps else places
                 X = np.column_stack(
-                    [_numbers(name, batch, one, types[one], places) for one in plan.features]
+                    [_numbers(name, batch, one, types[one], known) for one in plan.features]
                 )
-                check_finite(name, X, plan.features, places)
+                if known is not None:
+                    check_finite(name, X, plan.features, known)
                 labels, ids, who = map(plain, (plan.label, plan.id, plan.contributor))
                 yield Block(
                     X,
@@ -58,7 +60,8 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
     return Source(name, blocks, plan.features, ignored=plan.ignored, label=plan.label, id=plan.id)
 
 
-def _numbers(name: str, batch: Any, column: str, kind: Any, places: list[str]) -> Array:
+def _numbers(name: str, batch: Any, column: str, kind: Any, places: list[str] | None) -> Array:
+    """A column as float64; a missing value is refused by its place, or NaN without places."""
     types = optional("pyarrow.types", "tables")
     plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     values = batch.column(column)
@@ -67,7 +70,7 @@ def _numbers(name: str, batch: Any, column: str, kind: Any, places: list[str]) -
             f"{name!r}: the column {column!r} holds {kind}, not numbers. Take it out, or say what "
             f"it is by --label or --id."
         )
-    if values.null_count:
+    if values.null_count and places is not None:
         first = values.is_null().to_pylist().index(True)
         raise InvalidInput(
             f"{name!r}, {places[first]}, column {column!r}: there is no value. Fill it in, or "
@@ -86,7 +89,8 @@ def _feature_table(path: Path, about: Any, wanted: Wanted) -> Source:
     }
     if wanted.labelled:
         arrays["y"] = np.array(table["labels"].to_pylist())
-    return of_arrays(str(path), arrays, about=about, words=path.with_suffix(".words.npz"))
+    words = path.with_suffix(".words.npz")
+    return of_arrays(str(path), arrays, about=about, words=words, gaps=wanted.gaps)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ class Wanted:
     columns : the features that the model knows, in its order; None if it knows no names
     labelled : whether there must be labels
     usual_label, usual_id : what the model calls these columns
+    gaps : whether a cell of a table without a finite number is NaN; else it is an error
     """
 
     label: str | None = None
@@ -40,6 +41,7 @@ class Wanted:
     labelled: bool = True
     usual_label: str | None = None
     usual_id: str | None = None
+    gaps: bool = False
 
 
 @final

@@ -90,15 +90,30 @@ def numbers(
     features: Sequence[str],
     places: Any,
     convert: Callable[[Any], float] = float,
+    *,
+    gaps: bool = False,
 ) -> Array:
-    """Cells of rows as float64 (k, d); text and what is not finite is refused, by its place."""
+    """Cells of rows as float64 (k, d); text and what is not finite is refused, by its place.
+
+    gaps : text is NaN instead, and what is not finite stays
+    """
     try:
         X = np.array([[convert(cell) for cell in row] for row in rows])
     except (TypeError, ValueError, OverflowError):
-        _refuse_first(name, rows, features, places, convert)
+        if not gaps:
+            _refuse_first(name, rows, features, places, convert)
+        X = np.array([[_or_nan(convert, cell) for cell in row] for row in rows])
     X = X.reshape(len(rows), len(features))
-    check_finite(name, X, features, places)
+    if not gaps:
+        check_finite(name, X, features, places)
     return X
+
+
+def _or_nan(convert: Callable[[Any], float], cell: Any) -> float:
+    try:
+        return convert(cell)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
 
 
 def check_finite(name: str, X: Array, features: Sequence[Any], places: Any) -> None:
