@@ -44,6 +44,10 @@ PAPERS = {
         "Rodner and Denzler: One-Shot Learning of Object Categories",
         {"one-shot": "A class from one picture, with the help of another class."},
     ),
+    "practice": Paper(
+        "Everything in practice: defaults beside the usual peers",
+        {"practice": "One table of all questions, with a verdict on each row."},
+    ),
     "scale": Paper(
         "Many rows: linear and forest Gaussian processes",
         {"scale": "A data set of many real rows, named by --data, against the usual peers."},
