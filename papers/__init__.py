@@ -34,6 +34,7 @@ PAPERS = {
             "eigenspace-merge": "Merged and split models of faces, against batch.",
             "incremental-lda": "Discriminants learnt bit by bit, against batch.",
             "subspace-monitor": "Anomalies and changes in a series, El Niño since 1970.",
+            "tracking": "A car and a face in films, by patches that are learnt and forgotten.",
         },
     ),
     "n_plus_one": Paper(
@@ -43,6 +44,10 @@ PAPERS = {
     "one_shot": Paper(
         "Rodner and Denzler: One-Shot Learning of Object Categories",
         {"one-shot": "A class from one picture, with the help of another class."},
+    ),
+    "practice": Paper(
+        "Everything in practice: defaults beside the usual peers",
+        {"practice": "One table of all questions, with a verdict on each row."},
     ),
     "scale": Paper(
         "Many rows: linear and forest Gaussian processes",

@@ -15,6 +15,7 @@ from papers.data.land import land_and_sea
 from papers.data.location import arrays_of, find
 from papers.data.nouns import wordnet
 from papers.data.scenes import fifteen_scenes
+from papers.data.sequences import Film, Filmed, tracked
 from papers.data.split import Split
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "FACE_SHAPE",
     "WORDS",
     "Feature",
+    "Film",
+    "Filmed",
     "Flights",
     "Split",
     "animals_with_attributes",
@@ -36,5 +39,6 @@ __all__ = [
     "kdd99",
     "land_and_sea",
     "orl_faces",
+    "tracked",
     "wordnet",
 ]

@@ -31,7 +31,7 @@ def draw(result: IncrementalLDA) -> Figure:
     """Accuracy and time against n: a row for each source, columns for the orders."""
     courses = result.courses()
     sources = list(dict.fromkeys(source for source, _ in courses))
-    figure = new_figure(13, 6.6)
+    figure = new_figure(13, 0.6 + 3 * len(sources))
     axes = figure.subplots(len(sources), 4, sharex="row", squeeze=False)
     for row, source in zip(axes, sources, strict=True):
         row[1].sharey(row[0])

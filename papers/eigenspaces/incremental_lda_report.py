@@ -11,7 +11,7 @@ import numpy as np
 from papers.arrays import Array
 from papers.findings import Table, Verdict, as_time
 
-FACES, ANIMALS = "faces", "animals"
+FACES, ANIMALS, THINGS = "faces", "animals", "things"
 ROWS, CLASSES = "rows", "classes"
 LEARNT, FORGOTTEN, PEER_CHECK = "portions", "forgetting", "PCA + LDA"
 # Below this exponent of n a time is called constant, above it growing.

@@ -1,0 +1,71 @@
+"""The peers: what many would reach for, with the settings that they would take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC
+
+from papers.arrays import Array
+from papers.picture_features import unit
+
+_COSTS, _FOLDS = (1.0, 10.0, 100.0), 3
+# The part of the variance that is kept before distances to classes are measured.
+_KEPT = 0.95
+
+
+def logistic(*, balanced: bool = False) -> LogisticRegression:
+    """scikit-learn's default, with iterations enough to get there."""
+    return LogisticRegression(max_iter=1000, class_weight="balanced" if balanced else None)
+
+
+def centroid(X: Array, positive: Array, Z: Array) -> Array:
+    """Scores (m,) of Z (m, D): along the line from the mean of the others to that of `positive`.
+
+    X (n, D), positive (n,). Rows are taken at unit length.
+    """
+    X = unit(X)
+    return np.asarray(unit(Z) @ (X[positive].mean(axis=0) - X[~positive].mean(axis=0)))
+
+
+def svc(K: Array, y: Array) -> GridSearchCV:
+    """An SVC on kernel values (n, n), one class against one, its C by cross-validation."""
+    return GridSearchCV(SVC(kernel="precomputed"), {"C": _COSTS}, cv=_FOLDS).fit(K, y)
+
+
+def against_all(K: Array, y: Array, C: float) -> Any:
+    """The same with a given C, one class against all others."""
+    return OneVsRestClassifier(SVC(C=C, kernel="precomputed"), n_jobs=-1).fit(K, y)
+
+
+def softmax_novelty(model: LogisticRegression, Z: Array) -> Array:
+    """One less the largest probability, (m,)."""
+    return np.asarray(1 - model.predict_proba(Z).max(axis=1))
+
+
+def energy(model: LogisticRegression, Z: Array) -> Array:
+    """Minus the log of the sum of exponentials of the scores, (m,)."""
+    scores = model.decision_function(Z)
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores]) / 2
+    return np.asarray(-logsumexp(scores, axis=1))
+
+
+def mahalanobis(X: Array, y: Array, Z: Array) -> Array:
+    """The distance (m,) to the nearest class mean by the covariance within classes, after PCA."""
+    pca = PCA(_KEPT, svd_solver="full").fit(X)
+    A, B = pca.transform(X), pca.transform(Z)
+    names, codes = np.unique(y, return_inverse=True)
+    means = np.stack([A[codes == c].mean(axis=0) for c in range(len(names))])
+    S = np.cov((A - means[codes]).T)
+    # A thousandth of the mean variance on top: few rows leave S singular.
+    L = np.linalg.cholesky(S + 1e-3 * np.trace(S) / len(S) * np.eye(len(S)))
+    a, b = (np.linalg.solve(L, rows.T).T for rows in (means, B))
+    squares = (b**2).sum(axis=1)[:, None] - 2 * b @ a.T + (a**2).sum(axis=1)
+    return np.asarray(squares.min(axis=1))
