@@ -24,12 +24,29 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
-from knowmore.images.local import DenseSIFT
+from knowmore.images.covariances import RegionCovariance
+from knowmore.images.embedding import Embedding
+from knowmore.images.histograms import LBP, PHOG, ColourHistogram
+from knowmore.images.local import LocalDescriptor
+from knowmore.images.pyramids import SpatialPyramid
 from knowmore.images.reading import encoded, named, small
+from knowmore.images.self_similarity import SelfSimilarity
+from knowmore.images.sift import DenseSIFT
 from knowmore.images.storage import LONGEST, Cache, canonical, digest, settings_of
-from knowmore.images.vectors import PHOG, Embedding, SpatialPyramid
 
-Kind = Literal["sift-pyramid", "bow", "phog", "embedding"]
+Kind = Literal[
+    "sift-pyramid",
+    "bow",
+    "colour-sift",
+    "self-similarity",
+    "phog",
+    "lbp",
+    "colours",
+    "covariance",
+    "embedding",
+]
+# Kinds that count visual words.
+WORDED = ("sift-pyramid", "bow", "colour-sift", "self-similarity")
 # Called with the number of pictures done, and of all pictures.
 Progress = Callable[[int, int], None]
 
@@ -61,17 +78,29 @@ class Extraction:
 
 
 def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
-    """The steps of a kind of features; "sift-pyramid" and "bow" need a fitted codebook."""
+    """The steps of a kind of features; those that count visual words need a fitted codebook."""
     choice("kind", kind, get_args(Kind))
-    if kind == "phog":
-        return (PHOG(),)
-    if kind == "embedding":
-        return (Embedding(),)
+    if kind not in WORDED:
+        whole = {
+            "phog": PHOG,
+            "lbp": LBP,
+            "colours": ColourHistogram,
+            "covariance": RegionCovariance,
+            "embedding": Embedding,
+        }
+        return (whole[kind](),)
     if codebook is None:
         raise InvalidInput(f"kind={kind!r} needs a codebook. Learn one, or load one.")
-    pyramid = SpatialPyramid(3 if kind == "sift-pyramid" else 1)
+    pyramid = SpatialPyramid(1 if kind == "bow" else 3)
     pyramid.size_ = codebook._fitted("vocabulary_").size
-    return DenseSIFT(), codebook, pyramid
+    return local_of(kind), codebook, pyramid
+
+
+def local_of(kind: Kind) -> LocalDescriptor:
+    """What a kind of features that counts visual words describes patches by."""
+    if kind == "self-similarity":
+        return SelfSimilarity()
+    return DenseSIFT(colour="opponent" if kind == "colour-sift" else None)
 
 
 def extract(
@@ -126,7 +155,7 @@ def learn_codebook(
     *,
     size: int = 200,
     seed: int = 0,
-    sift: DenseSIFT | None = None,
+    sift: LocalDescriptor | None = None,
     longest: int = LONGEST,
     cache: Cache | None = None,
     n_jobs: int = -1,
@@ -134,7 +163,7 @@ def learn_codebook(
 ) -> KMeansCodebook:
     """A codebook of `size` words from the descriptors of a sample of 300 pictures.
 
-    `sift` describes them, by default as in `steps_of`. Other pictures give other words. To
+    `sift` describes them, by default as `DenseSIFT` does. Other pictures give other words. To
     compare features of later pictures, keep the codebook: save it, and load it again.
     """
     whole_number("longest", longest, 1)

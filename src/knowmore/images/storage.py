@@ -27,7 +27,7 @@ from knowmore.examples import Examples
 from knowmore.extras import optional, require
 from knowmore.files import Arrays, File, undamaged, written
 from knowmore.images.codebooks import Codebook
-from knowmore.images.vectors import EXTRA, Embedding
+from knowmore.images.embedding import EXTRA, Embedding
 
 # Increase it when the same settings give other numbers: entries of older caches become invalid.
 VERSION = 2
