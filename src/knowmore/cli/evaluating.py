@@ -15,8 +15,7 @@ from knowmore.cli.model import Model
 from knowmore.cli.showing import show_table
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import WITH_VARIANCE
-from knowmore.insight.calibration import Reliability, binned
-from knowmore.models import class_probabilities
+from knowmore.insight.calibration import Reliability, reliability
 
 # With more classes the confusion is told as the pairs that are confused most.
 _MATRIX = 12
@@ -61,8 +60,7 @@ def evaluate(model: Model) -> Evaluation:
     np.add.at(counts, (truth[judged], said[judged]), 1)
     calibration = None
     if isinstance(estimator, WITH_VARIANCE):
-        P = class_probabilities(left.scores, left.variance)
-        calibration = binned(P.max(axis=1), said == truth)
+        calibration = reliability(estimator, reference=rows or None)
     return Classes(names, np.bincount(truth, minlength=len(names)), counts, calibration)
 
 

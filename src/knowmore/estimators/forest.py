@@ -17,7 +17,7 @@ from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.gaussian_process import target_values
 from knowmore.estimators.living import EditableClassifier, EditableEstimator, own_kernel
-from knowmore.estimators.scoring import GaussianClassifier
+from knowmore.estimators.scoring import GaussianClassifier, check_meaning
 from knowmore.estimators.shell import check_mergeable
 from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import AnyKernel
@@ -157,6 +157,8 @@ class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestE
         large leaves and cost time: O(capacity^2) for an edit and the next question.
     n_trees : how many trees are averaged; each takes the memory and time of one
     seed : chooses the cuts: a whole number of at least 0
+    probability : "calibrated", or "raw": see `predict_proba`. The first is by all examples up to
+        8192; of more, by those in some of the leaves
 
     Notes
     -----
@@ -187,9 +189,16 @@ class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestE
     array(['cold', 'hot', 'mild'], dtype='<U4')
     """
 
+    _: KW_ONLY
+    probability: str = "calibrated"
+
     @property
     def _coding(self) -> Coding:
         return one_vs_all_and_absent
+
+    def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
+        check_meaning(self.probability)
+        return super()._value(kernel, examples, settled)
 
     @property
     def classes_(self) -> Array:

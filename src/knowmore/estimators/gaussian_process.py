@@ -13,7 +13,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.living import LivingClassifier, LivingEstimator, SolverParameters
-from knowmore.estimators.scoring import GaussianClassifier
+from knowmore.estimators.scoring import GaussianClassifier, check_meaning
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.models import KernelModel
@@ -71,6 +71,7 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
     class_weight : None, "balanced" (all classes have the same total weight), or a dict of class
         and weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with
         every example, so each edit costs as much as a fit.
+    probability : "calibrated", or "raw": see `predict_proba`
     solver : "cholesky", or "inverse" for the explicit inverse of the paper
     update : "direct", a block of examples at once; "iterative", one after the other; "auto"
     dtype : "float64", or "float32" for twice the examples in memory. Scores are then accurate to
@@ -92,8 +93,10 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
     noise: float | str = 0.1
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
+    probability: str = "calibrated"
 
     def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
+        check_meaning(self.probability)
         weighting = checks.class_weights(self.class_weight, examples.labels)
         if isinstance(self.noise, str) and self.noise == "loo":
             noise = noise_by_loo("noise", kernel, examples, weighting, bias=False)

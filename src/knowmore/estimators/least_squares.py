@@ -17,11 +17,12 @@ from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import class_labels, class_weights
 from knowmore.estimators.living import EditableEstimator, LivingClassifier, SolverParameters
+from knowmore.estimators.scoring import check_meaning, temperature
 from knowmore.estimators.shell import check_mergeable, fitted, names_in, unnamed
 from knowmore.examples import Examples
 from knowmore.extras import optional
 from knowmore.kernels import AnyKernel
-from knowmore.models import KernelModel, Transfer, one_vs_all
+from knowmore.models import KernelModel, Transfer, class_probabilities, one_vs_all
 from knowmore.models.loo import noise_by_loo
 from knowmore.models.targets import Coding
 from knowmore.models.transfer import interior, subgradient
@@ -39,12 +40,14 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
     C: float | str
     bias: bool
     class_weight: dict[Any, float] | str | None = None
+    probability: str = "calibrated"
 
     def _coding(self, examples: Examples) -> Coding:
         """How labels become targets."""
         return one_vs_all
 
     def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
+        check_meaning(self.probability)
         coding, bias = self._coding(examples), flag("bias", self.bias)
         weighting = class_weights(self.class_weight, examples.labels)
         if isinstance(self.C, str) and self.C == "loo":
@@ -60,6 +63,22 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
     def C_(self) -> float:
         """The C in use."""
         return float(self._fitted.model.C)
+
+    @property
+    def temperature_(self) -> float:
+        """tau of `predict_proba`: above one it levels the classes, below one it sharpens."""
+        return temperature(self, lambda: self._fitted.nonempty.score_temperature)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Phi(score)^(1 / tau), scaled to sum to one, (m, M), columns as in `classes_`.
+
+        Phi is the normal distribution function. It is as for `GPClassifier`, with a variance of
+        one: the temperature tau is that under which the labels of the examples held are most
+        likely, each left out, and one with probability="raw".
+        """
+        model, rows = self._fitted.nonempty, self.model_inputs(X)
+        scores = model.mean(*rows)
+        return class_probabilities(scores, np.ones(len(scores)), self.temperature_)
 
 
 @final
@@ -78,7 +97,7 @@ class LSSVMClassifier(LeastSquares):
     C : the weight of the squared errors, or "loo": the C with the best leave-one-out predictions
         for the examples given to `fit`; see `C_`
     bias : whether each class has an offset b
-    class_weight, solver, update, dtype : as in `GPClassifier`
+    class_weight, probability, solver, update, dtype : as in `GPClassifier`
 
     Examples
     --------
@@ -96,6 +115,7 @@ class LSSVMClassifier(LeastSquares):
     bias: bool = True
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
+    probability: str = "calibrated"
 
 
 @final
@@ -148,7 +168,7 @@ class NPlusOneClassifier(LeastSquares):
     kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C without a source
     positive : whether beta >= 0: known classes are only added to the mixture
     optimiser : "interior", exact; or "subgradient", 2000 steps as in the paper
-    solver, update, dtype : as in `GPClassifier`
+    probability, solver, update, dtype : as in `GPClassifier`
 
     Examples
     --------
@@ -168,6 +188,7 @@ class NPlusOneClassifier(LeastSquares):
     _: KW_ONLY
     positive: bool = True
     optimiser: str = "interior"
+    probability: str = "calibrated"
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         self.source_ = _snapshot(self.source)

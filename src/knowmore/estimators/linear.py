@@ -26,7 +26,7 @@ from knowmore.arguments import (
 from knowmore.arrays import Array, enough_memory
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import checks
-from knowmore.estimators.scoring import GaussianClassifier
+from knowmore.estimators.scoring import GaussianClassifier, check_meaning
 from knowmore.estimators.shell import (
     check_mergeable,
     fit_copy,
@@ -356,6 +356,9 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
         which takes about four times as long for many features; or a `Grid`. It is kept: later rows
         must fit. See `grid_`
     intercept : whether each class has an offset, without a prior
+    probability : "calibrated", or "raw": see `predict_proba`. No rows are held, so that the
+        temperature is that expected by their sums; `knowmore.insight.calibrate(clf, X, y)` leaves
+        out rows that are given again
 
     Notes
     -----
@@ -374,8 +377,12 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
     0.89
     """
 
+    _: KW_ONLY
+    probability: str = "calibrated"
+
     def _model(self, x: Array, y: Any) -> LinearModel:
         noise = self._noise()
+        check_meaning(self.probability)
         return LinearModel.of_classes(Sums(self._grid(x)), noise, intercept=self.intercept)
 
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:

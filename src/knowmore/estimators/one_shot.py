@@ -9,23 +9,22 @@ from hashlib import blake2b
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.special import ndtr
 
 from knowmore.arguments import a_type, choice, number, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
 from knowmore.estimators.living import LivingClassifier
+from knowmore.estimators.scoring import GaussianClassifier, check_meaning
 from knowmore.estimators.shell import update_fitted
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.models import OneShot, Ranking, Rule, Support
 from knowmore.models.oneshot.choice import CRITERIA, SEARCHES
-from knowmore.models.probabilities import standardised
 
 
 @final
 @dataclass(eq=False, repr=False)
-class OneShotClassifier(LivingClassifier[OneShot]):
+class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
     """Learns a class from one or a few examples with the help of a class that is known better.
 
     Dependent Gaussian processes (Rodner and Denzler 2010): the examples of a support task count as
@@ -54,6 +53,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         example's variance unexplained; see `noise_`
     name : the name of the positive class, among the labels and those of the supports
     unknown : "raise" an error if `semantics` does not know a name, or "keep" such supports
+    probability : "calibrated", or "raw": see `predict_proba`
 
     Examples
     --------
@@ -81,6 +81,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
     _: KW_ONLY
     name: str | None = None
     unknown: str = "raise"
+    probability: str = "calibrated"
 
     # -- support tasks -----------------------------------------------------------------------
 
@@ -154,11 +155,6 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         """The predictive variance, (m,), noise included: how unlike all examples X is."""
         return self._fitted.nonempty.variance(self.model_inputs(X)[0])
 
-    def predict_proba(self, X: Any) -> Array:
-        """Phi(-mu_* / sigma_*) and Phi(mu_* / sigma_*), (m, 2), columns as in `classes_`."""
-        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
-        return np.asarray(ndtr(standardised(model.mean(X), model.variance(X))))
-
     def __getstate__(self) -> dict[str, Any]:
         """With the supports now held instead of those given: some may have been removed."""
         state: dict[str, Any] = super().__getstate__()
@@ -174,6 +170,7 @@ class OneShotClassifier(LivingClassifier[OneShot]):
         return tags
 
     def _batch(self, kernel: AnyKernel, examples: Examples) -> OneShot:
+        check_meaning(self.probability)
         choice("criterion", self.criterion, CRITERIA)
         choice("unknown", self.unknown, ("raise", "keep"))
         if not isinstance(self.name, str | None):

@@ -64,8 +64,9 @@ class Description(Frozen):
         variance = (max(kappa(x, x) - q, 0) + noise) squares,    or (q + noise) squares, (M,)
 
     A classifier predicts the class of the largest score, the first if several have it. Its
-    probabilities are p_c ~ Phi(scores_c / s), scaled to sum to one, with s the square root of the
-    variance, at least sqrt(eps) times the largest |score| plus the root of the smallest number.
+    probabilities are p_c ~ Phi(scores_c / s)^(1 / temperature), scaled to sum to one, with s the
+    square root of the variance (of one if there is none), at least sqrt(eps) times the largest
+    |score| plus the root of the smallest number.
 
     kind : the name of the estimator
     columns : names of the features, (d,)
@@ -75,6 +76,7 @@ class Description(Frozen):
     R : (n, n), triangular, or None if the estimator has no variance
     squares : (M,) for a regressor: the squares of the targets' units; (1,) for a classifier, whose
         classes share the variance
+    temperature : that of a classifier's probabilities
     """
 
     kind: str
@@ -88,6 +90,7 @@ class Description(Frozen):
     R: Array | None
     noise: float
     squares: Array
+    temperature: float
 
 
 def describe(estimator: Any) -> Description:
@@ -158,6 +161,7 @@ def _of_kernel_model(estimator: Any, columns: tuple[str, ...]) -> Description:
         R=None if isinstance(estimator, LSSVMClassifier) else covariance.half_solve(np.eye(n)),
         noise=float(covariance.noise),
         squares=squares,
+        temperature=1.0 if is_regressor else estimator.temperature_,
     )
 
 
@@ -176,6 +180,7 @@ def _of_linear_model(estimator: Any, columns: tuple[str, ...]) -> Description:
         R=np.sqrt(model.noise) * model._root.T,
         noise=float(model.noise * (1 + model.intercept / m.weight)),
         squares=model.scale**2 if is_regressor else np.ones(1),
+        temperature=1.0 if is_regressor else estimator.temperature_,
     )
 
 

@@ -108,9 +108,9 @@ class _Writer:
                 kind = self.onnx.TensorProto.STRING
             results["label"] = label, kind, ["m"]
             results["scores"] = scores, self.double, ["m", M]
+            chances = self.probabilities(scores, variance, of.temperature)
+            results["probabilities"] = chances, self.double, ["m", M]
             if variance is not None:
-                chances = self.probabilities(scores, variance)
-                results["probabilities"] = chances, self.double, ["m", M]
                 results["variance"] = variance, self.double, ["m"]
         for name, (result, _, _) in results.items():
             self.nodes.append(helper.make_node("Identity", [result], [name], name))
@@ -225,13 +225,17 @@ class _Writer:
 
     # -- probabilities ---------------------------------------------------------------------------
 
-    def probabilities(self, scores: str, variance: str) -> str:
-        """Phi(scores / s), scaled to sum to one, (m, M); from logarithms, as tiny ones vanish."""
+    def probabilities(self, scores: str, variance: str | None, temperature: float) -> str:
+        """Phi(scores / s)^(1 / temperature), scaled to sum to one, (m, M); from logarithms, as tiny
+        ones vanish."""
         eps, tiny = np.finfo(float).eps, np.finfo(float).tiny
         largest = self("ReduceMax", self("Abs", scores), axes=[1], keepdims=1)
         least = self("Add", self("Mul", largest, np.sqrt(eps)), np.sqrt(tiny))
-        s = self("Max", self("Unsqueeze", self("Sqrt", variance), np.array([1])), least)
-        logs = self.log_phi(self("Div", scores, s))
+        deviation: Any = 1.0
+        if variance is not None:
+            deviation = self("Unsqueeze", self("Sqrt", variance), np.array([1]))
+        s = self("Max", deviation, least)
+        logs = self("Div", self.log_phi(self("Div", scores, s)), temperature)
         logs = self("Sub", logs, self("ReduceMax", logs, axes=[1], keepdims=1))
         chances = self("Exp", logs)
         return self("Div", chances, self("ReduceSum", chances, np.array([1]), keepdims=1))

@@ -67,7 +67,7 @@ def to_javascript(estimator: Any, path: File) -> None:
 
     It exports `predict`, from an array of rows (arrays of numbers, or objects by column names) to
     an array of answers: {label, probability, std, score, scores, probabilities} of a classifier
-    ({label, score, scores} of a least-squares SVM), {value, std} of a regressor. It also exports
+    (without std of a least-squares SVM), {value, std} of a regressor. It also exports
     `columns` and `classes`.
     """
     check_writable(path)
@@ -102,6 +102,7 @@ def _plain(of: Description) -> dict[str, Any]:
         "width": len(of.b),
         "kernel": None if of.kernel is None else of.kernel.to_dict(),
         "noise": of.noise,
+        "temperature": of.temperature,
         "lower": lower,
         "vanished": VANISHED,
         "centre": SERIES_CENTRE,

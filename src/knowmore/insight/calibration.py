@@ -1,9 +1,7 @@
 """Calibrated probabilities: of predictions made with 80 %, four in five are right.
 
-The chances Phi(mu^(c) / sigma) of the classes are scaled to sum to one by convention, so their
-sharpness is arbitrary. One number corrects it, a temperature tau (Guo, Pleiss, Sun and Weinberger,
-On Calibration of Modern Neural Networks, 2017): p_c ~ Phi(mu^(c) / sigma)^(1 / tau). It needs no
-held-out data: leave-one-out predicts every example by a model that never saw it.
+Those of `predict_proba` are calibrated, unless an estimator was made with probability="raw". These
+can be calibrated here; and so can a linear model, by rows that are given again.
 """
 
 from __future__ import annotations
@@ -13,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import softmax
 
 from knowmore.answers import Answer
 from knowmore.arguments import whole_number
@@ -25,16 +21,14 @@ from knowmore.insight.asking import (
     asked,
     check_both,
     inputs,
+    last_step,
     left_out,
     reference_rows,
     true_labels,
 )
 from knowmore.models import KernelModel, LinearModel, class_probabilities
 from knowmore.models.forest import Forest
-from knowmore.models.probabilities import log_chances
 
-# Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
-_REACH = 50.0
 _HOW = "Give rows that it has learnt, reliability(model, reference=(X, y)), or test data."
 # More bins than anyone has predictions for them.
 _MOST_BINS = 10**6
@@ -93,10 +87,13 @@ class Calibrated:
         known = self._known
         if known is None or known[0]() is not gp:
             how = "Give rows that it has learnt, again after each edit: calibrate(model, X, y)."
-            left = left_out(self.estimator, gp, how, *rows)
-            temperature = best_temperature(log_chances(left.scores, left.variance), left.codes)
-            self._known = known = weakref.ref(gp), temperature
+            self._known = known = weakref.ref(gp), self._temperature(gp, how, *rows)
         return gp, known[1]
+
+    def _temperature(self, gp: KernelModel | LinearModel | Forest, how: str, *rows: Any) -> float:
+        if isinstance(gp, LinearModel) or any(one is not None for one in rows):
+            return left_out(self.estimator, gp, how, *rows).trial().temperature
+        return gp.temperature
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies: with the temperature, unless the model has changed since."""
@@ -122,8 +119,11 @@ def calibrate(model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = 
     """Calibrated probabilities of a fitted Gaussian-process classifier, from leave-one-out.
 
     It is a GPClassifier, ForestGPClassifier or LinearGPClassifier. The others judge each example as
-    they would a new row; it counts once, whatever its weight. The
-    answer is not frozen: it asks the estimator, and so follows its edits.
+    they would a new row; it counts once, whatever its weight. The answer is not frozen: it asks the
+    estimator, and so follows its edits.
+
+    Probabilities are calibrated without it, unless the estimator has probability="raw"; those of a
+    LinearGPClassifier by what its sums let expect, and here by rows.
 
     X, y, sample_weight : only for a LinearGPClassifier, which holds no rows: rows that it has
         learnt, all or some. They are not kept: after an edit, calibrate again.
@@ -139,27 +139,6 @@ def calibrate(model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = 
     array([[0.02, 0.98]])
     """
     return Calibrated(model, X, y, sample_weight)
-
-
-def best_temperature(logs: Array, classes: Array) -> float:
-    """The temperature under which the true classes (n,) are most likely, logs (n, M).
-
-    With u = -log tau the loss is sum_i [log sum_c exp(e^u l_ic) - e^u l_iy] + u^2 / 2. The last
-    term, a prior of one unit of e on tau, weighs less than one example; it keeps tau above zero
-    where leave-one-out makes no mistake at all.
-    """
-    true = logs[np.arange(len(logs)), classes]
-
-    def slope(u: float) -> float:
-        s = np.exp(u)
-        expected = np.einsum("ij,ij->i", softmax(s * logs, axis=1), logs)
-        return float(s * (expected - true).sum() + u)
-
-    if slope(-_REACH) >= 0:
-        return float(np.exp(_REACH))
-    if slope(_REACH) <= 0:
-        return float(np.exp(-_REACH))
-    return float(np.exp(-brentq(slope, -_REACH, _REACH)))
 
 
 @final
@@ -218,11 +197,11 @@ def reliability(
         if isinstance(model, Calibrated):
             estimator, (gp, temperature) = model.estimator, model._current()
         else:
-            estimator, temperature = model, 1.0
-            gp = asked(model, WITH_VARIANCE, "Reliability", "predict_variance()")
+            estimator, gp = model, asked(model, WITH_VARIANCE, "Reliability", "predict_variance()")
+            temperature = last_step(model).temperature_
         left = left_out(estimator, gp, _HOW, *rows)
-        P, classes = class_probabilities(left.scores, left.variance, temperature), left.names
-        labels = left.labels
+        P = class_probabilities(left.trial().completed, left.variance, temperature)
+        classes, labels = left.names, left.labels
     elif not hasattr(model, "predict_proba"):
         raise InvalidType(f"{type(model).__name__} has no predict_proba. Give a GPClassifier.")
     else:

@@ -1,7 +1,10 @@
 """The label audit: examples whose label the others contradict.
 
 Leave-one-out predicts each example by a model that never saw it. Where that prefers another class
-to the label, either the label is wrong or the example is a hard one.
+to the label, either the label is wrong or the example is a hard one. How likely it is wrong follows
+from a model of labels: some were replaced by any, drawn blindly, with a chance that the labels of
+all examples show (`mislabelling`). So a label that the others would hardly ever give is suspect,
+and one of two classes that are easily confused is not.
 """
 
 from __future__ import annotations
@@ -12,43 +15,60 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from scipy.special import expit
 
 from knowmore.answers import Answer
-from knowmore.arrays import Array, derived
+from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput
-from knowmore.insight.asking import EXPLAINABLE, asked, left_out, processes, removal_weights
+from knowmore.insight.asking import (
+    EXPLAINABLE,
+    WITH_VARIANCE,
+    asked,
+    last_step,
+    left_out,
+    processes,
+    removal_weights,
+)
 from knowmore.models import KernelModel, LinearModel, class_probabilities
 from knowmore.models.forest import Forest, columns_in
+from knowmore.models.probabilities import Trial, mislabelling
 from knowmore.tables import names_of
 
 # How many contradicting examples are named for a label.
 _NAMED = 3
 # How many suspects are solved for at a time.
 _BLOCK = 128
+# How likely a label is wrong that is listed, at least.
+_LEAST = 0.2
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Suspects(Answer):
-    """The k of n examples whose label leave-one-out contradicts, the most suspicious first.
+    """The k of n examples whose label is likely to be wrong, the most suspicious first.
 
     ids : (k,)
     labels : (k,), the labels held
     preferred : (k,), the class that the other examples give the largest score
-    margin : (k,), by how much that score exceeds the label's; above zero
+    doubt : (k,), the chance that the label is wrong, at least one in five; it decides the order
+    margin : (k,), by how much the preferred class's score exceeds the label's; above zero
     rows : (k,), their positions among the examples of the model whose weight is above zero, or
         among the rows given
     codes : (n,), the columns of the labels of all examples
     scores, variance : (n, M) and (n,), what the others predict for every example, suspect or not,
         as for a new row
+    probabilities : (n, M), those that the others give the classes of every example, as sharp as
+        those of `predict_proba`. The others of its class stand in for each example
+    doubts : (n,), the chance that the label is wrong, of every example; zero if it cannot be judged
+    rate : the part of the labels that is wrong, as far as the others can tell
     silent : (s,), the ids of examples that the others cannot judge, as when none is near: their
         labels are neither suspect nor confirmed
     model : the frozen model that was asked; later edits of the estimator do not change it
 
-    The only example of a class is listed, as no other supports that class; unless it is so far from
-    all others that it cannot be judged. `contradicting` and `duplicates` are for models that hold
+    Of the only example of a class the label is doubted as no other supports that class; unless it
+    is so far from all others that it cannot be judged. `contradicting` and `duplicates` are for models that hold
     their examples.
     """
 
@@ -60,6 +80,9 @@ class Suspects(Answer):
     codes: Array
     scores: Array
     variance: Array
+    probabilities: Array
+    doubts: Array
+    rate: float
     silent: Array
     model: Any
 
@@ -96,10 +119,10 @@ class Suspects(Answer):
         model: KernelModel | Forest = self.model
         return model
 
-    @derived
-    def probabilities(self) -> Array:
-        """The probabilities that the other examples give the classes of each, (n, M)."""
-        return class_probabilities(self.scores, self.variance)
+    @property
+    def doubt(self) -> Array:
+        """The chance that the label of each suspect is wrong, (k,)."""
+        return np.asarray(self.doubts[self.rows])
 
     def for_cleanlab(self) -> dict[str, Array]:
         """The keywords `labels` (n,) and `pred_probs` (n, M) of cleanlab's functions.
@@ -120,8 +143,8 @@ class Suspects(Answer):
         return table.assign(contradicting=list(self.contradicting))
 
     def _columns(self) -> dict[str, Array]:
-        columns = self.ids, self.labels, self.preferred, self.margin
-        return dict(zip(("id", "label", "preferred", "margin"), columns, strict=True))
+        columns = self.ids, self.labels, self.preferred, self.doubt, self.margin
+        return dict(zip(("id", "label", "preferred", "doubt", "margin"), columns, strict=True))
 
     def _summary(self) -> str:
         silent = f", {len(self.silent)} cannot be judged" if len(self.silent) else ""
@@ -131,7 +154,7 @@ class Suspects(Answer):
 def suspects(
     model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = None, ids: Any = None
 ) -> Suspects:
-    """Examples of a classifier whose label leave-one-out contradicts, ranked.
+    """Examples of a classifier whose label is likely to be wrong, by leave-one-out, ranked.
 
     Parameters
     ----------
@@ -168,10 +191,16 @@ def suspects(
     names, labels, scores = left.names, left.labels, left.scores
     if len(names) < 2:
         raise InvalidInput(f"All labels are {names[0].item()!r}. Add examples of another class.")
-    own = scores[np.arange(len(labels)), left.codes]
+    estimator = last_step(model)
+    trial = left.trial(gaussian=isinstance(estimator, WITH_VARIANCE))
+    odds, rate = _odds(trial)
     # A bias prefers the more frequent class even where no other example is near.
+    own = scores[np.arange(len(labels)), left.codes]
     margin = np.where(left.silent, 0, scores.max(axis=1) - own)
-    rows = np.argsort(-margin, kind="stable")[: int((margin > 0).sum())]
+    doubts = expit(odds)
+    suspect = (doubts >= _LEAST) & (margin > 0)
+    order = np.lexsort((-margin, -odds))
+    rows = order[suspect[order]]
     return Suspects(
         ids=left.ids[rows],
         labels=labels[rows],
@@ -181,9 +210,27 @@ def suspects(
         codes=left.codes,
         scores=scores,
         variance=left.variance,
+        probabilities=class_probabilities(trial.completed, trial.variance, estimator.temperature_),
+        doubts=doubts,
+        rate=rate,
         silent=left.ids[left.silent],
         model=frozen,
     )
+
+
+def _odds(trial: Trial) -> tuple[Array, float]:
+    """The log odds of each label being wrong, (n,), minus infinity if silent; and the rate.
+
+    The rate is that of the examples that tell; of all that are judged if these have one class.
+    """
+    judged, logs = ~trial.silent, trial.logs
+    telling = trial.telling if len(np.unique(trial.codes[trial.telling])) > 1 else judged
+    odds = np.full(len(logs), -np.inf)
+    if not telling.any():
+        return odds, 0.0
+    found = mislabelling(logs[telling], trial.codes[telling])
+    odds[judged] = found.odds(logs[judged], trial.codes[judged])
+    return odds, found.rate
 
 
 def _contradicting(

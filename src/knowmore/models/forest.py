@@ -28,10 +28,13 @@ from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.models.covariance import MANY, check_memory
 from knowmore.models.kernel_model import KernelModel, loo_scores
 from knowmore.models.loo import LooScores
+from knowmore.models.probabilities import Trial
 from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Node, Tree, digest, keys_of
 
 # The examples of a leaf of the tree that finds them by their ids.
 _SHELF = 512
+# So many examples at most decide the temperature.
+_JUDGED = 8192
 # More examples than a leaf can have.
 _LARGEST = 2**31
 
@@ -299,6 +302,54 @@ class Forest(Frozen):
         return self._left_out(
             lambda leaf: leaf.examples.counted, lambda leaf: leaf.current.unseen()
         )
+
+    def backing(self) -> Array:
+        """What the others of its class say of each example of a weight above zero: see `Trial`."""
+        return self._trial(self.store.members).backing
+
+    @derived
+    def temperature(self) -> float:
+        """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out.
+
+        By all examples, or by those in some leaves of the first tree, evenly spaced, if there are
+        many: to leave each out, all leaves that it is in are factorised.
+        """
+        if self.count < 2:
+            return 1.0
+        leaves = [leaf.members for leaf in self.trees[0].leaves()]
+        some = -(-_JUDGED * len(leaves) // self.count)
+        chosen = np.unique(np.linspace(0, len(leaves) - 1, some).astype(int))
+        members = Members.joined([leaves[i] for i in chosen])
+        # An example is in another leaf of each tree.
+        few = np.argsort(members.keys, kind="stable")[: _JUDGED // len(self.trees)]
+        return self._trial(members.take(np.sort(few))).temperature
+
+    def _trial(self, members: Members) -> Trial:
+        """What the forest says of these members whose weight is above zero, each left out."""
+        members, names = members.take(members.weights > 0), self.names
+        k, share = len(members), 1 / len(self.trees)
+        scores, variance, backing = np.zeros((k, len(names))), np.zeros(k), np.zeros(k)
+        silent = np.ones(k, dtype=bool)
+        for tree in self.trees:
+            for leaf, rows in tree.reached(members.X, members.keys):
+                gp = leaf.current
+                at = np.searchsorted(gp.examples.serials, members.serials[rows])
+                said, spread, nothing = gp.unseen()
+                scores[rows] += share * said[np.ix_(at, columns_in(gp, names))]
+                variance[rows] += share * spread[at]
+                silent[rows] &= nothing[at]
+                backing[rows] += share * gp.backing()[at]
+        codes = np.searchsorted(names, members.labels)
+        return Trial(scores, variance, silent, backing, codes, self._counts())
+
+    def _counts(self) -> Array:
+        """How many examples of a weight above zero each class has, (M,)."""
+        counts = np.zeros(len(self.names), dtype=int)
+        for leaf in self.trees[0].leaves():
+            held = leaf.members.labels[leaf.members.weights > 0]
+            classes, number = np.unique(held, return_counts=True)
+            counts[np.searchsorted(self.names, classes)] += number
+        return counts
 
     def _left_out(
         self, held: Callable[[Leaf], Examples], left: Callable[[Leaf], LooScores]

@@ -10,7 +10,7 @@ processes are the same under a task kernel: see `OneShot`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol, Self, final
 
@@ -25,6 +25,7 @@ from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
+from knowmore.models.probabilities import Trial
 from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
@@ -336,6 +337,39 @@ class KernelModel(Frozen):
         if (rest := self.targets.rest()) is not None:
             noise, w = noise * rest.scale**2, w[:, None]
         return LooScores(scores, np.maximum(variance + noise * (1 - 1 / w), noise), silent)
+
+    def backing(self) -> Array:
+        """What the others of its class say of each example, (n,): see `Trial`."""
+        at, own = np.arange(len(self.examples)), self._codes
+        M = len(self.names)
+        Y = self.coded.basis[:, :M]
+        A, _ = self.eliminated(Y, self.solved[:, :M])
+        return np.asarray(1 - A[at, own] / self.inverse_diagonal())
+
+    @property
+    def _codes(self) -> Array:
+        """The columns of the labels, (n,)."""
+        return np.searchsorted(self.names, self.examples.labels)
+
+    def trial(self, n: int | None = None) -> Trial:
+        """What the model says of its first n examples, each left out; default: of all."""
+        counts = np.bincount(self._codes, minlength=len(self.names))
+        scores, variance, silent = (part[:n] for part in self.unseen())
+        return Trial(scores, variance, silent, self.backing()[:n], self._codes[:n], counts)
+
+    @derived
+    def temperature(self) -> float:
+        """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out."""
+        return self._of_several(self.trial)
+
+    @derived
+    def score_temperature(self) -> float:
+        """The same for Phi(mu^(c))^(1 / tau), where the variance plays no part."""
+        return self._of_several(lambda: self.trial()._replace(variance=np.ones(len(self.examples))))
+
+    def _of_several(self, trial: Callable[[], Trial]) -> float:
+        """The temperature of a trial; one if a single example leaves none to judge it by."""
+        return trial().temperature if len(self.examples) > 1 else 1.0
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the targets T, as they are normalised with all."""

@@ -28,8 +28,10 @@ from knowmore.linalg.grid import LAYOUTS, blocks
 from knowmore.linalg.products import eigh, product, side_by_side
 from knowmore.linalg.sums import FEWER_COLUMNS, LOG_UNIT, MANY_BYTES, NO_ROWS, UNIT, width
 from knowmore.memory import check_free
+from knowmore.models.expected import expected_trial
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, silenced, tied
+from knowmore.models.probabilities import best_temperature
 
 # The noises to choose from, as a multiple of the mean of the eigenvalues: twenty for each power of
 # ten.
@@ -288,6 +290,28 @@ class LinearModel(Frozen):
                 f"noise, or scale the targets."
             )
         return value
+
+    @derived
+    def temperature(self) -> float:
+        """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from the sums alone.
+
+        One if fewer than two classes have several rows.
+        """
+        names, n = self.names.tolist(), self.sums.rows
+        counts = np.array([self.sums.groups[name].rows for name in names])
+        if (counts > 1).sum() < 2:
+            return 1.0
+        m, W = self.moments, self.weights
+        N = self.sums.weights(names) / UNIT
+        # Of each class the scores of its mean, about those of the mean of all.
+        C = product(self.sums.cross(names, centred=self.intercept), W) / N[:, None]
+        scatter = (product(W.T, product(m.scatter, W)) - (C.T * N) @ C) / (n - len(names))
+        taken = len(m.scatter) - self.noise * float(np.einsum("ij,ij->", self._root, self._root))
+        h = min((taken + self.intercept) / n, 1 - _EPS)
+        trial = expected_trial(C + m.means[1], scatter, counts, h, self.noise)
+        return best_temperature(
+            trial.logs, trial.codes, np.full(len(trial.codes), n / len(trial.codes))
+        )
 
     def residual(self) -> float:
         """How far W is from the solution of A W = C: |C - A W| / (|A| |W| + |C|)."""

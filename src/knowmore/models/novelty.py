@@ -14,7 +14,7 @@ from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.models.forest import Forest
 from knowmore.models.kernel_model import KernelModel
-from knowmore.models.probabilities import standardised
+from knowmore.models.probabilities import Trial, standardised
 
 # Values that differ by less than this fraction of the largest are equal.
 _ROUNDINGS = 64 * float(np.finfo(float).eps)
@@ -31,6 +31,7 @@ class Unseen(Frozen):
     variance : (n,), or (n, M) if the columns have units
     silent : (n,), whether the others say nothing of it
     counts : (M,), the examples that the model has of each class; zero if columns are values
+    backing : (n,), what the others of its class say of it: see `Trial`; zero if columns are values
     """
 
     ids: Array
@@ -40,11 +41,18 @@ class Unseen(Frozen):
     variance: Array
     silent: Array
     counts: Array
+    backing: Array
 
     @property
     def codes(self) -> Array:
         """The columns of the labels, (n,)."""
         return np.searchsorted(self.names, self.labels)
+
+    def trial(self, *, gaussian: bool = True) -> Trial:
+        """What the model says of the examples; if it is no Gaussian process, without a variance."""
+        variance = self.variance if gaussian else np.ones(len(self.ids))
+        parts = self.scores, variance, self.silent, self.backing, self.codes
+        return Trial(*parts, self.counts)
 
     def without_classes(self) -> Array:
         """The scores, but the only example of a class takes the class with it: -infinity."""
@@ -57,7 +65,8 @@ def unseen(model: KernelModel | Forest) -> Unseen:
     examples, names = model.examples.counted, model.names
     of = np.searchsorted(names, examples.labels) if model.classes else np.empty(0, dtype=int)
     counts = np.bincount(of, minlength=len(names))
-    return Unseen(examples.ids, examples.labels, names, *model.unseen(), counts)
+    backing = model.backing() if model.classes else np.zeros(len(examples))
+    return Unseen(examples.ids, examples.labels, names, *model.unseen(), counts, backing)
 
 
 def improbability(mean: Array, variance: Array) -> Array:

@@ -1,11 +1,33 @@
-"""From scores to the probabilities of classes."""
+"""From scores to the probabilities of classes, and how sharp these should be.
+
+The chances Phi(mu^(c) / sigma) of the classes are scaled to sum to one by convention, so their
+sharpness is arbitrary. One number corrects it, a temperature tau (Guo, Pleiss, Sun and Weinberger,
+On Calibration of Modern Neural Networks, 2017): p_c ~ Phi(mu^(c) / sigma)^(1 / tau). It needs no
+held-out data: leave-one-out predicts every example by a model that never saw it.
+
+Left out, an example's class has one example less than a new row will find. With p of them that is
+1 / p of what the class says, much if p is small: of two examples of each of fifteen scenes, 42 %
+are recognised by the others, and 75 % of new pictures. So the others of its class stand in for it.
+The score is 2 s_c - s, where s_c is what the examples of class c say, and s what all say; what is
+left of the own class's part counts p / (p - 1) times (`Trial.completed`).
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr, logsumexp, softmax
 
 from knowmore.arrays import Array
+
+# Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
+_REACH = 50.0
+# The prior on tau: log tau has this standard deviation.
+_SPREAD = 2.0
+# How far from one the logarithm of a temperature is sought if labels may be wrong.
+_STEPS, _PRECISELY = 8, {"xatol": 1e-6}
 
 
 def standardised(mean: Array, variance: Array) -> Array:
@@ -41,3 +63,146 @@ def class_probabilities(mean: Array, variance: Array, temperature: float = 1.0) 
     chances = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
     # Logarithms of tiny chances are large, and so is their rounding.
     return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+
+# -- how sharp -----------------------------------------------------------------------------------
+
+
+class Trial(NamedTuple):
+    """What a model says of n examples that are left out, as of new rows.
+
+    scores : (n, M)
+    variance : (n,), noise included; ones if the model has none
+    silent : (n,), whether the others say nothing of it
+    backing : (n,), what the others of its class say of it: the prediction of one for its class, and
+        of zero for all others
+    codes : (n,), the columns of the labels
+    counts : (M,), the examples of each class
+    """
+
+    scores: Array
+    variance: Array
+    silent: Array
+    backing: Array
+    codes: Array
+    counts: Array
+
+    @property
+    def telling(self) -> Array:
+        """Which examples show how sure to be, (n,).
+
+        Of a silent one nothing is said. The only example of a class takes the class with it, which
+        is not what happens to new rows of that class.
+        """
+        return np.asarray(~self.silent & (self.counts[self.codes] > 1))
+
+    @property
+    def completed(self) -> Array:
+        """The scores (n, M), in which the others of its class stand in for each example."""
+        at, p = np.arange(len(self.codes)), self.counts[self.codes]
+        scores = self.scores.copy()
+        scores[at, self.codes] += 2 * self.backing / np.maximum(p - 1, 1) * (p > 1)
+        return scores
+
+    @property
+    def logs(self) -> Array:
+        """log Phi of these scores, (n, M)."""
+        return log_chances(self.completed, self.variance)
+
+    @property
+    def temperature(self) -> float:
+        """The temperature under which the examples that tell are most likely.
+
+        One if these are of fewer than two classes: any sharpness would do for them.
+        """
+        rows = np.flatnonzero(self.telling)
+        if len(np.unique(self.codes[rows])) < 2:
+            return 1.0
+        return best_temperature(self.logs[rows], self.codes[rows])
+
+
+def best_temperature(logs: Array, classes: Array, weights: Array | None = None) -> float:
+    """The temperature under which the true classes (n,) are most likely, logs (n, M).
+
+    With u = -log tau the loss is sum_i w_i [log sum_c exp(e^u l_ic) - e^u l_iy] + u^2 / 8. The last
+    term, a prior on log tau with a standard deviation of two, weighs less than one example; it
+    keeps tau above zero where leave-one-out makes no mistake at all.
+
+    weights : (n,), how much each counts; default: one
+
+    >>> logs = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
+    >>> round(best_temperature(logs, np.array([0, 1, 1])), 2)
+    3.17
+    """
+    true = logs[np.arange(len(logs)), classes]
+
+    def slope(u: float) -> float:
+        s = np.exp(u)
+        excess = np.einsum("ij,ij->i", softmax(s * logs, axis=1), logs) - true
+        total = excess.sum() if weights is None else weights @ excess
+        return float(s * total + u / _SPREAD**2)
+
+    if slope(-_REACH) >= 0:
+        return float(np.exp(_REACH))
+    if slope(_REACH) <= 0:
+        return float(np.exp(-_REACH))
+    return float(np.exp(-brentq(slope, -_REACH, _REACH)))
+
+
+# -- wrong labels --------------------------------------------------------------------------------
+
+
+class Mislabelling(NamedTuple):
+    """Labels some of which are wrong: with this chance each was replaced by any, drawn blindly.
+
+    temperature : that of the probabilities of the true labels
+    rate : the chance, epsilon
+    """
+
+    temperature: float
+    rate: float
+
+    def odds(self, logs: Array, codes: Array) -> Array:
+        """The logarithm of how much likelier each label is wrong than right, (n,); logs (n, M).
+
+        A label is there with the chance (1 - epsilon) p_y, or by mistake with epsilon / M.
+        """
+        wrong = np.log(self.rate / (1 - self.rate) / logs.shape[1])
+        return np.asarray(wrong - _log_true(logs, codes, self.temperature))
+
+
+def mislabelling(logs: Array, codes: Array) -> Mislabelling:
+    """The temperature and rate under which these labels (n,) are most likely, logs (n, M).
+
+    The prior on the rate is (epsilon (1 - epsilon))^1/2, that on the temperature as in
+    `best_temperature`: a single wrong label among few can be found.
+    """
+    wrong, n = 1 / logs.shape[1], len(logs)
+
+    def rate(p: Array) -> float:
+        """The best for true chances p (n,), by the root of a decreasing slope."""
+
+        def slope(e: float) -> float:
+            return float(((wrong - p) / ((1 - e) * p + e * wrong)).sum() + 0.5 / e - 0.5 / (1 - e))
+
+        least = 0.25 / (n + 1)
+        return float(brentq(slope, least, 1 - least))
+
+    def loss(u: float) -> float:
+        p = np.exp(_log_true(logs, codes, np.exp(-u)))
+        e = rate(p)
+        likely = np.log((1 - e) * p + e * wrong).sum() + 0.5 * np.log(e * (1 - e))
+        return float(u**2 / (2 * _SPREAD**2) - likely)
+
+    # The loss may be flat far from its minimum: a coarse search comes first.
+    coarse = np.linspace(-_STEPS, _STEPS, 4 * _STEPS + 1)
+    u = coarse[np.argmin([loss(one) for one in coarse])]
+    best = minimize_scalar(loss, bounds=(u - 0.5, u + 0.5), method="bounded", options=_PRECISELY)
+    temperature = float(np.exp(-best.x))
+    return Mislabelling(temperature, rate(np.exp(_log_true(logs, codes, temperature))))
+
+
+def _log_true(logs: Array, codes: Array, temperature: float) -> Array:
+    """The logarithms of the probabilities of the classes of `codes` (n,), (n,)."""
+    scaled = logs / temperature
+    return np.asarray(scaled[np.arange(len(scaled)), codes] - logsumexp(scaled, axis=1))

@@ -15,7 +15,7 @@ from knowmore.insight.asking import WITH_VARIANCE, count_of
 from knowmore.insight.novelty import Novelty, novelty
 from knowmore.models import LinearModel, class_probabilities
 from knowmore.models.novelty import improbability
-from knowmore.store import thresholds
+from knowmore.store import temperatures, thresholds
 
 if TYPE_CHECKING:
     from knowmore.store.store import Store
@@ -28,7 +28,7 @@ _SAMPLE: Final = 5000
 class Answer(NamedTuple):
     """What is said of one row. Of a regressor the label is the value, or q of them.
 
-    What a kind of model cannot say is None: a least-squares SVM has neither probability nor std.
+    What a kind of model cannot say is None: a least-squares SVM has no std.
     """
 
     label: Any
@@ -51,7 +51,8 @@ class Predictor:
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
         self.is_classifier = bool(is_classifier(store))
         self.threshold = threshold(store, rate, keep=keep) if self.is_classifier else None
-        # After the threshold, which follows what others have written.
+        self.temperature = temperature(store, keep=keep) if self.is_classifier else 1.0
+        # After these, which follow what others have written.
         self.estimator = unnamed(store.estimator)
 
     def __call__(self, X: Array) -> list[Answer]:
@@ -61,31 +62,45 @@ class Predictor:
         if not self.is_classifier:
             values, std = estimator.predict(X, return_std=True)
             columns = values.tolist(), nothing, std.tolist(), nothing
-        elif isinstance(estimator, WITH_VARIANCE):
-            columns = self._by_variance(X)
-        elif hasattr(estimator, "predict_proba"):
-            P, std = estimator.predict_proba(X), np.sqrt(estimator.predict_variance(X))
-            columns = (
-                estimator.predict(X).tolist(),
-                P.max(axis=1).tolist(),
-                std.tolist(),
-                nothing,
-            )
         else:
-            columns = estimator.predict(X).tolist(), nothing, nothing, nothing
+            columns = self._by_scores(X)
         return [Answer(*each) for each in zip(*columns, strict=True)]
 
-    def _by_variance(self, X: Array) -> tuple[list[Any], ...]:
-        """The columns of answers of a Gaussian process, from one mean and one variance."""
-        model, (rows, _) = self.estimator.model_, self.estimator.model_inputs(X)
-        mean, variance = model.mean(rows), model.variance(rows)
-        P, best = class_probabilities(mean, variance), mean.argmax(axis=1)
-        unknown: list[Any] = [None] * len(X)
+    def _by_scores(self, X: Array) -> tuple[list[Any], ...]:
+        """The columns of answers of a classifier, from one mean and one variance."""
+        estimator, nothing = self.estimator, [None] * len(X)
+        model, rows = estimator._held, estimator.model_inputs(X)
+        mean, std, unknown = model.mean(*rows), nothing, nothing
+        variance = np.ones(len(X))
+        if hasattr(estimator, "predict_variance"):
+            variance = model.variance(rows[0])
+            std = np.sqrt(variance).tolist()
         if self.threshold is not None:
             unknown = (improbability(mean, variance) > self.threshold).tolist()
+        P, best = class_probabilities(mean, variance, self.temperature), mean.argmax(axis=1)
         chances = P[np.arange(len(P)), best]
-        found = model.names[best], chances, np.sqrt(variance)
-        return (*(one.tolist() for one in found), unknown)
+        return model.names[best].tolist(), chances.tolist(), std, unknown
+
+
+def temperature(store: Store, *, keep: bool) -> float:
+    """That of the probabilities of a classifier.
+
+    keep : whether to write it to the file, if that is possible
+    """
+    with store._lock, store._file.reading():
+        held = store._follow()
+        state = thresholds.state_of(store._file, held.facts)
+        known = temperatures.read(store._file, state)
+    if known is not None:
+        return known
+    found = float(unnamed(held.estimator).temperature_)
+    if keep:
+        with suppress(KnowmoreError), store._caching() as work:
+            if thresholds.state_of(work.file, work.held.facts) == state:
+                numbers = work.journal.numbers
+                number = temperatures.write(work.file, numbers.array, state, found)
+                work.journal.numbers = numbers._replace(array=number)
+    return found
 
 
 def threshold(store: Store, rate: float, *, keep: bool) -> float | None:

@@ -17,7 +17,7 @@ from knowmore.edits import Id, as_ids, is_mask
 from knowmore.errors import InvalidInput, NotWritten, UnknownId
 from knowmore.estimators.linear import LinearGP
 from knowmore.examples import Examples, new_serials
-from knowmore.store import caches, codec, kinds, thresholds
+from knowmore.store import caches, codec, kinds, temperatures, thresholds
 from knowmore.store.changing import Holding
 from knowmore.store.journal import SETTINGS, Journal, New, Numbers, Version
 from knowmore.store.layout import File
@@ -250,6 +250,7 @@ class Work:
         self.journal.write_entry(self._settings())
         if self.journal.numbers.position != self._before.numbers.position:
             thresholds.drop(self.file)
+            temperatures.drop(self.file)
         number, gone = self.journal.numbers.array, self.journal.gone
         if gone and isinstance(self.after.estimator, LinearGP):
             position = self.journal.numbers.position

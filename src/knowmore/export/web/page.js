@@ -21,14 +21,14 @@ function answer(result) {
   const lines = [];
   if (isClassifier) {
     lines.push(element("p", String(result.label), {class: "label"}));
-    const shares = result.probabilities ?? result.scores;
+    const shares = result.probabilities;
     const order = shares.map((_, c) => c).sort((a, b) => shares[b] - shares[a]).slice(0, 8);
     const list = element("ul");
     for (const c of order) {
       const item = element("li"), name = String(model.classes[c]);
-      const figure = hasSpread ? `${(100 * shares[c]).toFixed(1)} %` : short(shares[c]);
+      const figure = `${(100 * shares[c]).toFixed(1)} %`;
       item.append(element("span", name));
-      if (hasSpread) item.append(element("meter", figure, {min: 0, max: 1, value: shares[c], "aria-label": name}));
+      item.append(element("meter", figure, {min: 0, max: 1, value: shares[c], "aria-label": name}));
       item.append(element("span", figure, {class: "number"}));
       list.append(item);
     }
@@ -124,12 +124,12 @@ function table(text) {
 }
 
 const width = model.flat || isClassifier ? 1 : model.width;
-const header = isClassifier ? ["label", ...(hasSpread ? ["probability", "std"] : ["score"])]
+const header = isClassifier ? ["label", "probability", hasSpread ? "std" : "score"]
   : width === 1 ? ["value", "std"]
   : [...Array(width).keys()].flatMap((c) => [`value_${c}`, `std_${c}`]);
 
 function columnsOf(result) {
-  if (isClassifier) return hasSpread ? [result.label, result.probability, result.std] : [result.label, result.score];
+  if (isClassifier) return [result.label, result.probability, hasSpread ? result.std : result.score];
   const values = [result.value].flat(), spreads = [result.std].flat();
   return values.flatMap((value, c) => [value, spreads[c]]);
 }

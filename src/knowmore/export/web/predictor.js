@@ -15,7 +15,7 @@ function accumulated(kind, parts) {
 }
 
 export function predictor(model) {
-  const {columns, classes, kernel, n, noise, vanished, centre, series} = model;
+  const {columns, classes, kernel, n, noise, temperature, vanished, centre, series} = model;
   const d = columns.length, M = model.width;
   const [X, A, b, squares] = ["X", "A", "b", "squares"].map((name) => numbers(model[name]));
   const R = model.R === null ? null : numbers(model.R);
@@ -109,7 +109,7 @@ export function predictor(model) {
   function probabilities(scores, variance) {
     const largest = Math.max(...scores.map(Math.abs));
     const s = Math.max(Math.sqrt(variance), Math.sqrt(EPS) * largest + Math.sqrt(TINY));
-    const logs = scores.map((score) => logPhi(score / s)), most = Math.max(...logs);
+    const logs = scores.map((score) => logPhi(score / s) / temperature), most = Math.max(...logs);
     const chances = logs.map((one) => Math.exp(one - most));
     const total = chances.reduce((all, one) => all + one, 0);
     return chances.map((one) => one / total);
@@ -152,15 +152,15 @@ export function predictor(model) {
       return model.flat ? {value: scores[0], std: std[0]} : {value: scores, std};
     }
     const best = scores.indexOf(Math.max(...scores));
-    if (variance === null) return {label: classes[best], score: scores[best], scores};
-    const chances = probabilities(scores, variance);
-    const answer = {label: classes[best], probability: chances[best], std: Math.sqrt(variance)};
+    const chances = probabilities(scores, variance ?? 1);
+    const answer = {label: classes[best], probability: chances[best]};
+    if (variance !== null) answer.std = Math.sqrt(variance);
     return {...answer, score: scores[best], scores, probabilities: chances};
   }
 
   // rows: each an array of d numbers, or an object of numbers by the names of columns.
   // A classifier answers {label, probability, std, score, scores, probabilities} for each row (a
-  // least-squares SVM has no probabilities and no std), a regressor {value, std}.
+  // least-squares SVM has no std), a regressor {value, std}.
   return (rows) => {
     if (!Array.isArray(rows)) throw new Error("Give an array of rows.");
     return rows.map(one);

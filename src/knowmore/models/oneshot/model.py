@@ -334,6 +334,11 @@ class OneShot(Frozen):
         """The same for new rows X (m, d); groups of the rows, (m,), and of the examples, (n_T,)."""
         return self.joint.loo_on(self._as_target(X), side, groups)
 
+    @derived
+    def temperature(self) -> float:
+        """tau of the probabilities, from the examples; the support stands in for them too."""
+        return self.joint.trial(len(self.examples)).temperature
+
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, support and rho."""
         return self.joint.residual()
