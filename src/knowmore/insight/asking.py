@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,12 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
         variance = (variance.T * w * (1 + h - w * h)).T
     groups = model.sums.groups if model.classes else {}
     counts = np.array([groups[one].rows if groups else 0 for one in left.names.tolist()])
-    return Unseen(numbers, left.labels, left.names, scores, variance, left.silent, counts)
+    found = Unseen(numbers, left.labels, left.names, scores, variance, left.silent, counts)
+    if not model.classes:
+        return found
+    w = np.ones(len(scores)) if weights is None else w
+    rows = estimator.model_inputs(X)[0]
+    return replace(found, distance=model.nearest_left_out(rows, found.codes, w))
 
 
 def reference_rows(reference: Any) -> tuple[Any, ...]:

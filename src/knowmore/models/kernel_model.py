@@ -25,6 +25,7 @@ from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
+from knowmore.models.newness import Newness, null_space
 from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
@@ -336,6 +337,15 @@ class KernelModel(Frozen):
         if (rest := self.targets.rest()) is not None:
             noise, w = noise * rest.scale**2, w[:, None]
         return LooScores(scores, np.maximum(variance + noise * (1 - 1 / w), noise), silent)
+
+    def nearest(self, X: Array) -> Array:
+        """The distance of rows X (m, d) to the nearest class in the null space, (m,)."""
+        return null_space(self).nearest(self.covariance.expansion(X, self.solved))
+
+    @derived
+    def newness(self) -> Newness:
+        """How new rows are to a model of classes, by all that it knows of them."""
+        return Newness.of(self)
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the targets T, as they are normalised with all."""
