@@ -16,7 +16,7 @@ Rate = Annotated[
     ),
 ]
 Criterion = Literal["variance", "uncertainty", "margin", "weight", "impact", "emoc", "random"]
-Method = Literal["variance", "score", "probability", "null_space"]
+Method = Literal["combined", "mahalanobis", "probability", "variance", "score", "null_space"]
 
 
 def predict(
@@ -148,7 +148,10 @@ def novel(
     source: Source,
     id_: Id = None,
     rate: Rate = 0.05,
-    method: Annotated[Method, typer.Option(help="How novelty is measured.")] = "probability",
+    method: Annotated[
+        Method | None,
+        typer.Option(help="How novelty is measured.", show_default="the best that the model has"),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show the known ones, too.")] = False,
     as_json: Json = False,
 ) -> None:

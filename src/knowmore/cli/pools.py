@@ -35,12 +35,12 @@ def suggestions(
 
 
 def novelties(
-    model: Model, word: str, id_: str | None, rate: float, method: str
+    model: Model, word: str, id_: str | None, rate: float, method: str | None
 ) -> tuple[list[list[Any]], Source]:
     """Every record: id, novelty, the threshold, and whether it is above; the most unlike first."""
     estimator = fitted(model, GAUSSIAN)
     if model.is_regression:
-        method = "variance"
+        method = None
     ids, X, source = _pool(model, word, id_)
     found = novelty(estimator, X, method, reference=rows_of(model, estimator) or None)
     threshold = found.threshold(1 - rate)

@@ -109,7 +109,7 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
         """The class of the largest score, (m,). Eq. (5). `unknown`: a label for rows of no class.
 
         These are rows more novel than all but a fraction `rate` of the model's own examples, each
-        left out: the method "probability" of `knowmore.insight.novelty`.
+        left out: the method "combined" of `knowmore.insight.novelty`.
         """
         model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         predicted = self._prediction(model, model.mean(X))

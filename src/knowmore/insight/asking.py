@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,12 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     if model.classes:
         # What all say is one with an intercept, and about one without.
         backing = (scores[left.labels[:, None] == left.names] + 1) / 2
-    return Unseen(numbers, left.labels, left.names, scores, variance, left.silent, counts, backing)
+    found = Unseen(numbers, left.labels, left.names, scores, variance, left.silent, counts, backing)
+    if not model.classes:
+        return found
+    w = np.ones(len(scores)) if weights is None else w
+    rows = estimator.model_inputs(X)[0]
+    return replace(found, distance=model.nearest_left_out(rows, found.codes, w))
 
 
 def reference_rows(reference: Any) -> tuple[Any, ...]:

@@ -131,7 +131,7 @@ class NoveltyDisplay(Display):
         estimator: Any,
         X: Any,
         *,
-        method: str = "probability",
+        method: str | None = None,
         quantile: float = 0.95,
         ax: Axes | None = None,
     ) -> Self:

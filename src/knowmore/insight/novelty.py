@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from knowmore.answers import Answer
 from knowmore.arguments import choice, number
-from knowmore.arrays import Array, bounded, derived
+from knowmore.arrays import Array, derived
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import (
@@ -28,12 +27,13 @@ from knowmore.insight.asking import (
     needs_rows,
     reference_rows,
 )
-from knowmore.kernels.distances import distances
 from knowmore.models import KernelModel, LinearModel
 from knowmore.models.forest import Forest
+from knowmore.models.newness import null_space, removed
 from knowmore.models.novelty import (
     Unseen,
     check_several,
+    excess,
     improbability,
     separates,
     threshold,
@@ -41,7 +41,9 @@ from knowmore.models.novelty import (
 )
 from knowmore.tables import index_of
 
-_METHODS = ("variance", "score", "probability", "null_space")
+_METHODS = ("combined", "mahalanobis", "probability", "variance", "score", "null_space")
+# What a model of classes is asked for unless told otherwise.
+BEST = {KernelModel: "combined", LinearModel: "mahalanobis", Forest: "probability"}
 _HOW = "Give rows that it has learnt: novelty(model, X, reference=(X_learnt, y_learnt))."
 
 
@@ -66,10 +68,16 @@ class Novelty(Answer):
     @derived
     def left_out(self) -> Array:
         """The value of each example held, or reference row, had the model never seen it, (n,)."""
-        left = self._left
-        if self.method == "null_space" and isinstance(self.model, KernelModel):
-            return _null_space_left_out(self.model)
-        return _values(self.method, left.without_classes, lambda: left.variance)
+        left, model = self._left, self.model
+        if self.method == "combined" and isinstance(model, KernelModel):
+            return model.newness.left_out
+
+        def distance() -> Array:
+            if isinstance(model, KernelModel):
+                return null_space(model).left_out(removed(model))
+            return np.asarray(left.distance)
+
+        return _values(self.method, left.without_classes, lambda: left.variance, distance)
 
     @cached_property
     def _left(self) -> Unseen:
@@ -115,24 +123,33 @@ class Novelty(Answer):
         return f"{len(self.values)} rows by {self.method}, larger is newer"
 
 
-def novelty(model: Any, X: Any, method: str = "probability", *, reference: Any = None) -> Novelty:
+def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = None) -> Novelty:
     """How new the rows of X (m, d) are to a fitted GPClassifier; by variance, to a GPRegressor.
 
-    And to linear models and forests, but not by null space. A model of one class recognises what is
-    not of that class.
+    And to linear models and forests, by the methods that they have. A model of one class recognises
+    what is not of that class.
 
     Parameters
     ----------
-    method : in all of them larger is newer
-        "variance": sigma_*^2, noise included. Labels do not matter. For a regressor with several
-        targets, the mean of their variances.
+    method : in all of them larger is newer; None is the best that the model has
+        "combined": the default of a GPClassifier, and only for it. The distance of "null_space",
+        less |m|, plus sigma_*, each in units of its spread over the examples left out; m (M,) are
+        the scores for targets of 1 and 0. What sigma_* counts for is Fisher's discriminant between
+        the examples left out alone and those left out with their whole class, so each class plays
+        the unknown one in turn. The weights stay those of all examples when one is left out.
+        "mahalanobis": the default of a LinearGPClassifier. The squared distance of "null_space",
+        plus sigma_*^2 / 32. A distance to the nearest class mean, in the spread within classes,
+        less most of that to the mean of all (Ren et al. 2021).
+        "probability": the default of a ForestGPClassifier. log Phi(-max_c mu^(c) / sigma_*), the
+        chance that not even the best class's target is above zero. The order is that of mu / sigma,
+        one of the scores of Kemmler, Rodner and Denzler for one class.
+        "variance": the default of regressors. sigma_*^2, noise included. Labels do not matter. For
+        several targets, the mean of their variances.
         "score": -max_c mu^(c), no class is near.
-        "probability": log Phi(-max_c mu^(c) / sigma_*), the chance that not even the best class's
-        target is above zero; it combines the two above. The order is that of mu / sigma, one of the
-        scores of Kemmler, Rodner and Denzler for one class.
         "null_space": the distance to the nearest class in the kernel null Foley-Sammon transform
         of Bodesheim et al., where each class held is one point. It is the transform of K + sigma^2
-        I: theirs if there is no noise. It takes one Gaussian process on all examples.
+        I: theirs if there is no noise. Like "mahalanobis", it takes one Gaussian process on all
+        examples: forests have others in each leaf.
     reference : only for a linear model, which holds no rows: (X, y) or (X, y, sample_weight), rows
         that it has learnt, all or some. Left out in turn, they set the thresholds
 
@@ -145,68 +162,62 @@ def novelty(model: Any, X: Any, method: str = "probability", *, reference: Any =
     >>> found.unknown(0.95), clf.predict(X, unknown="?", rate=0.05)
     (array([False, False,  True]), array(['a', 'b', '?'], dtype='<U1'))
     """
-    about = "" if choice("method", method, _METHODS) == "variance" else f"method={method!r}"
+    if method is not None:
+        choice("method", method, _METHODS)
+    about = "" if method in (None, "variance") else f"method={method!r}"
     gp = asked(model, WITH_VARIANCE, about, "method='variance'")
+    method = _method(gp, method)
     given = reference_rows(reference)
     left = left_out(model, gp, _HOW, *given) if given else None
     (rows, _), index = inputs(model, X), index_of(X)
     ids = np.arange(rows.shape[0]) if index is None else np.asarray(index.to_flat_index())
-    if method != "null_space":
-        values = _values(method, lambda: gp.mean(rows), lambda: gp.variance(rows))
-    elif isinstance(gp, LinearModel):
-        raise InvalidInput(
-            "method='null_space' is about examples, and a linear model holds none. Ask for 'score'."
-        )
-    elif isinstance(gp, Forest):
-        raise InvalidInput(
-            "method='null_space' is about all classes in one Gaussian process, and a leaf of a "
-            "forest may hold one class alone. Ask for 'probability'."
-        )
+    if method == "combined":
+        values = gp.newness.values(gp, rows)
     else:
-        A = gp.solved
-        values = _nearest_class(gp.targets.basis.T @ A, gp.covariance.expansion(rows, A))
+        values = _values(
+            method,
+            lambda: gp.mean(rows),
+            lambda: gp.variance(rows),
+            lambda: gp.nearest(rows),
+        )
     return Novelty(values, method, ids, gp, left)
 
 
-def _values(method: str, mean: Callable[[], Array], variance: Callable[[], Array]) -> Array:
-    """Those that follow from means (m, M) and variances, (m,) or (m, M); (m,)."""
-    if method == "variance":
-        found = variance()
-        return found if found.ndim == 1 else np.asarray(found.mean(axis=1))
-    if method == "score":
-        return np.asarray(-mean().max(axis=1))
-    return improbability(mean(), variance())
+def _method(gp: KernelModel | LinearModel | Forest, method: str | None) -> str:
+    """The best method of a model, or the one that was asked for, if it has that."""
+    if method is None:
+        if not gp.classes:
+            return "variance"
+        return BEST[type(gp)]
+    if method == "combined" and isinstance(gp, LinearModel):
+        raise InvalidInput(
+            "method='combined' is about examples, and a linear model holds none. Ask for "
+            "'mahalanobis'."
+        )
+    if method in ("combined", "mahalanobis", "null_space") and isinstance(gp, Forest):
+        raise InvalidInput(
+            f"method={method!r} is about all classes in one Gaussian process, and a leaf of a "
+            f"forest may hold one class alone. Ask for 'probability'."
+        )
+    return method
 
 
-# -- the null space ------------------------------------------------------------------------------
-
-
-def _nearest_class(G: Array, m: Array) -> Array:
-    """Distances (u,) to the nearest class in the null space, for class means m (u, M).
-
-    E (n, M) are the indicators of the classes, G = E' K~^-1 E, s = 1'G1, m = k_x' K~^-1 E. The
-    squared distance to class c is (m - e_c)' [G^-1 - 11'/s] (m - e_c). With G = LL' the bracket is
-    R'R for R = L^-1 - L'11'/s: so x maps to R m, and the columns of R are the classes. A single
-    class is compared with the origin of the feature space instead: R = L^-1.
-    """
-    L = np.linalg.cholesky(G)
-    R = solve_triangular(L, np.eye(len(G)), lower=True)
-    if len(G) > 1:
-        R -= L.sum(axis=0)[:, None] / G.sum()
-    return bounded(lambda: distances(m @ R.T, R.T, 1.0).min(axis=1))
-
-
-def _null_space_left_out(gp: KernelModel) -> Array:
-    """Without example i, a' the row of K~^-1 E, v = 1 / (K~^-1)_ii: G - aa'v, and m = e_i - av.
-
-    The first is the block inverse with the terms of row i itself cancelled. A class without
-    examples has a row of zeros in it, and is dropped too.
-    """
-    A, E, (_, variance) = gp.solved, gp.targets.basis, gp.leave_one_out()
-    G = E.T @ A
-    known = (E.sum(axis=0) - E) > 0
-    values = np.empty(len(E))
-    for i, (a, e, v, c) in enumerate(zip(A, E, variance, known, strict=True)):
-        G_i, m = G - v * np.outer(a, a), e - v * a
-        values[i] = _nearest_class(G_i[np.ix_(c, c)], m[None, c])[0]
-    return values
+def _values(
+    method: str,
+    mean: Callable[[], Array],
+    variance: Callable[[], Array],
+    distance: Callable[[], Array],
+) -> Array:
+    """Those that follow from means (m, M), variances, (m,) or (m, M), and distances (m,); (m,)."""
+    match method:
+        case "variance":
+            found = variance()
+            return found if found.ndim == 1 else np.asarray(found.mean(axis=1))
+        case "score":
+            return np.asarray(-mean().max(axis=1))
+        case "null_space":
+            return distance()
+        case "mahalanobis":
+            return excess(distance(), variance())
+        case _:
+            return improbability(mean(), variance())

@@ -25,6 +25,7 @@ from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
+from knowmore.models.newness import Newness, null_space
 from knowmore.models.probabilities import Trial
 from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
@@ -370,6 +371,15 @@ class KernelModel(Frozen):
     def _of_several(self, trial: Callable[[], Trial]) -> float:
         """The temperature of a trial; one if a single example leaves none to judge it by."""
         return trial().temperature if len(self.examples) > 1 else 1.0
+
+    def nearest(self, X: Array) -> Array:
+        """The distance of rows X (m, d) to the nearest class in the null space, (m,)."""
+        return null_space(self).nearest(self.covariance.expansion(X, self.solved))
+
+    @derived
+    def newness(self) -> Newness:
+        """How new rows are to a model of classes, by all that it knows of them."""
+        return Newness.of(self)
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the targets T, as they are normalised with all."""

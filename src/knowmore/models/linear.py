@@ -31,6 +31,7 @@ from knowmore.memory import check_free
 from knowmore.models.expected import expected_trial
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, silenced, tied
+from knowmore.models.null_space import NullSpace, Removed
 from knowmore.models.probabilities import best_temperature
 
 # The noises to choose from, as a multiple of the mean of the eigenvalues: twenty for each power of
@@ -270,6 +271,58 @@ class LinearModel(Frozen):
         """R (D, D) with A^-1 = R R'. A product with it is faster than a solve, which has steps."""
         with _room():
             return np.ascontiguousarray(self._factor[0].half_solve(np.eye(len(self.grid))).T)
+
+    # -- classes -----------------------------------------------------------------------------
+
+    @derived
+    def _indicators(self) -> tuple[Array, Array, Array]:
+        """The weights (D, M) and offsets (M,) of scores of classes coded by 1 and 0, and G (M, M).
+
+        G of `null_space` is (N - C' A^-1 C) / sigma^2 for the weights N of the classes on its
+        diagonal, and their sums C (D, M). With an intercept, both are about the mean of all.
+        """
+        sums, centred = self.sums, self.intercept
+        keys = self.names.tolist()
+        C, n = sums.cross(keys, centred=centred).T, sums.weights(keys) / UNIT
+        W, share = self._factor[0].solve(C), centred * n / n.sum()
+        G = np.diag(n) - C.T @ W - np.outer(n, share)
+        # A difference: what rounding leaves of it is not below zero by more than this.
+        G += np.diag(4 * len(self.grid) * _EPS * n)
+        if centred:
+            # All scores add up to one, so nothing that is asked has a part along this direction.
+            G += n.mean()
+        return W, share, (G + G.T) / (2 * self.noise)
+
+    @derived
+    def null_space(self) -> NullSpace:
+        """Where the classes are: see `null_space`."""
+        return NullSpace(self._indicators[2])
+
+    def nearest(self, X: Any) -> Array:
+        """The distance of rows X to the nearest class in the null space, (m,)."""
+        W, share, _ = self._indicators
+        return self.null_space.nearest(self._asked(X, lambda Z: product(Z, W) + share))
+
+    def nearest_left_out(self, X: Any, codes: Array, weights: Array) -> Array:
+        """The same for rows that were learnt, (n,), of classes `codes` (n,), by the others.
+
+        What `null_space` needs of a row is w (e - m) / sigma^2 and sigma^2 / (w (1 - h)): see
+        `loo`.
+        """
+        W, share, _ = self._indicators
+        counts = np.array([self.sums.groups[one].rows for one in self.names.tolist()])
+
+        mean = self.moments.means[0]
+        parts = (self.grid.rounded(block) - mean for block in blocks(X, _ROWS))
+        found = [(product(Z, W) + share, self._leverages(Z)) for Z in parts]
+        m, leverage = (np.concatenate(one) for one in zip(*found, strict=True))
+        a, h = -m, weights * leverage
+        a[np.arange(len(a)), codes] += 1
+        variance = self.noise / (weights * np.maximum(1 - h, _EPS))
+        a *= weights[:, None] / self.noise
+        return self.null_space.left_out(Removed(a, codes, variance, counts[codes] == 1))
+
+    # -- how well it fits --------------------------------------------------------------------
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the columns, normalised if they are.

@@ -16,6 +16,8 @@ from knowmore.models.forest import Forest
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.probabilities import Trial, standardised
 
+# How much of the distance to the mean of all counts: one part of these.
+_KEPT = 32
 # Values that differ by less than this fraction of the largest are equal.
 _ROUNDINGS = 64 * float(np.finfo(float).eps)
 
@@ -32,6 +34,7 @@ class Unseen(Frozen):
     silent : (n,), whether the others say nothing of it
     counts : (M,), the examples that the model has of each class; zero if columns are values
     backing : (n,), what the others of its class say of it: see `Trial`; zero if columns are values
+    distance : (n,), to the nearest class in the null space, of rows of a linear model of classes
     """
 
     ids: Array
@@ -42,6 +45,7 @@ class Unseen(Frozen):
     silent: Array
     counts: Array
     backing: Array
+    distance: Array | None = None
 
     @property
     def codes(self) -> Array:
@@ -78,6 +82,16 @@ def improbability(mean: Array, variance: Array) -> Array:
     return np.asarray(log_ndtr(-standardised(best, variance))[:, 0])
 
 
+def excess(distance: Array, variance: Array) -> Array:
+    """distance^2 + sigma_*^2 / 32, (m,), for distances in the null space (m,) and variances (m,).
+
+    That is the squared Mahalanobis distance to the nearest class, times the noise, less 31 of 32
+    parts of that to the mean of all: what it exceeds the latter by says most, but a row far out
+    along a direction in which classes do not differ is new, too.
+    """
+    return np.asarray(distance**2 + variance / _KEPT)
+
+
 def separates(values: Array, silent: Array, q: float) -> bool:
     """Whether the q-quantile of the examples' left-out values (n,) tells new rows from known."""
     heard = silent.sum() <= (1 - q) * len(values)
@@ -104,13 +118,12 @@ def check_several(n: int) -> None:
 
 
 def unknown_rows(gp: KernelModel, X: Array, rate: float) -> Array:
-    """Which rows of X (m, d) belong to no class of the model, (m,), by `improbability`.
+    """Which rows of X (m, d) belong to no class of the model, (m,), by its `newness`.
 
     rate : the fraction of the examples held that would also be called unknown if left out
     """
     hint = "It is the fraction of known examples that may be called unknown."
     q = 1 - number("rate", rate, "[0, 1]", hint)
     check_several(len(gp.examples))
-    values, left = improbability(gp.mean(X), gp.variance(X)), unseen(gp)
-    usual = improbability(left.without_classes(), left.variance)
-    return np.asarray(values > threshold(usual, left.silent, q))
+    left = gp.newness.left_out
+    return np.asarray(gp.newness.values(gp, X) > threshold(left, gp.unseen().silent, q))

@@ -12,10 +12,12 @@ from knowmore.arrays import Array
 from knowmore.errors import KnowmoreError, NoExamples
 from knowmore.estimators.shell import unnamed
 from knowmore.insight.asking import WITH_VARIANCE, count_of
-from knowmore.insight.novelty import Novelty, novelty
-from knowmore.models import LinearModel, class_probabilities
-from knowmore.models.novelty import improbability
+from knowmore.insight.novelty import BEST, Novelty, novelty
+from knowmore.models import KernelModel, LinearModel, class_probabilities
+from knowmore.models.newness import weighed
+from knowmore.models.novelty import excess, improbability
 from knowmore.store import temperatures, thresholds
+from knowmore.store.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from knowmore.store.store import Store
@@ -50,7 +52,11 @@ class Predictor:
         if not len(store):
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
         self.is_classifier = bool(is_classifier(store))
-        self.threshold = threshold(store, rate, keep=keep) if self.is_classifier else None
+        self.threshold: float | None = None
+        self._weights: tuple[float, ...] = ()
+        found = thresholds_of(store, rate, keep=keep) if self.is_classifier else None
+        if found is not None:
+            self.threshold, self._weights = found.known[rate], found.weights
         self.temperature = temperature(store, keep=keep) if self.is_classifier else 1.0
         # After these, which follow what others have written.
         self.estimator = unnamed(store.estimator)
@@ -76,10 +82,20 @@ class Predictor:
             variance = model.variance(rows[0])
             std = np.sqrt(variance).tolist()
         if self.threshold is not None:
-            unknown = (improbability(mean, variance) > self.threshold).tolist()
+            unknown = (self._novelty(model, rows[0], mean, variance) > self.threshold).tolist()
         P, best = class_probabilities(mean, variance, self.temperature), mean.argmax(axis=1)
         chances = P[np.arange(len(P)), best]
         return model.names[best].tolist(), chances.tolist(), std, unknown
+
+    def _novelty(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
+        """How new rows are by the best method of the model, (m,), from what is known of them."""
+        match BEST[type(model)]:
+            case "combined":
+                return weighed(model, rows, variance, np.array(self._weights))
+            case "mahalanobis":
+                return excess(model.nearest(rows), variance)
+            case _:
+                return improbability(mean, variance)
 
 
 def temperature(store: Store, *, keep: bool) -> float:
@@ -103,31 +119,34 @@ def temperature(store: Store, *, keep: bool) -> float:
     return found
 
 
-def threshold(store: Store, rate: float, *, keep: bool) -> float | None:
-    """The novelty above which a row is unknown to a classifier; None if it cannot tell.
+def thresholds_of(store: Store, rate: float, *, keep: bool) -> Thresholds | None:
+    """What tells rows that are known to a classifier from others; None if it cannot tell.
 
-    rate : the fraction of the examples that may be called unknown
+    rate : the fraction of the examples that may be called unknown; its threshold is among them
     keep : whether to write it to the file, if that is possible
     """
     with store._lock, store._file.reading():
         held = store._follow()
         state = thresholds.state_of(store._file, held.facts)
-        known = thresholds.read(store._file, state)
+        kept = thresholds.read(store._file, state)
     estimator = unnamed(held.estimator)
     if not rate or not isinstance(estimator, WITH_VARIANCE) or count_of(estimator.model_) < 2:
         return None
-    if rate in known:
-        return known[rate]
+    if kept is not None and rate in kept.known:
+        return kept
     found = _compared(store, estimator)
-    known[rate] = found.threshold(1 - rate)
+    model = estimator.model_
+    weights = model.newness.weights.tolist() if isinstance(model, KernelModel) else ()
+    known = {} if kept is None else kept.known
+    told = Thresholds(tuple(weights), known | {rate: found.threshold(1 - rate)})
     # One that separates nothing warns: it is to do so again.
     if keep and found.separates(1 - rate):
         with suppress(KnowmoreError), store._caching() as work:
             if thresholds.state_of(work.file, work.held.facts) == state:
                 numbers = work.journal.numbers
-                number = thresholds.write(work.file, numbers.array, state, known)
+                number = thresholds.write(work.file, numbers.array, state, told)
                 work.journal.numbers = numbers._replace(array=number)
-    return known[rate]
+    return told
 
 
 def _compared(store: Store, estimator: Any) -> Novelty:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from hashlib import blake2b
 from json import dumps, loads
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from knowmore.store.caches import Doubt, read_parts, write_parts
 from knowmore.store.journal import SETTINGS
@@ -20,28 +20,42 @@ _NAME: Final = f"{CACHE}thresholds"
 _LENGTH: Final = 1024
 _RATES: Final = 8
 
-# The threshold for each rate of examples that may be called unknown.
-Thresholds = dict[float, float]
+# What is kept is of this measure of novelty; that of another is not used.
+_MEASURE: Final = 2
+
+
+class Thresholds(NamedTuple):
+    """What tells known rows from unknown ones.
+
+    weights : those of the parts of novelty that a model combines; empty if it combines none
+    known : the threshold for each rate of examples that may be called unknown
+    """
+
+    weights: tuple[float, ...]
+    known: dict[float, float]
 
 
 def state_of(file: File, facts: dict[str, Any]) -> str:
     """A digest of the examples, by their hashes, and of the settings."""
-    held = [file.totals["examples"], file.totals["vectors"], [facts[one] for one in SETTINGS]]
+    settings = [facts[one] for one in SETTINGS]
+    held = [_MEASURE, file.totals["examples"], file.totals["vectors"], settings]
     return blake2b(dumps(held).encode(), digest_size=16).hexdigest()
 
 
-def read(file: File, state: str) -> Thresholds:
-    """Those that were kept in this state."""
+def read(file: File, state: str) -> Thresholds | None:
+    """What was kept in this state."""
     with suppress(Doubt, LookupError, TypeError, ValueError):
         found = loads(next(read_parts(file, _NAME), b"{}"))
         if found["state"] == state:
-            return {float(rate): float(value) for rate, value in found["known"]}
-    return {}
+            known = {float(rate): float(value) for rate, value in found["known"]}
+            return Thresholds(tuple(map(float, found["weights"])), known)
+    return None
 
 
 def write(file: File, number: int, state: str, known: Thresholds) -> int:
     """Keep the last ones of these; returns the next free number of an array."""
-    text = dumps({"state": state, "known": list(known.items())[-_RATES:]}).encode()
+    last = list(known.known.items())[-_RATES:]
+    text = dumps({"state": state, "weights": known.weights, "known": last}).encode()
     return write_parts(file, number, _NAME, {0: text.ljust(_LENGTH)})
 
 

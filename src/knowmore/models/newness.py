@@ -1,0 +1,162 @@
+"""How new a row is to a kernel model of classes, by all that the model knows of it.
+
+Three numbers say so, each larger for what is newer: the distance to the nearest class in the null
+space, minus |m| for the scores m of the classes (see `null_space`), and the deviation sigma_*. They
+are added in units of their spread over the examples, each left out.
+
+The first two are about classes, and count alike. How much the third counts depends on the data: it
+finds what is unlike all examples, but in some spaces classes differ in it more than what is new
+does. So each class in turn plays the unknown one: left out with all its examples, against the
+examples left out alone. Fisher's discriminant between the two weighs sigma_* against the others.
+All of it is a closed form of the examples held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+
+from knowmore.arrays import Array, Frozen
+from knowmore.models.null_space import NullSpace, Removed
+
+if TYPE_CHECKING:
+    from knowmore.models.kernel_model import KernelModel
+
+# More classes than these do not weigh the parts any better: this many are left out, evenly spaced.
+_CLASSES: Final = 32
+# A spread below this fraction of the largest value is rounding.
+_ROUNDINGS: Final = 64 * float(np.finfo(float).eps)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Newness(Frozen):
+    """What the examples say about how new rows are.
+
+    weights : of the three parts, (3,), not negative
+    left_out : the value of each example by the others, (n,); none of a single one
+    """
+
+    weights: Array
+    left_out: Array
+
+    @classmethod
+    def of(cls, gp: KernelModel) -> Newness:
+        """That of a model of classes."""
+        space, n = null_space(gp), len(gp.examples)
+        if n < 2:
+            return cls(np.ones(3), np.empty(0))
+        alone = _parts_left_out(gp, space)
+        weights = _weights(alone, gp.targets.basis, lambda c: _parts_without(gp, space, c))
+        return cls(weights, alone @ weights)
+
+    def values(self, gp: KernelModel, X: Array) -> Array:
+        """How new the rows X (m, d) are, (m,)."""
+        return weighed(gp, X, gp.variance(X), self.weights)
+
+
+def weighed(gp: KernelModel, X: Array, variance: Array, weights: Array) -> Array:
+    """The parts of rows X (m, d) of these variances (m,), added with these weights (3,); (m,)."""
+    m = gp.covariance.expansion(X, gp.solved)
+    return np.asarray(_parts(null_space(gp), m, variance) @ weights)
+
+
+def null_space(gp: KernelModel) -> NullSpace:
+    """Where the classes of a model are."""
+    G = gp.targets.basis.T @ gp.solved
+    return NullSpace((G + G.T) / 2)
+
+
+def removed(gp: KernelModel) -> Removed:
+    """All examples of a model, to be left out in turn."""
+    E = gp.targets.basis
+    codes = E.argmax(axis=1)
+    return Removed(gp.solved, codes, 1 / gp.inverse_diagonal(), E.sum(axis=0)[codes] == 1)
+
+
+def _parts(space: NullSpace, m: Array, variance: Array) -> Array:
+    """Of rows with scores m (u, M) and variances (u,), (u, 3)."""
+    size = np.linalg.norm(m, axis=1)
+    return np.column_stack([space.nearest(m), -size, np.sqrt(variance)])
+
+
+def _parts_left_out(gp: KernelModel, space: NullSpace) -> Array:
+    """Of each example by the others, (n, 3).
+
+    One of which the others say nothing is as new as a row far from all.
+    """
+    gone, (_, variance, silent) = removed(gp), gp.unseen()
+    size = np.linalg.norm(np.where(silent[:, None], 0, gone.m), axis=1)
+    far = space.nearest(np.zeros((1, len(space.G))))
+    distance = np.where(silent, far, space.left_out(gone))
+    return np.column_stack([distance, -size, np.sqrt(variance)])
+
+
+def _parts_without(gp: KernelModel, space: NullSpace, c: int) -> Array:
+    """Of each example of class c by the other classes, (k, 3).
+
+    With g the class and V = P_gg^-1: m = E_g - V A_g and G - A_g' V A_g, both without column c.
+    """
+    E, A, others = gp.targets.basis, gp.solved, np.arange(len(space.G)) != c
+    g = np.flatnonzero(E[:, c])
+    V = np.linalg.inv(gp.inverse_block(g))
+    taken = V @ A[g]
+    G = (space.G - A[g].T @ taken)[np.ix_(others, others)]
+    # As if they were new rows, which weigh one.
+    noise = gp.covariance.noise
+    variance = np.maximum(np.diagonal(V) + noise * (1 - 1 / gp.covariance.weights[g]), noise)
+    return _parts(NullSpace((G + G.T) / 2), (E[g] - taken)[:, others], variance)
+
+
+def _weights(alone: Array, E: Array, without: Callable[[int], Array]) -> Array:
+    """The weights of the parts, (3,): one over their spreads, the last times that of Fisher.
+
+    alone : the parts of each example by the others, (n, 3)
+    without : the parts of the examples of a class by the other classes
+    """
+    scale = 1 / _spreads(alone)
+    counts = E.sum(axis=0)
+    several = np.flatnonzero(counts > 1)
+    # Of two classes one is left, and that is compared with the origin.
+    if len(counts) < 3 or len(several) == 0:
+        return scale
+    chosen = several[np.linspace(0, len(several) - 1, min(len(several), _CLASSES)).astype(int)]
+
+    def joined(parts: Array) -> Array:
+        z = parts * scale
+        return np.column_stack([z[:, 0] + z[:, 1], z[:, 2]])
+
+    known = [joined(alone[E[:, c] > 0]) for c in chosen]
+    new = [joined(without(int(c))) for c in chosen]
+    w = np.maximum(_discriminant(known, new), 0)
+    if not w.any():
+        return scale
+    return np.asarray(scale * (w / w.max())[[0, 0, 1]])
+
+
+def _discriminant(known: list[Array], new: list[Array]) -> Array:
+    """Fisher's S^+ (mean of `new` - mean of `known`), (q,), of arrays (k, q) for each class.
+
+    S has the spread within the classes and that of their means: what differs between classes
+    anyway tells little of an unknown one.
+    """
+    difference = np.zeros(known[0].shape[1])
+    S = np.zeros((len(difference), len(difference)))
+    for side, sign in ((known, -1), (new, 1)):
+        means = np.array([rows.mean(axis=0) for rows in side])
+        apart = np.vstack([rows - mean for rows, mean in zip(side, means, strict=True)])
+        between = means - means.mean(axis=0)
+        difference += sign * means.mean(axis=0)
+        S += apart.T @ apart / len(apart) + between.T @ between / len(between)
+    return np.asarray(np.linalg.pinv(S, hermitian=True) @ difference)
+
+
+def _spreads(values: Array) -> Array:
+    """The standard deviation of each column, (q,); one where it is no more than rounding."""
+    size = abs(values).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    spread = (values / size).std(axis=0)
+    return np.asarray(np.where(spread > _ROUNDINGS, spread * size, 1.0))

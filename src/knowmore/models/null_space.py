@@ -1,0 +1,111 @@
+"""Where the classes of a Gaussian process are, and how far a row is from the nearest of them.
+
+E (n, M) are the indicators of the classes, A = K~^-1 E, G = E'A, and m = A'k_x are the scores of a
+row x if targets are 1 and 0: near e_c for a row of class c, near zero far from all examples. The
+squared distance of x to class c in the kernel null Foley-Sammon transform (Bodesheim et al.) is
+
+    (m - e_c)' [G^-1 - 11'/s] (m - e_c),    s = 1'G1.
+
+It also is what a Mahalanobis distance to the mean of the class, in the spread within the classes,
+exceeds one to the mean of all, in the spread of all; both spreads with the noise added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from knowmore.arrays import Array, Frozen, bounded, derived
+from knowmore.kernels.distances import distances
+
+_EPS = float(np.finfo(float).eps)
+
+
+class Removed(NamedTuple):
+    """Examples to leave out in turn, n of them.
+
+    A : their rows of K~^-1 E, (n, M)
+    codes : their classes, (n,)
+    variance : 1 / (K~^-1)_ii, (n,)
+    alone : whether it is the only one of its class, (n,)
+    """
+
+    A: Array
+    codes: Array
+    variance: Array
+    alone: Array
+
+    @property
+    def m(self) -> Array:
+        """The scores of each by the others, e_i - v_i a_i, (n, M)."""
+        m = -self.variance[:, None] * self.A
+        m[np.arange(len(m)), self.codes] += 1
+        return m
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class NullSpace(Frozen):
+    """G (M, M), symmetric and positive definite, is all that it needs.
+
+    >>> space = NullSpace(np.eye(2))
+    >>> space.nearest(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3)
+    array([0.   , 0.707])
+    """
+
+    G: Array
+
+    @derived
+    def _unit(self) -> float:
+        """Distances are in units of this, so that no square is beyond the range of numbers."""
+        return float(1 / np.sqrt(np.diagonal(self.G).mean()))
+
+    @derived
+    def _root(self) -> Array:
+        """L^-1 for LL' = G in these units, (M, M): x maps to L^-1 m, class c to column c."""
+        L = np.linalg.cholesky(self.G * self._unit**2)
+        return np.asarray(solve_triangular(L, np.eye(len(L)), lower=True))
+
+    @property
+    def _sum(self) -> float:
+        """s, in these units."""
+        return float((self.G * self._unit**2).sum())
+
+    def nearest(self, m: Array) -> Array:
+        """The distance to the nearest class, (u,), of rows with scores m (u, M).
+
+        With R = L^-1 - L'11'/s the bracket above is R'R. A single class is compared with the origin
+        of the feature space instead: R = L^-1.
+        """
+        R = self._root
+        if len(R) > 1:
+            # L'1 = L^-1 G1.
+            R = R - (R @ (self.G * self._unit**2).sum(axis=1))[:, None] / self._sum
+        return bounded(lambda: self._unit * distances(m @ R.T, R.T, 1.0).min(axis=1))
+
+    def left_out(self, gone: Removed) -> Array:
+        """The same for examples, each by the others, (n,).
+
+        Without example i, a' its row of A, G becomes G - v aa', by block inversion. So for
+        u = m - e_c and B = G^-1
+
+            u'Bu + v (u'Ba)^2 / (1 - v a'Ba) - (1'u)^2 / (s - v (1'a)^2)
+
+        is the squared distance. An only example takes its class with it: that row and column of
+        G - v aa' are zero, the inverse of the rest is that part of B, and the second term is gone.
+        """
+        R, unit = self._root, self._unit
+        m, A, v = gone.m, gone.A * unit**2, gone.variance / unit**2
+        a, classes = A @ R.T, len(R) - gone.alone
+        square = distances(m @ R.T, R.T, 1.0) ** 2
+        free = np.maximum(1 - v * np.einsum("ij,ij->i", a, a), _EPS)
+        gain = np.where(gone.alone, 0.0, v / free)
+        moved = np.einsum("ij,ij->i", m @ R.T, a)[:, None] - a @ R
+        rest = np.maximum(self._sum - v * A.sum(axis=1) ** 2, _EPS * self._sum)
+        shared = np.where(classes > 1, (m.sum(axis=1) - 1) ** 2 / rest, 0.0)
+        square += gain[:, None] * moved**2 - shared[:, None]
+        square[gone.alone, gone.codes[gone.alone]] = np.inf
+        return np.asarray(unit * np.sqrt(np.maximum(square.min(axis=1), 0)))
