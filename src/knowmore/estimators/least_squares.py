@@ -21,7 +21,8 @@ from knowmore.estimators.scoring import check_meaning, temperature
 from knowmore.estimators.shell import check_mergeable, fitted, names_in, unnamed
 from knowmore.examples import Examples
 from knowmore.extras import optional
-from knowmore.kernels import AnyKernel
+from knowmore.kernels import AnyKernel, corner
+from knowmore.kernels.distances import rows_of_median
 from knowmore.models import KernelModel, Transfer, class_probabilities, one_vs_all
 from knowmore.models.loo import noise_by_loo
 from knowmore.models.targets import Coding
@@ -31,13 +32,16 @@ from knowmore.unfitted import Unfitted
 # Products of scores beyond this would overflow.
 _LARGEST = 1e50
 
+# A smaller part of the kernel's diagonal is rounding.
+_EPS = 1e-9
+
 _OPTIMISERS = {"interior": interior, "subgradient": subgradient}
 
 
 class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
     """A classifier with the parameters C and bias."""
 
-    C: float | str
+    C: float | str | None
     bias: bool
     class_weight: dict[Any, float] | str | None = None
     probability: str = "calibrated"
@@ -53,8 +57,12 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
         if isinstance(self.C, str) and self.C == "loo":
             noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
         else:
-            noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
+            noise = self._noise(kernel, examples)
         return self._model(kernel, noise, examples, coding, weighting, bias=bias)
+
+    def _noise(self, kernel: AnyKernel, examples: Examples) -> float:
+        """1 / C unless leave-one-out chooses it."""
+        return 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return super()._settings(model) | {"C": model.C, "bias": model.bias}
@@ -159,14 +167,19 @@ class NPlusOneClassifier(LeastSquares):
     are [s, s beta] + k_*' A + b', s those of the source. `fit` needs examples of all N known
     classes and of one more. After any history of edits it equals a fresh fit of the examples it
     holds. A further class is learnt by another `NPlusOneClassifier` with this one as its source.
+    `C=1.0, scaled=False` is the paper's.
 
     Parameters
     ----------
     source : a fitted classifier of N classes with `decision_function`, or `Scores`
         `fit` keeps a copy as `source_`. For `clone`, as in a grid search, wrap it in scikit-learn's
         `FrozenEstimator`.
-    kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C without a source
+    kernel, bias : as in `LSSVMClassifier`
+    C : as in `LSSVMClassifier`; "loo" is the best C without a source. None: ten over the spread of
+        the kernel, mean k(x, x) - mean k(x, z), over the examples given to `fit`; see `C_`
     positive : whether beta >= 0: known classes are only added to the mixture
+    scaled : whether s is brought to the scale of the labels -1 and 1 first, and the known classes
+        go only that part of the way from there to the scores above which serves leave-one-out best
     optimiser : "interior", exact; or "subgradient", 2000 steps as in the paper
     probability, solver, update, dtype : as in `GPClassifier`
 
@@ -183,11 +196,12 @@ class NPlusOneClassifier(LeastSquares):
 
     source: Any
     kernel: AnyKernel | None = None
-    C: float | str = 1.0
+    C: float | str | None = None
     bias: bool = True
     _: KW_ONLY
     positive: bool = True
     optimiser: str = "interior"
+    scaled: bool = True
     probability: str = "calibrated"
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
@@ -262,16 +276,37 @@ class NPlusOneClassifier(LeastSquares):
 
     def _coding(self, examples: Examples) -> Transfer:
         optimiser = _OPTIMISERS[choice("optimiser", self.optimiser, _OPTIMISERS)]
-        coding = Transfer(tuple(self._known.tolist()), flag("positive", self.positive), optimiser)
+        positive, scaled = flag("positive", self.positive), flag("scaled", self.scaled)
+        coding = Transfer(tuple(self._known.tolist()), positive, optimiser, scaled)
         coding.admit(examples)
         return coding
+
+    def _noise(self, kernel: AnyKernel, examples: Examples) -> float:
+        return super()._noise(kernel, examples) if self.C is not None else _tenth(kernel, examples)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         coding: Any = model.coding
         source = "columns of X" if _is_columns(self.source_) else "a classifier"
         known = {"source": source, "known classes": self._known.tolist()}
         parameters = {"positive": coding.positive, "optimiser": coding.optimiser.__name__}
-        return known | super()._settings(model) | parameters
+        return known | super()._settings(model) | parameters | {"scaled": coding.scaled}
+
+
+def _tenth(kernel: AnyKernel, examples: Examples) -> float:
+    """A tenth of the spread of the kernel over the examples, about a thousand at most.
+
+    What all values have in common is the bias's: to a wide kernel, a noise of one is a lot. Where
+    the examples are all the same to the kernel, the spread is its diagonal.
+    """
+    K = corner(kernel, examples.X[rows_of_median(len(examples))])
+    size = float(np.diagonal(K).mean())
+    spread = size - float(K.mean())
+    if not (np.isfinite(spread) and size > 0):
+        raise InvalidInput(
+            f"C=None takes the spread of the kernel, but {kernel!r} gave {spread:g} of {size:g}. "
+            f"Scale the features, or give a number."
+        )
+    return 0.1 * (spread if spread > _EPS * size else size)
 
 
 def _snapshot(source: Any) -> Any:

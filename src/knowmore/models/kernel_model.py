@@ -243,7 +243,8 @@ class KernelModel(Frozen):
     def _targets(self) -> Targets:
         if not isinstance(self.coding, Transfer) or self.minimum is None:
             return self.coded
-        return self.coding.shifted(self.coded, self.minimum.beta)
+        beta, share = self.minimum.beta, self.minimum.share
+        return self.coding.shifted(self.coded, self.examples, beta, share)
 
     @derived
     def _solution(self) -> tuple[Array, Array]:

@@ -14,13 +14,24 @@ hinge loss on leave-one-out scores,
 which is convex. For any 0 <= l_i <= 1 the dual value l'c - |G'l| is a lower bound of the least f
 (with beta >= 0 only the negative part of G'l counts), so that every answer carries a certificate:
 the gap between its own f and the best bound known.
+
+That takes S as it is, and asks the same C of N classes that are known well and of one that is not
+known at all. `scaled` departs from the paper in two numbers, both a function of the examples:
+
+    B_n = a S_n + o_n      the scores in the units of the labels: of all a and o the least squares
+                           sum_i w_i sum_n (Y_in - a S_in - o_n)^2 over examples of known classes
+    B_n + g (F_n - B_n)    what is predicted for a known class, where F_n is MULTIpLE's score: of
+                           all g the least squares of leave-one-out, 0 <= g <= 1
+
+All classes weigh the same, in the hinge loss too. g is near zero as long as the few examples tell
+less of the known classes than the source does, and grows with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -30,6 +41,7 @@ from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.linalg.products import evaluated
 from knowmore.models.targets import Targets, one_vs_all
+from knowmore.models.weights import Weighting
 
 if TYPE_CHECKING:
     from knowmore.models.kernel_model import KernelModel
@@ -67,11 +79,15 @@ class Hinges(Frozen):
 @final
 @dataclass(frozen=True, eq=False)
 class Minimum(Frozen):
-    """beta (N,), its value f(beta), and at most how far above the least value that is."""
+    """beta (N,), its value f(beta), and at most how far above the least value that is.
+
+    share : how far the known classes go from the source to what MULTIpLE says
+    """
 
     beta: Array
     value: float
     gap: float
+    share: float = 1.0
 
 
 Optimiser = Callable[[Hinges, bool], Minimum]
@@ -220,56 +236,123 @@ def _centred(barrier: _Barrier, beta: Array) -> Array:
 # -- the coding ----------------------------------------------------------------------------------
 
 
+class Units(NamedTuple):
+    """The source's scores S as labels: scale * S + offsets, with offsets (N,)."""
+
+    scale: float
+    offsets: Array
+
+
 @final
 @dataclass(frozen=True)
 class Transfer:
     """The coding of N known classes, `known`, and one more: Y - [S, S beta].
 
-    The basis is the indicators of the classes and S itself: beta is a matter of the mix alone.
+    The basis is the indicators of the classes and S itself: beta is a matter of the mix alone, and
+    so are the units of S and the share of the known classes.
+
+    scaled : whether these two are chosen by the examples; else S is taken as it is
     """
 
     known: tuple[Any, ...]
     positive: bool = True
     optimiser: Optimiser = interior
+    scaled: bool = False
 
     def __call__(self, examples: Examples) -> Targets:
         """The targets for beta = 0."""
         plain = one_vs_all(examples)
         mix = np.vstack([plain.mix, np.zeros((len(self.known), len(plain.names)))])
         coded = replace(plain, basis=np.hstack([plain.basis, examples.side]), mix=mix)
-        return self.shifted(coded, np.zeros(len(self.known)))
+        return self.shifted(coded, examples, np.zeros(len(self.known)))
 
-    def shifted(self, coded: Targets, beta: Array) -> Targets:
-        """The targets for this beta (N,): the classes take [I, beta] from the known, (N, N + 1)."""
-        new, N = ~np.isin(coded.names, self.known), len(self.known)
-        J = np.zeros((N, len(coded.names)))
-        J[:, ~new] = np.eye(N)
-        J[:, new] = beta[:, None]
-        return replace(coded, mix=np.vstack([coded.mix[:-N], -J]), transfer=J)
+    def shifted(
+        self, coded: Targets, examples: Examples, beta: Array, share: float = 1.0
+    ) -> Targets:
+        """The targets for this beta (N,) and share, from those for none and one.
 
-    def hinges(self, model: KernelModel) -> Hinges:
+        With the units a and o of S the classes take J = a [I, beta] from it, (N, N + 1). What is
+        left to learn for a known class is g (Y - a S) + (1 - g) o: the constant is predicted as it
+        is, by the bias.
+        """
+        new, N = self._is_new(coded), len(self.known)
+        units, J = self.units(examples), np.zeros((N, len(coded.names)))
+        J[:, ~new] = units.scale * np.eye(N)
+        J[:, new] = units.scale * beta[:, None]
+        mix = np.vstack([coded.mix[:-N], -J])
+        mix[:, ~new] *= share
+        # The indicators of the classes sum to one.
+        mix[:-N, ~new] += (1 - share) * units.offsets
+        return replace(coded, mix=mix, transfer=J)
+
+    def units(self, examples: Examples) -> Units:
+        """Those of S in which it is nearest to the labels of the known classes.
+
+        Where these are all of one class, or the scores all the same, S is only moved.
+        """
+        N = len(self.known)
+        if not self.scaled:
+            return Units(1.0, np.zeros(N))
+        rows = np.isin(examples.labels, self.known)
+        S, weights = examples.side[rows], Weighting("balanced")(examples)[rows]
+        Y = 2.0 * (examples.labels[rows, None] == np.array(self.known)) - 1
+        middle, level = (np.average(V, axis=0, weights=weights) for V in (S, Y))
+        both, square = (
+            float(np.einsum("i,ij,ij->", weights, V, S - middle)) for V in (Y - level, S - middle)
+        )
+        scale = max(both / square, 0.0) if square > 0 and N > 1 else 1.0
+        return Units(scale, level - scale * middle)
+
+    def share(self, model: KernelModel) -> float:
+        """g of the least squared leave-one-out error of the known classes, in [0, 1].
+
+        B + g (F - B) is a line through the source's scores B and the left-out ones F.
+        """
+        if not self.scaled:
+            return 1.0
+        examples, is_known = model.examples, ~self._is_new(model.coded)
+        units = self.units(examples)
+        B = units.scale * examples.side + units.offsets
+        away = model.loo_of(model.coded).scores[:, is_known] - B
+        wanted = one_vs_all(examples).T[:, is_known] - B
+        weights = self._weights(model)
+        along, square = (float(np.einsum("i,ij,ij->", weights, away, V)) for V in (wanted, away))
+        return min(max(along / square, 0.0), 1.0) if square > 0 else 0.0
+
+    def hinges(self, model: KernelModel, share: float) -> Hinges:
         """The loss of beta on leave-one-out scores, a hinge for each example.
 
-        Only the new class's score moves with beta: Y^_i(beta) = Y^_i(0) + A''_i beta / M_ii, where
-        A'' solves for S. An example of a known class asks that this stay one below its own
+        Only the new class's score moves with beta: Y^_i(beta) = Y^_i(0) + a A''_i beta / M_ii,
+        where A'' solves for S. An example of a known class asks that this stay one below its own
         class's score; one of the new class, that it be one above all others.
         """
         examples, names, N = model.examples, model.coded.names, len(self.known)
-        scores, variance, _ = model.loo_of(model.coded)
+        coded = self.shifted(model.coded, examples, np.zeros(N), share)
+        scores, variance, _ = model.loo_of(coded)
         A, _ = model.eliminated(examples.side, model.solved[:, -N:])
-        new = ~np.isin(names, self.known)
+        new = self._is_new(coded)
         own = np.searchsorted(names, examples.labels)
         is_new = new[own]
         theirs = scores[np.arange(len(examples)), own]
         rival = np.where(is_new, scores[:, ~new].max(axis=1), -theirs)
         sign = np.where(is_new, -1.0, 1.0)
-        weights = model.covariance.weights
+        weights = self._weights(model)
         offsets = weights * (1 + rival + sign * scores[:, new][:, 0])
-        return Hinges(offsets, (weights * sign * variance)[:, None] * A)
+        moves = self.units(examples).scale * weights * sign * variance
+        return Hinges(offsets, moves[:, None] * A)
 
     def minimum(self, model: KernelModel) -> Minimum:
-        """beta (N,) with its loss and how far that is at most above the least."""
-        return self.optimiser(self.hinges(model), self.positive)
+        """beta (N,) with its loss, how far that is at most above the least, and the share."""
+        share = self.share(model)
+        return replace(self.optimiser(self.hinges(model, share), self.positive), share=share)
+
+    def _weights(self, model: KernelModel) -> Array:
+        """How much each example counts in a choice, (n,)."""
+        return Weighting("balanced")(model.examples) if self.scaled else model.covariance.weights
+
+    def _is_new(self, coded: Targets) -> Array:
+        """Which columns are not of a known class, (N + 1,)."""
+        return ~np.isin(coded.names, self.known)
 
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput unless there are the N known classes and one new one."""

@@ -57,6 +57,8 @@ _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 _APART: Final = {"supports", "semantics", "source"}
 # Parameters that files of earlier versions lack: they have their defaults.
 _LATER: Final = {"probability"}
+# What older files do not tell, as it was when they were written.
+_UNTOLD: Final[dict[str, dict[str, Any]]] = {"n-plus-one": {"scaled": False}}
 
 
 def kind_of(estimator: Any) -> str:
@@ -92,7 +94,7 @@ def parameters(estimator: BaseEstimator) -> dict[str, Any]:
 
 def unfitted(kind: str, settings: dict[str, Any]) -> Any:
     """The estimator with these parameters; raises any error if they are not its own."""
-    made = KINDS[kind]
+    made, settings = KINDS[kind], _UNTOLD.get(kind, {}) | settings
     values = {name: valued(value) for name, value in settings.items()}
     if kind == "n-plus-one":
         values["source"] = None
@@ -195,7 +197,7 @@ def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples:
     estimator, kernel, noise = unnamed(estimator), valued(found["kernel"]), float(found["noise"])
     few = _few(examples)
     # Chosen by the first examples; these must not choose again.
-    if getattr(estimator, "C", None) == "loo":
+    if getattr(estimator, "C", 1.0) in ("loo", None):
         estimator.C = 1.0
     if getattr(estimator, "noise", None) == "loo":
         estimator.noise = 1.0
