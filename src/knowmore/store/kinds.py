@@ -55,6 +55,8 @@ KINDS: Final = LIVING | VALUES
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 # Parameters that are no settings: arrays, other models, and what cannot be written.
 _APART: Final = {"supports", "semantics", "source"}
+# What models did before they had these parameters: files of that time do not name them.
+_BEFORE: Final[dict[str, dict[str, Any]]] = {"one-shot": {"prior": 0.0, "members": 1}}
 
 
 def kind_of(estimator: Any) -> str:
@@ -90,7 +92,7 @@ def parameters(estimator: BaseEstimator) -> dict[str, Any]:
 
 def unfitted(kind: str, settings: dict[str, Any]) -> Any:
     """The estimator with these parameters; raises any error if they are not its own."""
-    made = KINDS[kind]
+    made, settings = KINDS[kind], _BEFORE.get(kind, {}) | settings
     values = {name: valued(value) for name, value in settings.items()}
     if kind == "n-plus-one":
         values["source"] = None

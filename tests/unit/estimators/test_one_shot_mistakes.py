@@ -70,8 +70,8 @@ FIRST = {
     "rho that is no number": (one_shot(search=np.nan), "search=nan must be a number in"),
     "a negative noise": (one_shot(noise=-1.0), "noise=-1.0 must be a number in [0, inf)."),
     "an unknown noise": (
-        one_shot(noise="auto"),
-        "noise='auto' must be a number in [0, inf). It is a variance; or give 'adaptive'.",
+        one_shot(noise="tiny"),
+        "noise='tiny' must be a number in [0, inf). It is a variance; or give 'auto' or 'adaptive'.",
     ),
     "more names than supports": (
         one_shot(preselect=4, semantics=ByLength(), name="okapi", unknown="keep"),
