@@ -45,11 +45,11 @@ ONE_SHOT = {
     "adaptive-twins": PAPER | {"supports": TWINS, "kernel": RBF(0.7)},
     "adaptive-smooth": PAPER | {"kernel": RBF(4.0)},
     "adaptive-dot": PAPER | {"supports": TWINS, "kernel": DotProduct(1.0) + RBF(0.7)},
-    "fixed": {"noise": 0.1},
-    "at-once": {"noise": 1e-9, "kernel": RBF(0.7)},
-    "golden": {"noise": 1e-3, "search": "golden", "criterion": "lpp"},
-    "pooled": {"noise": 1e-3, "search": 1.0},
-    "independent": {"supports": {}},
+    "fixed": PAPER | {"noise": 0.1},
+    "at-once": PAPER | {"noise": 1e-9, "kernel": RBF(0.7)},
+    "golden": PAPER | {"noise": 1e-3, "search": "golden", "criterion": "lpp"},
+    "pooled": PAPER | {"noise": 1e-3, "search": 1.0},
+    "independent": PAPER | {"supports": {}},
 }
 
 

@@ -107,6 +107,27 @@ def test_an_unseen_row_of_the_same_place_is_the_example_left_out():
     assert_rounded(unseen.variance, left.variance)
 
 
+def test_what_weighs_nothing_is_judged_by_those_that_count():
+    inputs, y, supports = scene(4)
+    groups = np.arange(len(y)) // 3
+    silent = np.arange(len(y)) % 5 == 3
+    clf = OneShotClassifier(KERNEL, supports)
+    clf.fit(inputs, y, sample_weight=np.where(silent, 0.0, 1.0))
+    left, queries = clf.leave_one_out(), inputs[silent]
+    many = 100 * np.linalg.cond(KERNEL(inputs) + clf.noise_ * np.eye(len(y)))
+    assert_rounded(left.scores[silent, 1], clf.decision_function(queries), many, 1.0)
+    assert_rounded(left.variance[silent], clf.predict_variance(queries), many, 1.0)
+    labels = np.where(y == "okapi", 1.0, -1.0)
+    left = clf.leave_one_out(groups)
+    for i in np.flatnonzero(silent)[:3]:
+        rest = ~silent & (groups != groups[i])
+        refits = Refits(inputs[rest], labels[rest], supports, clf.noise_, -1.0)
+        said = [refits.asked(one.support, one.rho, inputs[[i]]) for one in clf.ranking_]
+        mean, variance = mixture(said)
+        assert_rounded(left.scores[i, 1], mean[0], many, 1.0)
+        assert_rounded(left.variance[i], variance[0], many, 1.0)
+
+
 def test_what_resembles_nothing_is_background():
     clf = OneShotClassifier(KERNEL, SUPPORTS).fit(X, Y)
     far = np.full((1, 3), 1e3)

@@ -12,14 +12,14 @@ import oracle
 import pandas as pd
 import pytest
 from laws.laws import assert_equal_models, batch
-from one_shot_scene import KERNEL, PAPER, SUPPORTS, X, Y, fitted, paper, preselecting, scene
+from one_shot_scene import KERNEL, SUPPORTS, X, Y, fitted, paper, preselecting, scene
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.model_selection import cross_val_score
 from tolerance import assert_rounded, assert_solves
 
-from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
+from knowmore import GPClassifier, KnowmoreError
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.kernels import On, Task, corner
 from knowmore.linalg import cholesky
