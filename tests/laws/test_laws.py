@@ -36,16 +36,20 @@ MORE = {
 
 SUPPORTS = {f"task {i}": rng.normal(size=(4 + i, 3)) + rng.normal(size=3) for i in range(4)}
 TWINS = SUPPORTS | {"twins": SUPPORTS["task 0"][[0, 1, 2, 1]]}
+PAPER = {"criterion": "ap", "noise": "adaptive", "prior": 0.0, "members": 1}
 ONE_SHOT = {
-    "adaptive": {},
-    "adaptive-twins": {"supports": TWINS, "kernel": RBF(0.7)},
-    "adaptive-smooth": {"kernel": RBF(4.0)},
-    "adaptive-dot": {"supports": TWINS, "kernel": DotProduct(1.0) + RBF(0.7)},
-    "fixed": {"noise": 0.1},
-    "at-once": {"noise": 1e-9, "kernel": RBF(0.7)},
-    "golden": {"noise": 1e-3, "search": "golden", "criterion": "lpp"},
-    "pooled": {"noise": 1e-3, "search": 1.0},
-    "independent": {"supports": {}},
+    "auto": {},
+    "auto-two-of-them": {"members": 2, "supports": TWINS, "kernel": RBF(0.7)},
+    "auto-dot": {"supports": TWINS, "kernel": DotProduct(1.0) + RBF(0.7)},
+    "adaptive": PAPER,
+    "adaptive-twins": PAPER | {"supports": TWINS, "kernel": RBF(0.7)},
+    "adaptive-smooth": PAPER | {"kernel": RBF(4.0)},
+    "adaptive-dot": PAPER | {"supports": TWINS, "kernel": DotProduct(1.0) + RBF(0.7)},
+    "fixed": PAPER | {"noise": 0.1},
+    "at-once": PAPER | {"noise": 1e-9, "kernel": RBF(0.7)},
+    "golden": PAPER | {"noise": 1e-3, "search": "golden", "criterion": "lpp"},
+    "pooled": PAPER | {"noise": 1e-3, "search": 1.0},
+    "independent": PAPER | {"supports": {}},
 }
 
 

@@ -28,10 +28,13 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
     """Learns a class from one or a few examples with the help of a class that is known better.
 
     Dependent Gaussian processes (Rodner and Denzler 2010): the examples of a support task count as
-    positive to a degree rho, from 0 (not at all) to 1 (like the class's own). The support task and
-    rho are those with the best leave-one-out result, and rho = 0 is always considered. After any
-    history of edits the model equals a fresh fit of the examples and supports it holds: support and
-    rho are chosen again at the next question.
+    positive to a degree rho, from 0 (not at all) to 1 (like the class's own). Each support has the
+    rho of the best leave-one-out result, and rho = 0 is always considered; the answers of the best
+    supports are averaged. What resembles no example is background. After any history of edits the
+    model equals a fresh fit of the examples and supports it holds: supports and rhos are chosen
+    again at the next question.
+
+    The paper's own choices are `criterion="ap"`, `noise="adaptive"`, `prior=0.0`, `members=1`.
 
     Labels are of two classes. The positive class is the one called `name`, or else the second in
     sorted order. Changed parameters take effect at the next fit.
@@ -40,17 +43,20 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
     ----------
     kernel : as in `GPClassifier`
     supports : {name: X (n_S, d)}, examples of other classes, none of the background
-    criterion : what to maximise over leave-one-out scores: "ap", average precision; "auc"; "lpp",
-        log predictive probability; "squashed" or "weighted", minus a smooth count of errors; or
+    criterion : what to maximise over leave-one-out scores: "lpp", log predictive probability; "ap",
+        average precision; "auc"; "squashed" or "weighted", minus a smooth count of errors; or
         "likelihood", that of the examples' labels given the support's
     search : "grid", 101 values of rho; "golden", golden section, as in the paper; or rho itself:
         0.0 ignores the supports; 1.0 pools the examples
     preselect : K, to choose among the K supports with the most similar names only
     semantics : compares names: a `knowmore.semantics.WordNet`, or any object with a `most_similar`
         like its own: of a name, names, k and the keyword `unknown`
-    noise : sigma^2, or "adaptive": the smallest of 0, 1e-8, 1e-7, ... times the mean variance of
-        the examples for which the other examples, with any support, leave at least 1e-10 of each
-        example's variance unexplained; see `noise_`
+    noise : sigma^2; "auto": the power of two nearest to a quarter of the mean variance of the
+        examples; or "adaptive": the smallest of 0, 1e-8, 1e-7, ... times that variance for which
+        the other examples, with any support, leave at least 1e-10 of each example's variance
+        unexplained; see `noise_`
+    prior : the score of what resembles no example, from -1, background, to 1, the positive class
+    members : how many of the best supports answer; their answers are averaged
     name : the name of the positive class, among the labels and those of the supports
     unknown : "raise" an error if `semantics` does not know a name, or "keep" such supports
     probability : "calibrated", or "raw": see `predict_proba`
@@ -62,23 +68,25 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
     >>> X, y = [[1.0, 2.0], [0.0, 0.0], [1.0, -1.0]], ["cheetah", "background", "background"]
     >>> clf = OneShotClassifier(RBF(2.0), supports).fit(X, y)
     >>> clf.support_, clf.rho_, clf.noise_
-    ('leopard', 0.91, 0.0)
+    ('leopard', 1.0, 0.25)
     >>> clf.ranking_
-    support   rho     ap     lpp
-    leopard  0.91  1.000   -2.35
-    wrench   0.00  0.500   -3.76
-    >>> clf.predict([[3.0, -0.5]]), clf.remove_support("leopard").predict([[3.0, -0.5]])
+    support   rho     lpp
+    leopard  1.00   -3.10
+    wrench   0.00   -4.64
+    >>> clf.predict([[3.0, 1.0]]), clf.remove_support("leopard").predict([[3.0, 1.0]])
     (array(['cheetah'], dtype='<U10'), array(['background'], dtype='<U10'))
     """
 
     kernel: AnyKernel | None = None
     supports: Mapping[str, Any] | None = None
-    criterion: str = "ap"
+    criterion: str = "lpp"
     search: str | float = "grid"
     preselect: int | None = None
     semantics: Any = None
-    noise: float | str = "adaptive"
+    noise: float | str = "auto"
     _: KW_ONLY
+    prior: float = -1.0
+    members: int = 10
     name: str | None = None
     unknown: str = "raise"
     probability: str = "calibrated"
@@ -124,19 +132,19 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
 
     @property
     def support_(self) -> str | None:
-        """The name of the chosen support, None if none helps."""
+        """The name of the best support, None if none helps."""
         chosen = self._fitted.nonempty.chosen
         return None if chosen is None else chosen.support.name
 
     @property
     def rho_(self) -> float:
-        """How much the support's examples count, from 0 to 1."""
+        """How much the best support's examples count, from 0 to 1."""
         chosen = self._fitted.nonempty.chosen
         return 0.0 if chosen is None else chosen.best.rho
 
     @property
     def ranking_(self) -> Ranking:
-        """Each support's best rho, the best support first.
+        """Each support's best rho, the best support first; the first `members` of them answer.
 
         The columns are `support`, its name; `rho`; `value`, the criterion's, which a repr shows
         under the criterion's name; and `lpp`, the log predictive probability, which decides
@@ -178,7 +186,9 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
         given = {} if self.supports is None else self.supports
         if not isinstance(given, Mapping):
             raise InvalidType(f"supports is {a_type(given)}. Give a dict of names and arrays.")
-        rule = Rule(self.criterion, self._search(), self._noise(), self.name)
+        prior = number("prior", self.prior, "[-1, 1]", "-1 is the background.")
+        members = whole_number("members", self.members, 1)
+        rule = Rule(self.criterion, self._search(), self._noise(), self.name, prior, members)
         supports = tuple(self._support(kernel, rule, *item) for item in given.items())
         by_name = partial(_most_similar, self.preselect, self.semantics, self.name, self.unknown)
         return OneShot.of(kernel, examples, supports, by_name, rule)
@@ -188,16 +198,17 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
             return choice("search", self.search, SEARCHES)
         return number("search", self.search, "[0, 1]", "It is rho; or give 'grid' or 'golden'.")
 
-    def _noise(self) -> float | None:
-        if isinstance(self.noise, str) and self.noise == "adaptive":
-            return None
-        return number("noise", self.noise, "[0, inf)", "It is a variance; or give 'adaptive'.")
+    def _noise(self) -> float | str:
+        if isinstance(self.noise, str) and self.noise in ("auto", "adaptive"):
+            return self.noise
+        return number(
+            "noise", self.noise, "[0, inf)", "It is a variance; or give 'auto' or 'adaptive'."
+        )
 
     def _settings(self, model: OneShot) -> dict[str, Any]:
         return {
             "kernel": model.covariance.kernel,
             **asdict(model.rule),
-            "noise": "adaptive" if model.rule.noise is None else model.rule.noise,
             "supports": {name: _fingerprint(X) for name, X in _inputs(model).items()},
             "preselected supports": [one.name for one in model.candidates],
         }

@@ -70,7 +70,7 @@ def _parts(model: Any) -> list[Any]:
             leaves = (leaf.current for tree in model.trees for leaf in tree.leaves())
             return [leaf for leaf in leaves if len(leaf.examples)]
         case OneShot():
-            return [model.joint]
+            return [one.model for one in model.members]
     return [model]
 
 

@@ -57,8 +57,11 @@ _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 _APART: Final = {"supports", "semantics", "source"}
 # Parameters that files of earlier versions lack: they have their defaults.
 _LATER: Final = {"probability"}
-# What older files do not tell, as it was when they were written.
-_UNTOLD: Final[dict[str, dict[str, Any]]] = {"n-plus-one": {"scaled": False}}
+# What models did before they had these parameters: files of that time do not name them.
+_BEFORE: Final[dict[str, dict[str, Any]]] = {
+    "n-plus-one": {"scaled": False},
+    "one-shot": {"prior": 0.0, "members": 1},
+}
 
 
 def kind_of(estimator: Any) -> str:
@@ -94,7 +97,7 @@ def parameters(estimator: BaseEstimator) -> dict[str, Any]:
 
 def unfitted(kind: str, settings: dict[str, Any]) -> Any:
     """The estimator with these parameters; raises any error if they are not its own."""
-    made, settings = KINDS[kind], _UNTOLD.get(kind, {}) | settings
+    made, settings = KINDS[kind], _BEFORE.get(kind, {}) | settings
     values = {name: valued(value) for name, value in settings.items()}
     if kind == "n-plus-one":
         values["source"] = None

@@ -12,14 +12,14 @@ import oracle
 import pandas as pd
 import pytest
 from laws.laws import assert_equal_models, batch
-from one_shot_scene import KERNEL, SUPPORTS, X, Y, fitted, preselecting, scene
+from one_shot_scene import KERNEL, SUPPORTS, X, Y, fitted, paper, preselecting, scene
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.model_selection import cross_val_score
 from tolerance import assert_rounded, assert_solves
 
-from knowmore import GPClassifier, KnowmoreError, OneShotClassifier
+from knowmore import GPClassifier, KnowmoreError
 from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.kernels import On, Task, corner
 from knowmore.linalg import cholesky
@@ -62,7 +62,7 @@ def best_by_refitting(X, y, S, noise):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_choice_is_that_of_refitting_for_every_support_and_rho(positives, seed):
     X, y, supports = scene(positives, seed=seed)
-    clf = OneShotClassifier(KERNEL, supports, noise=0.01).fit(X, y)
+    clf = paper(KERNEL, supports, noise=0.01).fit(X, y)
     numbers = np.where(y == "okapi", 1.0, -1.0)
     want = {name: best_by_refitting(X, numbers, S, 0.01) for name, S in supports.items()}
     order = sorted(want, key=want.get, reverse=True)
@@ -94,7 +94,7 @@ def test_the_kernel_may_be_a_function_that_gives_a_sparse_matrix():
         assert Y.flags.c_contiguous
         return csr_matrix(KERNEL(X, Y))
 
-    clf, other = fitted(3, noise=0.1), OneShotClassifier(sparsely, scene(3)[2], noise=0.1)
+    clf, other = fitted(3, noise=0.1), paper(sparsely, scene(3)[2], noise=0.1)
     other.fit(*scene(3)[:2])
     K = both_tasks(clf)[3]
     assert (clf.support_, clf.rho_) == (other.support_, other.rho_)
@@ -107,12 +107,12 @@ def test_the_kernel_may_be_a_function_that_gives_a_sparse_matrix():
 
 def test_the_second_class_is_the_positive_one():
     one = fitted()
-    other = OneShotClassifier(KERNEL, SUPPORTS).fit(X, np.where(Y == "okapi", 1, 0))
+    other = paper(KERNEL, SUPPORTS).fit(X, np.where(Y == "okapi", 1, 0))
     np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
     # Renamed behind "background" in the alphabet, it still is; before it, it is not.
     assert one.relabel([0], ["zebra"]).support_ == other.support_
     assert one.classes_.tolist() == ["background", "zebra"]
-    other = OneShotClassifier(KERNEL, SUPPORTS).fit(X, np.where(Y == "okapi", 0, 1))
+    other = paper(KERNEL, SUPPORTS).fit(X, np.where(Y == "okapi", 0, 1))
     np.testing.assert_array_equal(
         one.relabel([0], ["ape"]).decision_function(X), other.decision_function(X)
     )
@@ -138,12 +138,12 @@ def test_a_class_is_positive_if_it_is_named_though_it_sorts_first(criterion):
     inputs, y, supports = scene(2)
     words = {"criterion": criterion, "noise": 0.01}
     labels = np.where(y == "okapi", "accordion", "background")
-    one = OneShotClassifier(KERNEL, supports, name="accordion", **words).fit(inputs, labels)
-    other = OneShotClassifier(KERNEL, supports, name="okapi", **words).fit(inputs, y)
+    one = paper(KERNEL, supports, name="accordion", **words).fit(inputs, labels)
+    other = paper(KERNEL, supports, name="okapi", **words).fit(inputs, y)
     assert one.classes_.tolist() == ["accordion", "background"]
     assert_turned_round(one, other)
     # The support's examples count as those of the class that is named.
-    pooled = OneShotClassifier(KERNEL, supports, search=1.0, noise=1e-6, name="accordion")
+    pooled = paper(KERNEL, supports, search=1.0, noise=1e-6, name="accordion")
     helped = pooled.fit(inputs, labels)
     assert (helped.predict(supports[helped.support_]) == "accordion").all()
     # So it stays after edits.
@@ -154,13 +154,13 @@ def test_a_class_is_positive_if_it_is_named_though_it_sorts_first(criterion):
 
 
 def test_a_name_that_is_no_label_leaves_the_second_class_positive():
-    plain = OneShotClassifier(KERNEL, SUPPORTS).fit(X, Y)
+    plain = paper(KERNEL, SUPPORTS).fit(X, Y)
     for name in "okapi", "Okapia johnstoni":
-        named = OneShotClassifier(KERNEL, SUPPORTS, name=name).fit(X, Y)
+        named = paper(KERNEL, SUPPORTS, name=name).fit(X, Y)
         np.testing.assert_array_equal(named.decision_function(X), plain.decision_function(X))
     # A label that goes and comes with the edits, as for a fresh fit.
-    named = OneShotClassifier(KERNEL, SUPPORTS, name="ape").fit(X, Y)
-    want = OneShotClassifier(KERNEL, SUPPORTS, name="ape").fit(X, np.where(Y == "okapi", "ape", Y))
+    named = paper(KERNEL, SUPPORTS, name="ape").fit(X, Y)
+    want = paper(KERNEL, SUPPORTS, name="ape").fit(X, np.where(Y == "okapi", "ape", Y))
     named.relabel([0], ["ape"])
     np.testing.assert_array_equal(named.decision_function(X), want.decision_function(X))
 
@@ -184,7 +184,7 @@ def test_without_transfer_it_is_independent_learning():
     plain = GPClassifier(KERNEL, noise=0.1).fit(X, Y)
     K, T, k = KERNEL(X) + 0.1 * np.eye(len(X)), plain.model_.targets.T, KERNEL(X, X + 0.1)
     for supports, search in [({}, "grid"), (SUPPORTS, 0.0), ({"far": X - 999}, "grid")]:
-        clf = OneShotClassifier(KERNEL, supports, search=search, noise=0.1).fit(X, Y)
+        clf = paper(KERNEL, supports, search=search, noise=0.1).fit(X, Y)
         assert (clf.support_, clf.rho_) == (None, 0.0)
         got, want = clf.model_.mean(X + 0.1), plain.model_.mean(X + 0.1)
         assert_solves(got, want, K, T, left=k)
@@ -195,8 +195,8 @@ def test_without_transfer_it_is_independent_learning():
 def test_with_rho_zero_it_is_as_without_supports(noise):
     """Even if they hold examples twice, or the target's."""
     supports = SUPPORTS | {"twins": X[[3, 3, 5]]}
-    zero = OneShotClassifier(KERNEL, supports, search=0.0, noise=noise).fit(X, Y)
-    none = OneShotClassifier(KERNEL, {}, noise=noise).fit(X, Y)
+    zero = paper(KERNEL, supports, search=0.0, noise=noise).fit(X, Y)
+    none = paper(KERNEL, {}, noise=noise).fit(X, Y)
     for clf in zero, none:
         clf.add(X[:2] + 0.1, ["okapi", "background"])
     assert zero.noise_ == none.noise_ == 0
@@ -209,19 +209,19 @@ def test_with_rho_zero_it_is_as_without_supports(noise):
 def test_a_fixed_rho_is_judged_by_itself():
     """An example of both tasks is no twin of itself if the tasks have but half in common."""
     supports = {"both": X[[3, 5]]}
-    clf = OneShotClassifier(KERNEL, supports, search=0.5, noise=0.0).fit(X, Y)
+    clf = paper(KERNEL, supports, search=0.5, noise=0.0).fit(X, Y)
     kernel, inputs, y, K = both_tasks(clf)
     q = np.insert(X + 0.1, 3, 0, axis=1)
     want = oracle.scores(kernel, 0.0, inputs, y, q)
     scores = clf.decision_function(X + 0.1)[:, None]
     assert_solves(scores, want, K, y, left=kernel(inputs, q))
     alike = {"both": X[[3, 5]] + ALIKE}
-    assert OneShotClassifier(KERNEL, alike, search=0.5).fit(X, Y).noise_ == 0
-    assert OneShotClassifier(KERNEL, alike).fit(X, Y).noise_ > 0
+    assert paper(KERNEL, alike, search=0.5).fit(X, Y).noise_ == 0
+    assert paper(KERNEL, alike).fit(X, Y).noise_ > 0
     with pytest.raises(NotPositiveDefinite, match=r"of the support 'both'.*Task\(rho=1\)"):
-        OneShotClassifier(KERNEL, supports, noise=0.0).fit(X, Y)
+        paper(KERNEL, supports, noise=0.0).fit(X, Y)
     with pytest.raises(NotPositiveDefinite, match=r"at example \"1 of.*Task\(rho=0\.5\)"):
-        OneShotClassifier(KERNEL, {"x": X[[3, 3]] + 9}, search=0.5, noise=0.0).fit(X, Y)
+        paper(KERNEL, {"x": X[[3, 3]] + 9}, search=0.5, noise=0.0).fit(X, Y)
 
 
 def test_with_rho_one_the_examples_are_pooled():
@@ -257,7 +257,7 @@ def test_the_ranking_is_shown_and_is_a_table():
     ]
     with pytest.raises(AttributeError):
         ranking.rows = ()
-    many = OneShotClassifier(KERNEL, {f"task {i}": X[:2] + i for i in range(12)}, noise=0.1)
+    many = paper(KERNEL, {f"task {i}": X[:2] + i for i in range(12)}, noise=0.1)
     assert repr(many.fit(X, Y).ranking_).endswith("\n... and 2 more")
 
 
@@ -266,7 +266,7 @@ def test_probabilities_where_nothing_is_left_to_doubt():
     assert clf.noise_ == 0
     sure = clf.predict_proba(X)
     np.testing.assert_array_equal(clf.classes_[sure.argmax(axis=1)], Y)
-    clf = OneShotClassifier(DotProduct(0.0), {}).fit([[1.0], [-1.0]], [1, 0])
+    clf = paper(DotProduct(0.0), {}).fit([[1.0], [-1.0]], [1, 0])
     assert clf.noise_ > 0
     assert clf.predict_proba([[0.0]]).tolist() == [[0.5, 0.5]]
 
@@ -277,11 +277,11 @@ def test_probabilities_where_nothing_is_left_to_doubt():
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
 def test_noise_comes_and_goes_with_twins(scale):
     kernel = scale * RBF(1.5)
-    clf = OneShotClassifier(kernel, SUPPORTS).fit(X, Y)
+    clf = paper(kernel, SUPPORTS).fit(X, Y)
     assert clf.noise_ == 0
     (twin,) = clf.add(SUPPORTS["wrench"][3:4] + ALIKE, ["background"])
     assert_rounded(clf.noise_, LEVELS[1] * scale, 100)
-    assert_equal_models(clf, batch(partial(OneShotClassifier, None, SUPPORTS), clf), X)
+    assert_equal_models(clf, batch(partial(paper, None, SUPPORTS), clf), X)
     clf.remove(twin)
     assert clf.noise_ == 0
     clf.add_support("twins", X[[3, 3, 5]] + ALIKE)
@@ -294,7 +294,7 @@ def test_what_can_only_just_be_factorised_is_given_noise(seed):
     """So smooth a kernel leaves rounding alone to say if zero will do, in any order of rows."""
     rng = np.random.default_rng(seed)
     inputs, supports = rng.normal(size=(16, 2)), {"one": rng.normal(size=(8, 2))}
-    make = partial(OneShotClassifier, None, supports)
+    make = partial(paper, None, supports)
     clf = make().set_params(kernel=RBF(4.0)).fit(inputs, np.arange(16) < 2)
     for _ in range(4):
         added = clf.add(rng.normal(size=(2, 2)), [False, False])
@@ -314,7 +314,7 @@ def test_a_support_holds_no_example_if_the_noise_is_to_be_chosen(row):
     )
     both = {"both": np.vstack([SUPPORTS["wrench"][:2], X[[row]]])}
     with pytest.raises(InvalidInput) as caught:
-        OneShotClassifier(KERNEL, both).fit(X, Y)
+        paper(KERNEL, both).fit(X, Y)
     assert str(caught.value) == said
     clf = fitted()
     before = clf.decision_function(X)
@@ -329,8 +329,8 @@ def test_a_support_holds_no_example_if_the_noise_is_to_be_chosen(row):
             verb()
     np.testing.assert_array_equal(clf.decision_function(X), before)
     # With a noise of one's own, or without transfer, it is as good as any.
-    assert OneShotClassifier(KERNEL, both, noise=0.1).fit(X, Y).noise_ == 0.1
-    assert OneShotClassifier(KERNEL, both, search=0.0).fit(X, Y).rho_ == 0
+    assert paper(KERNEL, both, noise=0.1).fit(X, Y).noise_ == 0.1
+    assert paper(KERNEL, both, search=0.0).fit(X, Y).rho_ == 0
 
 
 def test_an_example_that_was_removed_may_join_a_support():
@@ -362,21 +362,21 @@ def test_without_noise_twins_are_refused():
     assert list(clf.supports_) == list(SUPPORTS)
     np.testing.assert_array_equal(clf.decision_function(X), before)
     with pytest.raises(NotPositiveDefinite, match=r"Task\(rho=1\)"):
-        OneShotClassifier(KERNEL, {"same": X[:1]}, noise=0.0).fit(X, Y)
+        paper(KERNEL, {"same": X[:1]}, noise=0.0).fit(X, Y)
 
 
 def test_a_kernel_that_no_noise_mends():
     def kernel(X, Y):
         return 1 - 5 * (X != Y.T)
 
-    clf = OneShotClassifier(kernel, {})
+    clf = paper(kernel, {})
     with pytest.raises(NotPositiveDefinite, match="even if the noise is the examples'"):
         clf.fit([[0.0], [1.0]], [0, 1])
     assert not clf.__sklearn_is_fitted__()
 
 
 def test_a_kernel_that_is_zero_on_all_examples():
-    clf = OneShotClassifier(DotProduct(0.0), {})
+    clf = paper(DotProduct(0.0), {})
     with pytest.raises(NotPositiveDefinite, match=r"variance, 0\. The kernel gives no variance"):
         clf.fit([[0.0], [0.0]], [0, 1])
     assert not clf.__sklearn_is_fitted__()
@@ -395,7 +395,7 @@ def test_a_history_of_examples_and_supports_is_the_fit_of_what_is_left(noise):
     clf.replace([5], rng.normal(size=(1, 3)), ["okapi"]).relabel([1], ["background"])
     clf.add_support("wrench", SUPPORTS["wrench"] + 0.1).add_support("crab", SUPPORTS["wrench"][:3])
     assert list(clf.supports_) == ["gerenuk", "water lily", "cougar", "wrench", "crab"]
-    make = partial(OneShotClassifier, None, clf.supports_, noise=noise)
+    make = partial(paper, None, clf.supports_, noise=noise)
     assert_equal_models(clf, batch(make, clf), X)
 
 
@@ -478,7 +478,7 @@ def test_kernel_values_are_evaluated_once():
         asked.append((len(X), len(Y)))
         return KERNEL(X, Y)
 
-    clf = OneShotClassifier(kernel, SUPPORTS, noise=0.1).fit(X, Y)
+    clf = paper(kernel, SUPPORTS, noise=0.1).fit(X, Y)
     asked.clear()
     clf.add(X[:1] + 0.1, ["okapi"])
     crossed = [shape for shape in asked if shape != (1, 1)]
@@ -500,7 +500,7 @@ def test_equal_examples_leave_the_choice_to_a_rule_and_not_to_rounding(seed, cri
     """Many a rho is as good but for rounding, which a history and a refit do not share."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=rng.integers(1, 5))
-    fit = partial(OneShotClassifier, KERNEL, supports_around(x, rng), criterion)
+    fit = partial(paper, KERNEL, supports_around(x, rng), criterion)
     clf = fit().fit([x, x], ["no", "yes"])
     for step in range(8):
         clf.add([x, x], ["no", rng.choice(["no", "yes"])])
@@ -512,32 +512,32 @@ def test_equal_examples_leave_the_choice_to_a_rule_and_not_to_rounding(seed, cri
 
 
 def test_models_of_the_same_supports_merge():
-    clf, other = fitted(2), OneShotClassifier(KERNEL, SUPPORTS).fit(X + 0.1, Y, range(100, 131))
+    clf, other = fitted(2), paper(KERNEL, SUPPORTS).fit(X + 0.1, Y, range(100, 131))
     clf.remove_support("wrench")
     other.remove_support("wrench").add_support("wrench", SUPPORTS["wrench"])
     with pytest.raises(KnowmoreError, match="differ in supports"):
         clf.merge(other)
     _, _, supports = scene(2)
-    clf = OneShotClassifier(KERNEL, SUPPORTS).fit(X, Y)
+    clf = paper(KERNEL, SUPPORTS).fit(X, Y)
     with pytest.raises(KnowmoreError, match=r"differ in supports: \{'gerenuk': '12 examples"):
-        clf.merge(OneShotClassifier(KERNEL, supports).fit(X + 0.1, Y, range(100, 131)))
+        clf.merge(paper(KERNEL, supports).fit(X + 0.1, Y, range(100, 131)))
     for parameters, words in (
         ({"criterion": "auc"}, "criterion: 'ap' here, 'auc' there"),
         ({"search": 0.5}, "search: 'grid' here, 0.5 there"),
         ({"noise": 0.1}, "noise: 'adaptive' here, 0.1 there"),
         ({"name": "okapi"}, "name: None here, 'okapi' there"),
     ):
-        unlike = OneShotClassifier(KERNEL, SUPPORTS, **parameters).fit(X + 0.1, Y, range(100, 131))
+        unlike = paper(KERNEL, SUPPORTS, **parameters).fit(X + 0.1, Y, range(100, 131))
         with pytest.raises(KnowmoreError, match=f"^The two models differ in {words}"):
             clf.merge(unlike)
     assert len(clf.ids_) == 31
-    clf.merge(OneShotClassifier(KERNEL, SUPPORTS).fit(X + 0.1, Y, range(100, 131)))
-    assert_equal_models(clf, batch(partial(OneShotClassifier, None, SUPPORTS), clf), X)
+    clf.merge(paper(KERNEL, SUPPORTS).fit(X + 0.1, Y, range(100, 131)))
+    assert_equal_models(clf, batch(partial(paper, None, SUPPORTS), clf), X)
 
 
 def test_supports_are_neither_changed_nor_kept():
     given = {name: S.copy() for name, S in SUPPORTS.items()}
-    clf = OneShotClassifier(KERNEL, given).fit(X, Y)
+    clf = paper(KERNEL, given).fit(X, Y)
     extra = X[:4] + 2
     clf.add_support("extra", extra)
     before = clf.decision_function(X)
@@ -563,7 +563,7 @@ def test_threads_lose_neither_examples_nor_supports():
         list(pool.map(work, tasks.items()))
     assert set(clf.supports_) == {*SUPPORTS, *tasks}
     assert set(tasks) <= set(clf.ids_.tolist())
-    make = partial(OneShotClassifier, None, clf.supports_, noise=0.1)
+    make = partial(paper, None, clf.supports_, noise=0.1)
     assert_equal_models(clf, batch(make, clf), X)
 
 
@@ -577,7 +577,7 @@ def test_a_support_is_built_on_the_model_that_is_there():
             clf.set_params(kernel=other, supports={}).fit(inputs, Y)
         return KERNEL(A, B)
 
-    clf = OneShotClassifier(kernel, {}, noise=0.1).fit(X, Y)
+    clf = paper(kernel, {}, noise=0.1).fit(X, Y)
     with pytest.raises(KnowmoreError, match="X has 3 features, but OneShotClassifier is expecting"):
         clf.add_support("late", X[:4] + 0.5)
     assert clf.supports_ == {}
@@ -633,7 +633,7 @@ def test_it_is_cloned_pickled_and_cross_validated():
 def test_tables_bring_their_names():
     columns = ["a", "b", "c"]
     supports = {name: pd.DataFrame(S, columns=columns) for name, S in SUPPORTS.items()}
-    clf = OneShotClassifier(KERNEL, supports).fit(pd.DataFrame(X, columns=columns), Y)
+    clf = paper(KERNEL, supports).fit(pd.DataFrame(X, columns=columns), Y)
     assert clf.support_ == fitted().support_
     with pytest.raises(KnowmoreError, match="The support 'x' cannot be used: The feature names"):
         clf.add_support("x", pd.DataFrame(X, columns=["a", "b", "d"]))
@@ -641,7 +641,7 @@ def test_tables_bring_their_names():
 
 def test_supports_in_arrays_beside_a_table():
     table = pd.DataFrame(X, columns=["a", "b", "c"])
-    clf = OneShotClassifier(KERNEL, SUPPORTS).fit(table, Y)
+    clf = paper(KERNEL, SUPPORTS).fit(table, Y)
     clf.add_support("x", (X[:4] + 0.3).tolist())
     plain = fitted().add_support("x", X[:4] + 0.3)
     assert clf.support_ == plain.support_
@@ -658,7 +658,7 @@ def test_names_leave_some_supports_to_choose_from():
     clf = preselecting(1)
     assert {one.support for one in clf.ranking_} == {"wrench", "water lily"}
     assert list(clf.supports_) == list(SUPPORTS)
-    alone = OneShotClassifier(KERNEL, {k: v for k, v in SUPPORTS.items() if k != "gerenuk"})
+    alone = paper(KERNEL, {k: v for k, v in SUPPORTS.items() if k != "gerenuk"})
     alone.fit(X, Y)
     assert clf.support_ == alone.support_
     np.testing.assert_array_equal(clf.decision_function(X), alone.decision_function(X))

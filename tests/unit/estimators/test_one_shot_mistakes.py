@@ -70,8 +70,17 @@ FIRST = {
     "rho that is no number": (one_shot(search=np.nan), "search=nan must be a number in"),
     "a negative noise": (one_shot(noise=-1.0), "noise=-1.0 must be a number in [0, inf)."),
     "an unknown noise": (
-        one_shot(noise="auto"),
-        "noise='auto' must be a number in [0, inf). It is a variance; or give 'adaptive'.",
+        one_shot(noise="tiny"),
+        "noise='tiny' must be a number in [0, inf). It is a variance; or give 'auto' or "
+        "'adaptive'.",
+    ),
+    "a prior that is no label": (
+        one_shot(prior=-2.0),
+        "prior=-2.0 must be a number in [-1, 1]. -1 is the background.",
+    ),
+    "none to answer": (
+        one_shot(members=0),
+        "members=0. Give a whole number of at least 1.",
     ),
     "more names than supports": (
         one_shot(preselect=4, semantics=ByLength(), name="okapi", unknown="keep"),

@@ -1,9 +1,10 @@
-"""The choice of a support task and its rho.
+"""The choice of support tasks, and of a rho for each.
 
 A criterion scores a rho, the larger the better, mostly from leave-one-out predictions for the
 target's examples: labels y (n,) of -1 and 1, mean and variance (..., n), with a result of shape
 (...). If there is only one positive example, its prediction comes from the support task and the
-background alone.
+background alone. A rank, as in average precision, then says that any support is better than none;
+a density says how much better, and what the background loses by it.
 
 No transfer, rho = 0, is always a candidate. Ties go to the larger leave-one-out log predictive
 probability, then to the smaller rho. Values that differ by rounding alone are ties: otherwise the
@@ -13,7 +14,7 @@ order in which examples came would decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple, final
 
@@ -29,7 +30,7 @@ from knowmore.models.covariance import Covariance, finite
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.likelihood import log_density
 from knowmore.models.oneshot.pairs import Pair
-from knowmore.models.targets import one_vs_all
+from knowmore.models.targets import Coding, Targets, one_vs_all
 
 # Each is the nearest float to its two digits.
 RHOS = np.arange(101) / 100
@@ -197,18 +198,23 @@ SEARCHES: dict[str, Search] = {"grid": grid, "golden": golden}
 @final
 @dataclass(frozen=True)
 class Rule:
-    """How rho and the support task are chosen, and for which class.
+    """How rho and the support tasks are chosen, and for which class.
 
     criterion : one of `CRITERIA`
     search : one of `SEARCHES`, or the only rho to consider
-    noise : sigma^2; None for the smallest that is large enough
+    noise : sigma^2; "auto" for about a quarter of the examples' variance, or "adaptive" for the
+        smallest that is large enough
     name : the name of the positive class
+    prior : the mean of the process, in labels: -1 if what resembles nothing is background
+    members : how many of the best support tasks answer; their answers are averaged
     """
 
-    criterion: str = "ap"
+    criterion: str = "lpp"
     search: str | float = "grid"
-    noise: float | None = None
+    noise: float | str = "auto"
     name: str | None = None
+    prior: float = -1.0
+    members: int = 10
 
     @property
     def largest(self) -> float:
@@ -216,9 +222,19 @@ class Rule:
         return 1.0 if isinstance(self.search, str) else self.search
 
     def positive(self, classes: Array) -> int:
-        """The index of the positive class: the one of that name, or else the second of two."""
+        """The index of the positive class: the one of that name, or else the last."""
         labels = classes.tolist()
-        return labels.index(self.name) if self.name in labels else 1
+        return labels.index(self.name) if self.name in labels else len(labels) - 1
+
+    def means(self, classes: Array) -> Array:
+        """The prior mean of each class's label, (M,)."""
+        return np.where(np.arange(len(classes)) == self.positive(classes), self.prior, -self.prior)
+
+    def coding(self, examples: Examples) -> Targets:
+        """Labels of 1 and -1 for each class, less its prior mean: what there is to learn."""
+        targets = one_vs_all(examples)
+        # Of the indicators that are the basis, one is one in each row.
+        return replace(targets, mix=targets.mix - self.means(targets.names))
 
 
 # -- support tasks -------------------------------------------------------------------------------
@@ -253,11 +269,11 @@ class Support(Frozen):
         """K + noise I."""
         return np.asarray(self.K + noise * np.eye(len(self.K)))
 
-    def model(self, noise: float) -> KernelModel:
+    def model(self, noise: float, coding: Coding) -> KernelModel:
         """The model of the task by itself."""
         factor = Cholesky().append(np.empty((0, len(self.K))), self.noisy(noise))
         covariance = Covariance(self.kernel, noise, self.examples, factor)
-        return KernelModel.on(covariance, one_vs_all)
+        return KernelModel.on(covariance, coding)
 
     @derived
     def digests(self) -> dict[bytes, int]:
@@ -333,15 +349,17 @@ class Ranking:
         return self.rows[place]
 
     def __repr__(self) -> str:
-        table = [("support", "rho", f"{self.criterion:>6}", f"{'lpp':>7}")]
+        own = self.criterion != "lpp"
+        table = [("support", "rho", *[f"{self.criterion:>6}"] * own, f"{'lpp':>7}")]
         table += [
-            (name, f"{rho:.2f}", f"{value:.3f}", f"{lpp:.2f}")
+            (name, f"{rho:.2f}", *[f"{value:.3f}"] * own, f"{lpp:.2f}")
             for name, rho, value, lpp in self.rows[:_SHOWN]
         ]
         wide = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = [
-            f"{name:{wide[0]}}  {rho:>4} {value:>{wide[2]}} {lpp:>{wide[3]}}"
-            for name, rho, value, lpp in table
+            f"{name:{wide[0]}}  {rho:>4} "
+            + " ".join(f"{number:>{width}}" for number, width in zip(rest, wide[2:], strict=True))
+            for name, rho, *rest in table
         ]
         more = [f"... and {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
         return "\n".join(lines + more)

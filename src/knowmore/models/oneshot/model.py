@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from math import frexp, ldexp, sqrt
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from knowmore.models.kernel_model import KernelModel
 from knowmore.models.loo import LooScores
 from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, row_digests
 from knowmore.models.oneshot.pairs import Pair
-from knowmore.models.targets import Targets, one_vs_all
+from knowmore.models.targets import Targets
 
 # From the names of all supports to those that may be chosen.
 Preselection = Callable[[tuple[str, ...]], Collection[str]]
@@ -50,10 +51,10 @@ class OneShot(Frozen):
     >>> alike = Support.of(RBF(), "alike", np.array([[1.5], [1.8]]))
     >>> model = OneShot.of(RBF(), some, (alike,), rule=Rule(noise=0.1))
     >>> model.ranking
-    support   rho     ap     lpp
-    alike    1.00  1.000   -4.19
+    support   rho     lpp
+    alike    1.00   -2.72
     >>> model.mean(np.array([[1.5]])).round(2)
-    array([[-0.98,  0.98]])
+    array([[-0.95,  0.95]])
     """
 
     target: KernelModel
@@ -72,9 +73,10 @@ class OneShot(Frozen):
         rule: Rule | None = None,
     ) -> OneShot:
         """The batch fit."""
+        rule = rule or Rule()
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
-        target = KernelModel.of(kernel, 0.0, nothing, one_vs_all, Cholesky())
-        empty = cls(target, supports, {}, rule or Rule(), preselect)
+        target = KernelModel.of(kernel, 0.0, nothing, rule.coding, Cholesky())
+        empty = cls(target, supports, {}, rule, preselect)
         empty.admit(examples)
         return empty._fit(examples, empty._preselected())
 
@@ -93,7 +95,7 @@ class OneShot(Frozen):
 
     @property
     def targets(self) -> Targets:
-        """Labels of 1 and -1 for each of the two classes, (n_T, 2)."""
+        """Labels of 1 and -1 for each of the two classes, less their prior means, (n_T, 2)."""
         return self.target.targets
 
     @property
@@ -128,8 +130,8 @@ class OneShot(Frozen):
         """The batch fit of these examples, with these of the supports as candidates."""
         self._check_duplicates(examples, supports)
         blocks = self._blocks(examples, supports)
-        if self.rule.noise is not None:
-            return self._with_noise(self.rule.noise, examples, blocks)
+        if self.rule.noise != "adaptive":
+            return self._with_noise(self._given(examples), examples, blocks)
         variance = self._variance(examples)
         for level in LEVELS:
             try:
@@ -150,15 +152,20 @@ class OneShot(Frozen):
         with np.errstate(over="ignore"):
             return float(diagonal(self.covariance.kernel, examples.X).mean())
 
+    def _given(self, examples: Examples) -> float:
+        """The noise for these examples, unless it has to adapt to what is singular."""
+        noise = self.rule.noise
+        return _quarter(self._variance(examples)) if isinstance(noise, str) else noise
+
     def _check_duplicates(self, examples: Examples, supports: tuple[Support, ...]) -> None:
-        """Raise InvalidInput if an example is in a support task too, unless the noise is given.
+        """Raise InvalidInput if an example is in a support task too and the noise is adaptive.
 
         With the tiny noise that is enough here, the model would trust both. Background that is also
         positive makes no sense. A positive example that is left out would be predicted by its own
         duplicate, and rho chosen accordingly. Rows that were compared with all these supports
         before are not compared again.
         """
-        if self.rule.noise is not None:
+        if self.rule.noise != "adaptive":
             return
         known = self.candidates.keys() >= set(supports)
         first = len(examples) - examples.since(self.examples)[1] if known else 0
@@ -193,14 +200,15 @@ class OneShot(Frozen):
 
         Adaptive noise is also too small if a pivot nearly vanishes.
         """
+        rule = self.rule
         target = (
             self.target.follow(examples)
             if noise == self.covariance.noise
-            else KernelModel.of(self.covariance.kernel, noise, examples, one_vs_all, Cholesky())
+            else KernelModel.of(self.covariance.kernel, noise, examples, rule.coding, Cholesky())
         )
         own, known, made = target.covariance, self.candidates, {}
         certain = False
-        if self.rule.noise is None:
+        if rule.noise == "adaptive":
             _check_pivots(own.diagonal * own.factor.inverse_diagonal())
         elif is_positive(own.kernel):
             certain = self.is_certain(examples, own.max_variance(own.X))
@@ -230,15 +238,15 @@ class OneShot(Frozen):
                 covariance.factor.append(rho * C, support.noisy(noise))
             model = None if known is None else known.pair.support
             if model is None or model.covariance.noise != noise:
-                model = support.model(noise)
-            pair = Pair.of(target, model, C, positive, rho)
+                model = support.model(noise, self.rule.coding)
+            pair = Pair.of(target, model, C, positive, rho, self.rule.prior)
         except NotPositiveDefinite as error:
             label = target.targets.names[positive]
             own = [f"{row} of the support {support.name!r}" for row in range(len(support.X))]
             both = _both_tasks(target.examples, support, label, (*target.examples.names, *own))
             joint = replace(covariance, kernel=_AcrossTasks(covariance.kernel, rho))
             raise joint.explained(error.row, both) from error
-        if self.rule.noise is None:
+        if self.rule.noise == "adaptive":
             _check_pivots(pair.diagonal * pair.inverse_diagonal(rho))
         return Candidate(support, C, pair, self.rule)
 
@@ -266,8 +274,8 @@ class OneShot(Frozen):
         """
         if not is_positive(self.covariance.kernel):
             return False
-        given, weights = self.rule.noise, examples.weights
-        noise = LEVELS[-1] * self._variance(examples) if given is None else given
+        weights, adaptive = examples.weights, self.rule.noise == "adaptive"
+        noise = LEVELS[-1] * self._variance(examples) if adaptive else self._given(examples)
         n = len(examples) + max((len(one.X) for one in self.supports), default=0)
         peak = max([peak, *(float(np.diagonal(one.K).max()) for one in self.supports)])
         least, most = noise / weights.max(initial=1), noise / weights.min(initial=1)
@@ -284,55 +292,105 @@ class OneShot(Frozen):
     @derived
     def chosen(self) -> Candidate | None:
         """The best candidate; None if none is better than no transfer."""
-        by_name = {support.name: one for support, one in self.candidates.items()}
-        best = by_name[self.ranking[0].support] if by_name else None
+        best = self._best[0] if self._best else None
         return best if best is not None and best.best.rho else None
 
     @derived
-    def joint(self) -> KernelModel:
-        """The model that answers: of both tasks at the chosen rho, or of the target by itself.
+    def _best(self) -> tuple[Candidate, ...]:
+        """The candidates whose answers are averaged, the best first."""
+        by_name = {support.name: one for support, one in self.candidates.items()}
+        return tuple(by_name[one.support] for one in self.ranking.rows[: self.rule.members])
 
-        With both tasks, the target's examples come first, and the inputs have one more column: 0
-        for the target, 1 for the support.
+    @derived
+    def members(self) -> tuple[Member, ...]:
+        """The models that answer: of both tasks for each of the best candidates that help.
+
+        The target by itself stands for those that do not, and answers alone if there are none.
         """
-        if self.chosen is None:
-            return self.target
-        covariance, rho, names = self.covariance, self.chosen.best.rho, self.targets.names
-        support = self.chosen.support
-        examples = _both_tasks(self.examples, support, names[self.rule.positive(names)])
-        factor = covariance.factor.append(rho * self.chosen.C, support.noisy(covariance.noise))
-        kernel = _AcrossTasks(covariance.kernel, rho)
-        return KernelModel.on(Covariance(kernel, covariance.noise, examples, factor), one_vs_all)
+        best = self._best
+        helpful = [one for one in best if one.best.rho]
+        members = [Member(1 / len(best), self._joint(one), one) for one in helpful]
+        if len(helpful) < len(best) or not best:
+            share = 1 - len(helpful) / max(len(best), 1)
+            members.append(Member(share, self.target, None))
+        return tuple(members)
 
-    def _as_target(self, X: Array) -> Array:
-        """Rows X (m, d) of the target as inputs of `joint`."""
-        return X if self.chosen is None else _in_task(0, X)
+    def _joint(self, chosen: Candidate) -> KernelModel:
+        """The model of the target and a support at its best rho.
+
+        The target's examples come first, and the inputs have one more column: 0 for the target, 1
+        for the support.
+        """
+        covariance, rho, names = self.covariance, chosen.best.rho, self.targets.names
+        support = chosen.support
+        examples = _both_tasks(self.examples, support, names[self.rule.positive(names)])
+        factor = covariance.factor.append(rho * chosen.C, support.noisy(covariance.noise))
+        kernel = _AcrossTasks(covariance.kernel, rho)
+        joint = Covariance(kernel, covariance.noise, examples, factor)
+        return KernelModel.on(joint, self.rule.coding)
 
     # -- asking ------------------------------------------------------------------------------
 
+    @property
+    def _prior(self) -> Array:
+        """The scores of what resembles nothing, (2,)."""
+        return self.rule.means(self.names)
+
     def mean(self, X: Array, side: Array | None = None) -> Array:
-        """The scores of both classes, (m, 2). Eq. (4), Rodner and Denzler."""
-        return self.joint.mean(self._as_target(X))
+        """The scores of both classes, (m, 2). Eq. (4), Rodner and Denzler.
+
+        A sum of kernel values: members share those of the target's examples.
+        """
+        n, A, scores = len(self.examples), np.zeros((len(self.examples), 2)), self._prior
+        for weight, model, chosen in self.members:
+            A = A + weight * model.coefficients[:n]
+            if chosen is not None:
+                B = weight * chosen.best.rho * model.coefficients[n:]
+                scores = scores + chosen.pair.support.covariance.expansion(X, B)
+        return np.asarray(scores + self.covariance.expansion(X, A))
 
     def variance(self, X: Array) -> Array:
-        """The predictive variance, (m,), noise included."""
-        return self.joint.variance(self._as_target(X))
+        """The predictive variance, (m,), noise included, and how far the members differ."""
+        asked = [(w, one.mean(x), one.variance(x)) for w, one, x in self._asked(X)]
+        return _averaged(*zip(*asked, strict=True))[1]
+
+    def _asked(self, X: Array) -> Iterator[tuple[float, KernelModel, Array]]:
+        """Each member with its weight, and rows X (m, d) of the target as its inputs."""
+        for weight, model, chosen in self.members:
+            yield weight, model, X if chosen is None else _in_task(0, X)
 
     def loo(self, groups: Array | None = None) -> LooScores:
-        """What the other groups and the support predict for the examples; groups (n_T,). Eq. (6).
+        """What the other groups and the supports predict for the examples; groups (n_T,). Eq. (6).
 
-        The support task, rho and the noise stay: they were chosen on these very scores.
+        The supports, rhos and the noise stay: they were chosen on these very scores.
         """
-        n = len(self.examples)
-        if groups is not None:
-            codes = np.unique(groups, return_inverse=True)[1]
-            # The support is a group of its own, so that it stays.
-            groups = np.append(codes, np.full(len(self.joint.examples) - n, -1))
-        return LooScores(*(part[:n] for part in self.joint.loo(groups)))
+        return self._left_out(lambda one: one.loo(self._with_support(one, groups)))
+
+    def unseen(self) -> LooScores:
+        """The same for each example alone, as if it were a new row, which weighs one."""
+        return self._left_out(KernelModel.unseen)
 
     def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
         """The same for new rows X (m, d); groups of the rows, (m,), and of the examples, (n_T,)."""
-        return self.joint.loo_on(self._as_target(X), side, groups)
+        return self._together([one.loo_on(x, side, groups) for _, one, x in self._asked(X)])
+
+    def _with_support(self, one: KernelModel, groups: Array | None) -> Array | None:
+        """The groups of a member's examples: its support is one of its own, so that it stays."""
+        if groups is None:
+            return None
+        codes = np.unique(groups, return_inverse=True)[1]
+        return np.append(codes, np.full(len(one.examples) - len(codes), -1))
+
+    def _left_out(self, ask: Callable[[KernelModel], LooScores]) -> LooScores:
+        """What each member says of the target's examples, averaged."""
+        n = len(self.examples)
+        return self._together([LooScores(*(a[:n] for a in ask(one.model))) for one in self.members])
+
+    def _together(self, said: Sequence[LooScores]) -> LooScores:
+        """The averages of what each member says."""
+        means, variances, silent = zip(*said, strict=True)
+        scores, variance = _averaged([one.weight for one in self.members], means, variances)
+        return LooScores(self._prior + scores, variance, np.all(silent, axis=0))
 
     @derived
     def temperature(self) -> float:
@@ -340,8 +398,26 @@ class OneShot(Frozen):
         return self.joint.trial(len(self.examples)).temperature
 
     def residual(self) -> float:
-        """How far the model is from the batch fit of its examples, given noise, support and rho."""
-        return self.joint.residual()
+        """How far the model is from the batch fit of its examples, given noise, supports, rhos."""
+        return max(one.model.residual() for one in self.members)
+
+
+class Member(NamedTuple):
+    """A model that answers, how much its answer counts, and what helps it; None: nothing does."""
+
+    weight: float
+    model: KernelModel
+    chosen: Candidate | None
+
+
+def _averaged(
+    weights: Sequence[float], means: Sequence[Array], variances: Sequence[Array]
+) -> tuple[Array, Array]:
+    """The mean (m, 2) and variance (m,) of a mixture; both columns of means are as uncertain."""
+    mean = sum(w * one for w, one in zip(weights, means, strict=True))
+    apart = [(one - mean)[:, -1] ** 2 for one in means]
+    spread = (w * (v + d) for w, v, d in zip(weights, variances, apart, strict=True))
+    return np.asarray(mean), np.asarray(sum(spread))
 
 
 # -- two tasks in one model ----------------------------------------------------------------------
@@ -408,6 +484,18 @@ def _in_task(task: int, X: Array) -> Array:
 
 
 # -- singular matrices ---------------------------------------------------------------------------
+
+
+def _quarter(variance: float) -> float:
+    """The power of two that is nearest to a quarter of a variance; zero if there is none.
+
+    So it seldom changes with the examples, and never by rounding alone.
+    """
+    if not 0 < variance < np.inf:
+        return 0.0
+    fraction, exponent = frexp(variance)
+    # A fraction of a half or more; the nearest power by ratio is on either side of its root.
+    return ldexp(1.0, exponent - 3 + (fraction > sqrt(0.5)))
 
 
 def _check_pivots(inverses: Array) -> None:

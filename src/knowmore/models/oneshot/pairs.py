@@ -12,7 +12,7 @@ canonical correlations of the tasks, 0 <= s < 1), K~(rho) splits into an identit
     delta_j = 1 / (1 - rho^2 s_j^2).
 
 So one small decomposition per support task gives the answers for every rho, and no matrix is
-factorised again.
+factorised again. The process has a mean that need not be zero: t are the labels y less that prior.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Pair(Frozen):
         class; a support without background has one column only.
     s : the canonical correlations (m,), m the size of the smaller task
     T, S : L^-T U (n_T, m) and R^-T V (n_S, m)
+    prior : the mean of the process; the tasks' targets are the labels less that
 
     An answer for rho of shape (...) has shape (..., n), n = n_T + n_S with the target first,
     unless it is about the target alone.
@@ -68,10 +69,17 @@ class Pair(Frozen):
     s: Array
     T: Array
     S: Array
+    prior: float = 0.0
 
     @classmethod
     def of(
-        cls, target: KernelModel, support: KernelModel, C: Array, positive: int, rho: float = 1.0
+        cls,
+        target: KernelModel,
+        support: KernelModel,
+        C: Array,
+        positive: int,
+        rho: float = 1.0,
+        prior: float = 0.0,
     ) -> Pair:
         """The pair of two tasks with kernel values C (n_T, n_S) between them.
 
@@ -84,17 +92,22 @@ class Pair(Frozen):
         if lost_pivots((1 - r) * (1 + r), 1.0, sum(C.shape), float):
             row = len(C) + int(abs(S[:, 0]).argmax())
             raise NotPositiveDefinite(f"The pivot of row {row} vanishes at rho = {rho:g}.", row)
-        return cls(target, support, positive, s, T, S)
+        return cls(target, support, positive, s, T, S, prior)
+
+    @derived
+    def t(self) -> Array:
+        """The target's labels less the prior, (n_T,)."""
+        return np.asarray(self.target.targets.T[:, self.positive])
 
     @derived
     def y(self) -> Array:
         """The target's labels, 1 for the positive class and -1 for the other, (n_T,)."""
-        return np.asarray(self.target.targets.T[:, self.positive])
+        return np.where(self.t + self.prior > 0, 1.0, -1.0)
 
     @derived
     def _projected(self) -> tuple[Array, Array]:
-        """p = T'y_T and q = S'y_S, (m,)."""
-        return self.T.T @ self.y, self.S.T @ self.support.targets.T[:, -1]
+        """p = T't_T and q = S't_S, (m,)."""
+        return self.T.T @ self.t, self.S.T @ self.support.targets.T[:, -1]
 
     @derived
     def diagonal(self) -> Array:
@@ -112,7 +125,7 @@ class Pair(Frozen):
         return r, 1 / ((1 - r) * (1 + r))
 
     def coefficients(self, rho: npt.ArrayLike) -> Array:
-        """alpha = K~^-1 y, (..., n)."""
+        """alpha = K~^-1 t, (..., n)."""
         (r, delta), (p, q) = self._correlation(rho), self._projected
         target = product(r * delta * (q - r * p), self.T.T)
         support = product(r * delta * (p - r * q), self.S.T)
@@ -128,26 +141,26 @@ class Pair(Frozen):
     def leave_one_out(self, rho: npt.ArrayLike) -> tuple[Array, Array]:
         """Means and variances of the target's examples, each by all others, (..., n_T). Eq. (6).
 
-        The noise is in K~ and so in the variance. A mean that is only rounding is zero: the others
-        say nothing about that example, neither for its label nor against it.
+        The noise is in K~ and so in the variance. A mean that differs from the prior by rounding
+        alone is the prior: the others say nothing about that example.
         """
         mean, variance, error = self._loo(rho)
-        return np.where(abs(mean) <= error, 0, mean), variance
+        return np.where(abs(mean) <= error, 0, mean) + self.prior, variance
 
     def _loo(self, rho: npt.ArrayLike) -> tuple[Array, Array, Array]:
-        """The closed form, and a bound of the rounding of the means, (..., n_T)."""
-        a, d, D, n = self.coefficients(rho), self.inverse_diagonal(rho), self.diagonal, len(self.y)
+        """The closed form for t, and a bound of the rounding of the means, (..., n_T)."""
+        a, d, D, n = self.coefficients(rho), self.inverse_diagonal(rho), self.diagonal, len(self.t)
         condition = (d @ D)[..., None]
         size = np.linalg.norm(a * np.sqrt(D), axis=-1, keepdims=True)
         variance = 1 / d[..., :n]
-        mean = self.y - a[..., :n] * variance
-        return mean, variance, bound(self.y, mean, variance, condition, size, len(D))
+        mean = self.t - a[..., :n] * variance
+        return mean, variance, bound(self.t, mean, variance, condition, size, len(D))
 
     def conditional_likelihood(self, rho: npt.ArrayLike) -> Array:
         """log p(y_T | y_S), (...)."""
         (r, delta), (p, q) = self._correlation(rho), self._projected
-        # What the support task leaves unexplained of y_T' A^-1 y_T, without cancellation.
-        fit = self.y @ self.target.coefficients[:, self.positive] - p @ p
+        # What the support task leaves unexplained of t_T' A^-1 t_T, without cancellation.
+        fit = self.t @ self.target.coefficients[:, self.positive] - p @ p
         fit = fit + (delta * (p - r * q) ** 2).sum(axis=-1)
         logdet = self.target.covariance.factor.logdet() + (np.log1p(-r) + np.log1p(r)).sum(axis=-1)
-        return np.asarray(log_marginal_likelihood(fit, logdet, len(self.y)))
+        return np.asarray(log_marginal_likelihood(fit, logdet, len(self.t)))
