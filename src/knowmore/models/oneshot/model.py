@@ -21,6 +21,7 @@ from knowmore.models.kernel_model import KernelModel
 from knowmore.models.loo import LooScores
 from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, row_digests
 from knowmore.models.oneshot.pairs import Pair
+from knowmore.models.probabilities import Trial
 from knowmore.models.targets import Targets
 
 # From the names of all supports to those that may be chosen.
@@ -394,8 +395,12 @@ class OneShot(Frozen):
 
     @derived
     def temperature(self) -> float:
-        """tau of the probabilities, from the examples; the support stands in for them too."""
-        return self.joint.trial(len(self.examples)).temperature
+        """tau of the probabilities, from the examples; the supports stand in for them too."""
+        n = len(self.examples)
+        trials = [one.model.trial(n) for one in self.members]
+        said = [LooScores(one.completed, one.variance, one.silent) for one in trials]
+        counts = np.max([one.counts for one in trials], axis=0)
+        return Trial(*self._together(said), np.zeros(n), trials[0].codes, counts).temperature
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, supports, rhos."""
