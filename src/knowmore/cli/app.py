@@ -111,6 +111,10 @@ def features(
     longest: Annotated[
         int | None, typer.Option(help="Reduce longer sides to this.", min=1, show_default="480")
     ] = None,
+    label: Annotated[
+        int,
+        typer.Option(help="Which folder is the label: -1 the nearest, 0 the outermost, ..."),
+    ] = -1,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1: one for each core.", min=-1)] = -1,
     cache: Annotated[

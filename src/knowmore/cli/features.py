@@ -29,6 +29,7 @@ class Request:
     save_codebook: Path | None
     like: Path | None
     longest: int | None
+    label: int
     seed: int
     jobs: int
     cache: Path | None
@@ -45,6 +46,7 @@ def run(request: Request) -> bool:
     kind, longest, path = _checked(request)
     listed = listing(request.source)
     pictures = listed.pictures
+    named = {one.name: one.label_by(request.label) for one in pictures}
     codebook: Codebook | None = None
     opened: Any = nullcontext() if request.no_cache else Cache(request.cache or user_folder())
     with progress_bar() as bar, opened as cache:
@@ -74,7 +76,8 @@ def run(request: Request) -> bool:
     if codebook is not None and request.saved is not None:
         codebook.save(request.saved)
     kept = [pictures[row] for row in found.rows]
-    ids, labels = [one.name for one in kept], [one.label for one in kept]
+    ids = [one.name for one in kept]
+    labels = [named[one] for one in ids]
     storage.write_table(request.out, ids, labels, found.features, storage.canonical(about))
     _summarise(request, listed, found, new=codebook is not None and path is None)
     return not (listed.skipped or found.skipped)

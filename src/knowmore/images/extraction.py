@@ -25,7 +25,7 @@ from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
 from knowmore.images.covariances import RegionCovariance
-from knowmore.images.embedding import Embedding
+from knowmore.images.embedding import Embedding, by_callers
 from knowmore.images.histograms import LBP, PHOG, ColourHistogram
 from knowmore.images.local import LocalDescriptor
 from knowmore.images.pyramids import SpatialPyramid
@@ -121,8 +121,7 @@ def extract(
     """
     whole_number("longest", longest, 1)
     settings = b"" if cache is None else digest(settings_of(steps, longest).encode())
-    # A network has its own threads.
-    jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
+    jobs = _jobs(steps, n_jobs)
     # Vectors of different lengths cannot all be right: then those in the cache are not used.
     for looks_up in (False,) if cache is None else (True, False):
         work = _Work(steps, longest, cache, settings, looks_up)
@@ -145,8 +144,7 @@ def described(
     progress: Progress | None = None,
 ) -> list[Array | str]:
     """The features of each picture, (D,), as `extract` has them, or the reason why it has none."""
-    jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
-    found, _ = _in_blocks(_Work(steps, longest), pictures, jobs, progress)
+    found, _ = _in_blocks(_Work(steps, longest), pictures, _jobs(steps, n_jobs), progress)
     return found
 
 
@@ -293,13 +291,19 @@ def _in_blocks(
     total = 0
     # The threads of BLAS would only get in the way of ours.
     limits = threadpool_limits(1, user_api="blas") if jobs > 1 else nullcontext()
-    with limits, ThreadPoolExecutor(jobs) as pool:
+    with limits, by_callers(), ThreadPoolExecutor(jobs) as pool:
         for results, count in pool.map(work, blocks):
             found += results
             total += count
             if progress is not None:
                 progress(len(found), len(pictures))
     return found, total
+
+
+def _jobs(steps: Sequence[Any], n_jobs: int) -> int:
+    """The number of threads; one if there is a network that only one may ask at a time."""
+    networks = (step for step in steps if isinstance(step, Embedding))
+    return n_jobs if all(network.is_shared for network in networks) else 1
 
 
 def _usable(found: list[Any]) -> tuple[dict[int, Any], dict[int, str]]:
