@@ -11,11 +11,16 @@ are the first of many. Every class of a group is the new one in turn, as far as 
 
 All methods are given one C, the best for the source by leave-one-out on its own examples. On a few
 examples of each class C is hard to choose; no transfer is also reported with its own choice.
+
+MULTIpLE is the paper's. "MULTIpLE, scaled" is `NPlusOneClassifier` as it is by default: with a C of
+its own, scores of the source on the scale of labels, and known classes that move no further than
+leave-one-out says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,6 +64,7 @@ from papers.n_plus_one.outcomes import (
     OURS,
     OWN_C,
     PLUS_ONE,
+    SCALED,
     SOURCE,
     THINGS,
     NPlusOneRun,
@@ -78,7 +84,8 @@ from papers.n_plus_one.report import (
 from papers.stopwatch import one_thread
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    OURS: NPlusOneClassifier,
+    OURS: partial(NPlusOneClassifier, scaled=False),
+    SCALED: lambda source, kernel, C: NPlusOneClassifier(source, kernel),
     NONE: NoTransfer,
     OWN_C: NoTransferOwnC,
     BATCH: Batch,

@@ -12,7 +12,8 @@ from papers.arrays import Array
 from papers.n_plus_one.groups import Group
 
 ANIMALS, THINGS = "Animals with Attributes", "Caltech-256"
-OURS, NONE, OWN_C = "MULTIpLE", "no transfer", "no transfer, own C"
+OURS, SCALED = "MULTIpLE", "MULTIpLE, scaled"
+NONE, OWN_C = "no transfer", "no transfer, own C"
 BATCH, BALANCED = "batch", "batch, balanced"
 SOURCE, PLUS_ONE, HINGE = "source", "source+1", "source+1 (hinge)"
 MULTI_KT, ADDED = "MultiKT", "MKTL"
@@ -117,10 +118,15 @@ class NPlusOneRun:
         return self._rates[setting, learnt, method][:, list(MEASURES).index(measure)]
 
     def margin(
-        self, setting: Setting, learnt: int, over: str, measure: str = "everything"
+        self,
+        setting: Setting,
+        learnt: int,
+        over: str,
+        measure: str = "everything",
+        of: str = OURS,
     ) -> Margin:
-        """How much more MULTIpLE recognises than another method in the same splits."""
-        ours, theirs = (self.rates(setting, learnt, who, measure) for who in (OURS, over))
+        """How much more MULTIpLE, or `of`, recognises than another method in the same splits."""
+        ours, theirs = (self.rates(setting, learnt, who, measure) for who in (of, over))
         return Margin(setting, learnt, *mean_and_error(100 * (ours - theirs)))
 
     def best_batch(self, setting: Setting, learnt: int) -> str:

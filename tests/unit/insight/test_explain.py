@@ -63,7 +63,7 @@ MODELS = {
     "LSSVM": lambda: LSSVMClassifier(RBF(1.5), 10),
     "without bias": lambda: LSSVMClassifier(RBF(1.5), 10, bias=False),
     "N + 1": lambda: NPlusOneClassifier(
-        Scores(["ash", "oak"], known_scores), RBF(1.5), 10, positive=False
+        Scores(["ash", "oak"], known_scores), RBF(1.5), 10, positive=False, scaled=False
     ),
 }
 

@@ -112,7 +112,7 @@ MODELS = {
     "without bias": lambda: LSSVMClassifier(KERNEL, 1 / NOISE, bias=False),
     "balanced": lambda: LSSVMClassifier(KERNEL, 1 / NOISE, class_weight="balanced"),
     "N + 1": lambda: NPlusOneClassifier(
-        Scores(["ash", "oak"], known_scores), KERNEL, 1 / NOISE, positive=False
+        Scores(["ash", "oak"], known_scores), KERNEL, 1 / NOISE, positive=False, scaled=False
     ),
 }
 
