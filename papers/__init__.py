@@ -38,7 +38,10 @@ PAPERS = {
     ),
     "n_plus_one": Paper(
         "Kuzborskij, Orabona and Caputo: From N to N+1",
-        {"n-plus-one": "One class more from few examples, against other ways."},
+        {
+            "n-plus-one": "One class more from few examples, against other ways.",
+            "picture-kernels": "Caltech-256: each kind of features alone, and all together.",
+        },
     ),
     "one_shot": Paper(
         "Rodner and Denzler: One-Shot Learning of Object Categories",

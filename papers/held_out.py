@@ -21,8 +21,12 @@ def in_order(rows: Array) -> Array:
     return np.random.default_rng(0).permutation(rows)
 
 
-def pyramid_steps(aside: Sequence[Any], step: int) -> tuple[Any, ...]:
-    """The way from a picture to its pyramid, patches `step` pixels apart."""
+def pyramid_steps(aside: Sequence[Any], step: int, local: Any = None) -> tuple[Any, ...]:
+    """The way from a picture to its pyramid, patches `step` pixels apart.
+
+    local : what describes patches; None is `sift(step)`
+    """
+    local = sift(step) if local is None else local
     with Cache(user_folder()) as cache:
-        words = learn_codebook(aside, size=WORDS, sift=sift(step), cache=cache)
-    return sift(step), words, bag(LEVELS)
+        words = learn_codebook(aside, size=WORDS, sift=local, cache=cache)
+    return local, words, bag(LEVELS)

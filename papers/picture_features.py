@@ -26,11 +26,16 @@ from knowmore.errors import InvalidInput, MissingExtra
 from knowmore.extras import require
 from knowmore.files import user_folder
 from knowmore.images import (
+    LBP,
     PHOG,
     Cache,
+    ColourHistogram,
     DenseSIFT,
+    DenseSURF,
     Embedding,
     KMeansCodebook,
+    RegionCovariance,
+    SelfSimilarity,
     SpatialPyramid,
     Words,
     extract,
@@ -63,6 +68,38 @@ def bag(levels: int = 1) -> SpatialPyramid:
 def edges() -> PHOG:
     """Directions of edges."""
     return PHOG(n_jobs=-1)
+
+
+def patches(step: int = STEP) -> dict[str, Any]:
+    """All local descriptors, by name; codebooks and pyramids take each of them.
+
+    Grey and coloured SIFT as Gehler and Nowozin (2009) have for Caltech-256; rgSIFT, SURF and
+    local self-similarities as there are for Animals with Attributes.
+    """
+    colours: dict[str, Any] = {"opponent SIFT": "opponent", "rgSIFT": "rg", "HSV-SIFT": "hsv"}
+    common: dict[str, Any] = {"step": step, "n_jobs": -1}
+    return {
+        "SIFT": DenseSIFT(scales=SCALES, **common),
+        **{name: DenseSIFT(scales=SCALES, colour=c, **common) for name, c in colours.items()},
+        "SURF": DenseSURF(scales=SCALES, **common),
+        "self-similarity": SelfSimilarity(**common),
+    }
+
+
+def wholes() -> dict[str, Any]:
+    """All descriptors of whole pictures but networks, by name: each gives a vector by itself.
+
+    Shapes with and without the sign of edges, patterns with and without their turn, and
+    covariances, as Gehler and Nowozin (2009) have them; colours.
+    """
+    return {
+        "PHOG": PHOG(n_jobs=-1),
+        "PHOG, 360 degrees": PHOG(40, degrees=360, n_jobs=-1),
+        "LBP": LBP(n_jobs=-1),
+        "LBP, invariant": LBP(invariant=True, n_jobs=-1),
+        "colours": ColourHistogram(space="opponent", n_jobs=-1),
+        "covariance": RegionCovariance(n_jobs=-1),
+    }
 
 
 def network() -> Embedding:

@@ -18,10 +18,10 @@ from knowmore.arrays import Array, enough_memory
 from knowmore.edits import Add, Edit, Remove, Replace, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels import AnyKernel, default_kernel
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.models import Model
-from knowmore.models.covariance import check_memory
+from knowmore.models.covariance import check_memory, max_variance
 
 M = TypeVar("M", bound=Model)
 
@@ -141,7 +141,8 @@ class Living(Generic[M]):
                 return Living.of(model.refit(kernel, examples.counted), examples)
             after = after._with_width()
         if isinstance(edit, (Add, Replace)):
-            peak = max(peak, model.covariance.max_variance(edit.X))
+            # By the kernel of these examples: that of the model may refuse such rows.
+            peak = max(peak, max_variance(after.kernel, edit.X))
         after = replace(after, peak=peak)
         if model.is_certain(examples.counted, peak):
             again = model.covariance.kernel is not after.kernel
@@ -159,7 +160,7 @@ class Living(Generic[M]):
         """
         X = self.examples.counted.X
         first = rows_to_settle_width(X)
-        kernel = median_rbf(X[:first])
+        kernel = default_kernel(X[:first])
         after = replace(self, settled=first is not None)
         return after if kernel == self.kernel else replace(after, kernel=kernel)
 

@@ -21,7 +21,7 @@ from knowmore.cli.app import app
 from knowmore.errors import KnowmoreError, MissingData
 from knowmore.extras import missing_extra
 from knowmore.images import PHOG, KMeansCodebook, feature_table, image_folder
-from knowmore.images.extraction import BLOCK
+from knowmore.images.extraction import BLOCK, WORDED
 from papers.data import find
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
@@ -464,3 +464,31 @@ def test_real_pictures(tmp_path):
     found = loaded(tmp_path / "out.npz")
     assert found["features"].shape == (300, 1700)
     assert len(set(found["labels"])) == 10
+
+
+def test_the_label_may_be_the_outermost_folder(tmp_path):
+    deep = tmp_path / "pictures" / "animals" / "cats"
+    deep.mkdir(parents=True)
+    Image.fromarray(np.full((32, 32), 9, np.uint8)).save(deep / "one.png")
+    for depth, want in (("-1", "cats"), ("0", "animals")):
+        out = tmp_path / f"{want}.npz"
+        common = "--kind", "lbp", "--no-cache", "--label", depth
+        assert features(tmp_path / "pictures", "-o", out, *common).exit_code == 0
+        assert feature_table(out).labels.tolist() == [want]
+
+
+@pytest.mark.parametrize("kind", ["lbp", "colours", "covariance", "colour-sift", "self-similarity"])
+def test_every_kind_can_be_added_to(tmp_path, kind):
+    folder = tmp_path / "large"
+    for i in range(4):
+        path = folder / "class" / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(i).integers(0, 256, (64, 72, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(path)
+    common = ["--no-cache", *(["--words", 5] if kind in WORDED else [])]
+    first = features(folder, "-o", tmp_path / "one.npz", "--kind", kind, *common)
+    assert first.exit_code == 0, first.output
+    again = "-o", tmp_path / "two.npz", "--like", tmp_path / "one.npz", "--no-cache"
+    assert features(folder, *again).exit_code == 0
+    one, two = (feature_table(tmp_path / name).X for name in ("one.npz", "two.npz"))
+    np.testing.assert_array_equal(one, two)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import knowmore
 from knowmore.cli.app import app
+from knowmore.kernels import ChiSquared
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_the_words_and_the_kernel_are_kept(model):
     with knowmore.open(model) as store:
         assert store.notes["pictures"]["about"]["kind"] == "sift-pyramid"
         assert store.arrays("words/")["centres"].shape[0] == 20
-        assert repr(store.kernel_) == "HistogramIntersection()"
+        assert isinstance(store.kernel_, ChiSquared)
 
 
 def test_words_stay_and_the_kernel_comes_back_after_undo(model, folder):
@@ -72,7 +73,7 @@ def test_words_stay_and_the_kernel_comes_back_after_undo(model, folder):
     assert json.loads(found.stdout)["added"] == 12
     with knowmore.open(model) as store:
         assert (store.arrays("words/")["centres"] == words).all()
-        assert repr(store.kernel_) == "HistogramIntersection()"
+        assert isinstance(store.kernel_, ChiSquared)
         assert [entry.verb for entry in store.log()] == ["learn"]
 
 
@@ -131,7 +132,7 @@ def test_supports_of_pictures_bring_the_words(model, folder, tmp_path):
     with knowmore.open(path) as store:
         assert list(store.supports_) == ["level", "upright"]
         assert store.arrays("words/")["centres"].shape[0] == 20
-        assert repr(store.kernel_) == "HistogramIntersection()"
+        assert isinstance(store.kernel_, ChiSquared)
 
 
 def copied(folder, tmp_path):

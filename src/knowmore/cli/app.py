@@ -11,6 +11,7 @@ import typer
 
 from knowmore.cli import ask, history, teach
 from knowmore.cli.loading import quickly
+from knowmore.cli.options import Pictures
 
 # The demonstration shares these options with the experiments of the papers.
 Out = Annotated[Path, typer.Option(help="Folder for pictures and tables.", file_okay=False)]
@@ -91,8 +92,11 @@ def features(
     source: Annotated[Path, typer.Argument(help="A folder, tar archive or list of pictures.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write: .npz or .parquet.")],
     kind: Annotated[
-        Literal["sift-pyramid", "bow", "phog", "embedding"] | None,
-        typer.Option(help="Visual words, edges, or a neural network.", show_default="sift-pyramid"),
+        Pictures | None,
+        typer.Option(
+            help="Visual words, edges, texture, colours, or a neural network.",
+            show_default="sift-pyramid",
+        ),
     ] = None,
     words: Annotated[
         int | None, typer.Option(help="How many visual words to learn.", min=2, show_default="200")
@@ -107,6 +111,10 @@ def features(
     longest: Annotated[
         int | None, typer.Option(help="Reduce longer sides to this.", min=1, show_default="480")
     ] = None,
+    label: Annotated[
+        int,
+        typer.Option(help="Which folder is the label: -1 the nearest, 0 the outermost, ..."),
+    ] = -1,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1: one for each core.", min=-1)] = -1,
     cache: Annotated[

@@ -17,8 +17,6 @@ from knowmore.errors import InvalidInput
 from knowmore.images import extraction, storage
 from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
 
-# Kinds that count visual words.
-WORDED = ("sift-pyramid", "bow")
 DEFAULT_SIZE = 200
 _NOT_TOLD = (
     "The table does not say how its features were made from pictures, as `knowmore features` does"
@@ -48,9 +46,11 @@ class Describer:
         cls, kind: Any, pictures: Sequence[Any], words: int, progress: Callable[[int, int], None]
     ) -> Describer:
         """With words learnt from a sample of these pictures, if the kind has words."""
-        if kind not in WORDED:
+        if kind not in extraction.WORDED:
             return cls(kind)
-        found = extraction.learn_codebook(pictures, size=words, progress=progress)
+        found = extraction.learn_codebook(
+            pictures, size=words, sift=extraction.local_of(kind), progress=progress
+        )
         return cls(kind, codebook=found)
 
     @classmethod
@@ -58,7 +58,7 @@ class Describer:
         """As a note and arrays say that a model keeps."""
         about = note["about"]
         codebook = None
-        if about["kind"] in WORDED:
+        if about["kind"] in extraction.WORDED:
             if "words" not in note:
                 raise InvalidInput(
                     "This model has learnt a table of features, but not its visual words, so it "
@@ -77,8 +77,8 @@ class Describer:
     def of_table(cls, about: Mapping[str, Any], words: Path) -> Describer | None:
         """That of a table which `knowmore features` wrote; None if its words are not at hand."""
         about = plain_about(about)
-        codebook = _loaded(words) if about["kind"] in WORDED else None
-        if about["kind"] in WORDED and codebook is None:
+        codebook = _loaded(words) if about["kind"] in extraction.WORDED else None
+        if about["kind"] in extraction.WORDED and codebook is None:
             return None
         described = cls(about["kind"], about["longest"], codebook)
         return None if storage.unlike(described.about, about) else described

@@ -16,9 +16,6 @@ from knowmore.files import check_writable, user_folder
 from knowmore.images import Cache, Listing, extraction, listing, storage
 from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
 
-# Kinds that count visual words.
-_WORDED = ("sift-pyramid", "bow")
-
 
 @dataclass(frozen=True)
 class Request:
@@ -32,6 +29,7 @@ class Request:
     save_codebook: Path | None
     like: Path | None
     longest: int | None
+    label: int
     seed: int
     jobs: int
     cache: Path | None
@@ -48,17 +46,23 @@ def run(request: Request) -> bool:
     kind, longest, path = _checked(request)
     listed = listing(request.source)
     pictures = listed.pictures
+    named = {one.name: one.label_by(request.label) for one in pictures}
     codebook: Codebook | None = None
     opened: Any = nullcontext() if request.no_cache else Cache(request.cache or user_folder())
     with progress_bar() as bar, opened as cache:
         common: dict[str, Any] = {"longest": longest, "cache": cache, "n_jobs": request.jobs}
         if path is not None:
             codebook = _load(path)
-        elif kind in _WORDED:
+        elif kind in extraction.WORDED:
             progress = _counter(bar, "pictures to learn words from")
             size, seed = request.words or 200, request.seed
             codebook = extraction.learn_codebook(
-                pictures, size=size, seed=seed, progress=progress, **common
+                pictures,
+                size=size,
+                seed=seed,
+                sift=extraction.local_of(kind),
+                progress=progress,
+                **common,
             )
         if codebook is not None:
             _check_replaced(request, codebook)
@@ -72,7 +76,8 @@ def run(request: Request) -> bool:
     if codebook is not None and request.saved is not None:
         codebook.save(request.saved)
     kept = [pictures[row] for row in found.rows]
-    ids, labels = [one.name for one in kept], [one.label for one in kept]
+    ids = [one.name for one in kept]
+    labels = [named[one] for one in ids]
     storage.write_table(request.out, ids, labels, found.features, storage.canonical(about))
     _summarise(request, listed, found, new=codebook is not None and path is None)
     return not (listed.skipped or found.skipped)
@@ -94,12 +99,12 @@ def _checked(request: Request) -> tuple[extraction.Kind, int, Path | None]:
             raise InvalidInput(f"--like settles how features are made. Leave {given} out.")
         about = storage.made_with(like)
         kind, longest = about["kind"], about["longest"]
-        if kind in _WORDED and codebook is None:
+        if kind in extraction.WORDED and codebook is None:
             codebook = _beside(like)
             if not codebook.is_file():
                 missing = f"{str(codebook)!r}, the visual words of {str(like)!r}, does not exist."
                 raise InvalidInput(f"{missing} Say where they are: --codebook.")
-    if kind not in _WORDED:
+    if kind not in extraction.WORDED:
         if given := _given(request, "words", "codebook", "save_codebook"):
             raise InvalidInput(f"--kind {kind} has no visual words. Leave {given} out.")
         return kind, longest, None

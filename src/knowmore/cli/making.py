@@ -18,8 +18,6 @@ from knowmore.cli.sources import Source, Wanted, open_source
 from knowmore.errors import InvalidInput
 from knowmore.store import KINDS
 
-# Features that are histograms, which have a kernel of their own.
-_HISTOGRAMS = ("sift-pyramid", "bow", "phog")
 _DEFAULT = "sift-pyramid"
 
 
@@ -102,19 +100,15 @@ class Settled:
     """What the first examples settle, to be kept with them.
 
     notes, arrays : those of `Store.set_notes`
-    kernel : None if that of the model stays
     """
 
     notes: dict[str, Any]
     arrays: dict[str, Any]
-    kernel: Any = None
 
     def keep(self, store: Any) -> None:
         """Keep it in the file of a model."""
         if self.notes:
             store.set_notes(self.arrays, **self.notes)
-        if self.kernel is not None:
-            store.set_parameters(kernel=self.kernel)
 
 
 def settled(model: Model, source: Source, pictures: Any, progress: Progress) -> Settled:
@@ -128,13 +122,7 @@ def settled(model: Model, source: Source, pictures: Any, progress: Progress) -> 
     arrays: dict[str, Any] = {}
     if "pictures" not in known:
         notes["pictures"], arrays = _described(model, source, pictures, progress)
-    kind = (known | notes)["pictures"]["about"]["kind"]
-    estimator, kernel = store.estimator, None
-    if kind in _HISTOGRAMS and "kernel" in estimator.get_params() and estimator.kernel is None:
-        from knowmore.kernels import HistogramIntersection
-
-        kernel = HistogramIntersection()
-    return Settled(notes, arrays, kernel)
+    return Settled(notes, arrays)
 
 
 def _roles(source: Source) -> dict[str, Any]:

@@ -18,7 +18,17 @@ Kind = Literal[
     "one-shot",
     "n-plus-one",
 ]
-Pictures = Literal["sift-pyramid", "bow", "phog", "embedding"]
+Pictures = Literal[
+    "sift-pyramid",
+    "bow",
+    "colour-sift",
+    "self-similarity",
+    "phog",
+    "lbp",
+    "colours",
+    "covariance",
+    "embedding",
+]
 
 _KM = "A model: a .km file."
 _SOURCE = (

@@ -34,7 +34,7 @@ from knowmore.distributed.running import (
 from knowmore.errors import InvalidInput, NoExamples, RepeatedId
 from knowmore.estimators.forest import ForestEstimator, Note, Plot
 from knowmore.examples import new_serials
-from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels import AnyKernel, default_kernel
 from knowmore.kernels.distances import SETTLED, rows_of_median
 from knowmore.models.forest import Forest
 from knowmore.models.trees import DEEP, Cut, Leaf, Members, Node, Sample, Tree, branch
@@ -153,7 +153,7 @@ def _empty(estimator: ForestEstimator, members: Sequence[Delayed], notes: Sequen
             delayed(_counted_rows)(part, rows[(rows >= begin) & (rows < end)] - begin)
             for part, begin, end in zip(members, begins, ends, strict=True)
         ]
-        kernel = median_rbf(np.concatenate(computed(tasks)))
+        kernel = default_kernel(np.concatenate(computed(tasks)))
     return estimator.empty(kernel, distinct, notes[0].label, settled=settled)
 
 

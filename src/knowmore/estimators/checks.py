@@ -15,13 +15,19 @@ from knowmore.arguments import a_type, check_sparse, is_missing, one_each, shape
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.edits import Id
-from knowmore.errors import InvalidInput, InvalidType
+from knowmore.errors import InvalidInput, InvalidType, warn
 from knowmore.estimators.shell import names_in
 from knowmore.models.weights import Weighting, class_weighting
 from knowmore.tables import in_order
 
 # Squares and sums of weights must be finite.
 _HEAVIEST = 1e150
+
+# A column whose standard deviation is so many times that of the column in the middle is alone in
+# the distances; and how many rows tell.
+_APART, _ENOUGH = 100, 32
+# More rows would hardly move a standard deviation.
+_ROWS = 1000
 
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str", "S": "bytes"}
 _LABELS = {"bool": bool, "int": np.int64, "float": float, "str": str}
@@ -118,6 +124,29 @@ def _check_names(known: Names, given: Names) -> None:
     if (at := first_difference(known, given)) is not None:
         change = f"is {given[at]!r}, but it was {known[at]!r} in fit"
         raise InvalidInput(f"Column {at} of X {change}. Keep the order.")
+
+
+def warn_of_scales(estimator: BaseEstimator, X: Array) -> None:
+    """Warn if one column of X (n, d) drowns the others in the distances of the default kernel.
+
+    Columns that do not vary have no part in them, and do not count here.
+    """
+    if len(X) < _ENOUGH:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = X[:: -(-len(X) // _ROWS)].std(axis=0)
+    varying = np.sort(spread[spread > 0])
+    if not len(varying) or not varying[-1] > _APART * varying[(len(varying) - 1) // 2]:
+        return
+    middle, column = varying[(len(varying) - 1) // 2], int(spread.argmax())
+    names = names_in(estimator)
+    name = column if names is None else names[column]
+    warn(
+        f"Column {name!r} has a standard deviation of {spread[column]:.3g}, half of the columns "
+        f"one of at most {middle:.3g}: in the distances of the default kernel it drowns the "
+        f"others. Scale the columns first, as by make_pipeline(StandardScaler(), ...), or give a "
+        f"kernel with a length scale for each column."
+    )
 
 
 # -- labels, targets, weights ---------------------------------------------------------------------

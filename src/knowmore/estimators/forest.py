@@ -146,7 +146,7 @@ class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestE
     Parameters
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
-        None is an RBF kernel as wide as the median distance of the examples, as for `GPClassifier`.
+        None is chosen from the examples, as wide as their median distance: see `GPClassifier`.
         That is often too wide: `knowmore.insight.tune` a `GPClassifier` on about 1,000 of the rows,
         and give its `kernel_` and `noise_`.
     noise : sigma^2, the variance of the noise on the labels, a number; may be zero. "loo", which a

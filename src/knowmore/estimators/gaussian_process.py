@@ -62,9 +62,10 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
     Parameters
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
-        None is an RBF kernel as wide as the median distance of the examples. While fewer than 32
-        are held, or all are equal, the width follows every edit. Then it is fixed: by all examples
-        given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
+        None is an RBF kernel as wide as the median distance of the examples; for histograms, rows
+        of at least 8 values that are not negative and have the same sum, it is `ChiSquared`. While
+        fewer than 32 are held, or all are equal, it follows every edit. Then it is fixed: by all
+        examples given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
     noise : sigma^2, the variance of the noise on the labels; may be zero. Or "loo": the noise with
         the best leave-one-out predictions for the examples given to `fit`; see `noise_`
     class_weight : None, "balanced" (all classes have the same total weight), or a dict of class

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils import Tags
 
 from knowmore._living import Living, M
@@ -21,7 +21,7 @@ from knowmore.estimators.scoring import ScoringClassifier
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.examples import Examples, array_of_ids
 from knowmore.files import Savable
-from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels import AnyKernel, default_kernel
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.kernels.rules import describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
@@ -149,12 +149,14 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self._fresh(examples)
+        if self.kernel is None and isinstance(self._living.kernel, RBF):
+            checks.warn_of_scales(self, examples.counted.X)
 
     def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
         """The batch fit of examples, with this kernel or that of the parameters."""
         X, kernel = examples.counted.X, self.kernel if kernel is None else kernel
         settled = kernel is not None or rows_to_settle_width(X) is not None
-        kernel = median_rbf(X) if kernel is None else own_kernel(kernel)
+        kernel = default_kernel(X) if kernel is None else own_kernel(kernel)
         return self._value(kernel, examples, settled)
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:

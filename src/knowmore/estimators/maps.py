@@ -23,7 +23,7 @@ from knowmore.estimators.living import own_kernel
 from knowmore.estimators.shell import fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
 from knowmore.files import Savable
-from knowmore.kernels import AnyKernel, corner, cross, median_rbf
+from knowmore.kernels import AnyKernel, corner, cross, default_kernel
 from knowmore.linalg.grid import BLOCK, blocks, extremes
 from knowmore.linalg.products import evaluated
 from knowmore.memory import check_free
@@ -56,7 +56,7 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Parameters
     ----------
-    kernel : as for `GPClassifier`; None: RBF whose width is the median distance of the landmarks
+    kernel : as for `GPClassifier`; None: as wide as the median distance of the landmarks
     n_landmarks : how many; None makes every row a landmark, for those who have chosen the rows
     seed : another one chooses other rows
 
@@ -233,7 +233,7 @@ class LandmarkMap(Frozen):
     def of(cls, given: AnyKernel | None, examples: Examples) -> LandmarkMap:
         """The map of these landmarks."""
         Z = examples.X
-        kernel = median_rbf(Z) if given is None else given
+        kernel = default_kernel(Z) if given is None else given
         K = bounded(lambda: corner(kernel, Z))
         # It stops where no pivot is left that is larger than the rounding of the largest.
         C, order, rank, _ = evaluated(partial(lapack.dpstrf, K, lower=1), K.size, len(K))

@@ -175,6 +175,8 @@ class _Writer:
             return self("Add", self("MatMul", X, "x"), numbers[0])
         if kind == "intersection":
             return self("ReduceSum", self("Min", X, "x"), np.array([1]), keepdims=0)
+        if kind in ("chi-squared", "city-block"):
+            return self.decay(kind, numbers[0], X)
         apart = self("Div", self("Sub", X, "x"), np.array(numbers))
         D2 = self("ReduceSumSquare", apart, axes=[1], keepdims=0)
         if kind == "rbf":
@@ -188,6 +190,18 @@ class _Writer:
         if order == 2.5:
             polynomial = self("Add", polynomial, self("Div", self("Mul", z, z), 3.0))
         return self("Mul", polynomial, E)
+
+    def decay(self, kind: str, gamma: float, X: str) -> str:
+        """exp(-gamma D) of the distances D of histograms X from one row x, (n,)."""
+        apart = self("Sub", X, "x")
+        if kind == "city-block":
+            terms = self("Abs", apart)
+        else:
+            # Where both bins are empty the difference is zero, whatever it is divided by.
+            held = self("Max", self("Add", X, "x"), np.finfo(float).tiny)
+            terms = self("Div", self("Mul", apart, apart), held)
+        D = self("ReduceSum", terms, np.array([1]), keepdims=0)
+        return self("Exp", self("Mul", D, -gamma))
 
     def diagonal(self, kernel: Node) -> str:
         """kappa(x, x) for each row of the question, (m,) or one number for all."""

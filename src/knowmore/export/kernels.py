@@ -10,7 +10,12 @@ import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
 from knowmore.errors import InvalidInput
-from knowmore.kernels import AnyKernel, HistogramIntersection
+from knowmore.kernels import (
+    AnyKernel,
+    ChiSquared,
+    ExponentialIntersection,
+    HistogramIntersection,
+)
 
 # exp(-z) is zero from here on, whatever power of z stands before it.
 VANISHED = 1e4
@@ -28,6 +33,8 @@ class Node:
         "white", (c,): c for a row with itself, 0 for two rows
         "dot", (c,): x'y + c
         "intersection", (): sum_i min(x_i, y_i)
+        "chi-squared", (g,): exp(-g sum_i (x_i - y_i)^2 / (x_i + y_i)), 0 where both bins are empty
+        "city-block", (g,): exp(-g sum_i |x_i - y_i|)
         "rbf", "matern-1/2", "matern-3/2", "matern-5/2", (l,) or (l_1, ..., l_d): the function of
         r = |(x - y) / l|
         "sum" and "product", (): of all parts
@@ -56,7 +63,8 @@ def tree(kernel: AnyKernel) -> Node:
         raise InvalidInput(
             f"The kernel {kernel!r} cannot be exported. Those that can are RBF, Matern with "
             f"nu=0.5, 1.5 or 2.5, DotProduct, ConstantKernel, WhiteKernel, HistogramIntersection, "
-            f"and sums and products of these. Fit with one of them to export the model."
+            f"ExponentialIntersection, ChiSquared, and sums and products of these. Fit with one of "
+            f"them to export the model."
         )
     return node
 
@@ -78,6 +86,8 @@ _MAKERS: dict[type, Callable[[Any], Node | None]] = {
     sk.ConstantKernel: lambda kernel: Node("constant", (float(kernel.constant_value),)),
     sk.WhiteKernel: lambda kernel: Node("white", (float(kernel.noise_level),)),
     HistogramIntersection: lambda kernel: Node("intersection"),
+    ChiSquared: lambda kernel: Node("chi-squared", (float(kernel.gamma),)),
+    ExponentialIntersection: lambda kernel: Node("city-block", (float(kernel.gamma),)),
     sk.Sum: _composite("sum"),
     sk.Product: _composite("product"),
 }

@@ -13,16 +13,24 @@ network the extra `embeddings`.
 """
 
 from knowmore.images.codebooks import ForestCodebook, KMeansCodebook
+from knowmore.images.covariances import RegionCovariance
+from knowmore.images.embedding import Embedding
 from knowmore.images.extraction import Extraction, extract, learn_codebook, steps_of
-from knowmore.images.local import DenseSIFT, Descriptors, Words
+from knowmore.images.histograms import LBP, PHOG, ColourHistogram
+from knowmore.images.local import Descriptors, Words
+from knowmore.images.pyramids import SpatialPyramid
+from knowmore.images.self_similarity import SelfSimilarity
+from knowmore.images.sift import DenseSIFT, DenseSURF
 from knowmore.images.sources import Listing, Picture, image_folder, listing
 from knowmore.images.storage import Cache, feature_table
-from knowmore.images.vectors import PHOG, Embedding, SpatialPyramid
 
 __all__ = [
+    "LBP",
     "PHOG",
     "Cache",
+    "ColourHistogram",
     "DenseSIFT",
+    "DenseSURF",
     "Descriptors",
     "Embedding",
     "Extraction",
@@ -30,6 +38,8 @@ __all__ = [
     "KMeansCodebook",
     "Listing",
     "Picture",
+    "RegionCovariance",
+    "SelfSimilarity",
     "SpatialPyramid",
     "Words",
     "extract",

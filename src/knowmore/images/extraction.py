@@ -24,12 +24,29 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
 from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
-from knowmore.images.local import DenseSIFT
+from knowmore.images.covariances import RegionCovariance
+from knowmore.images.embedding import Embedding, by_callers
+from knowmore.images.histograms import LBP, PHOG, ColourHistogram
+from knowmore.images.local import LocalDescriptor
+from knowmore.images.pyramids import SpatialPyramid
 from knowmore.images.reading import encoded, named, small
+from knowmore.images.self_similarity import SelfSimilarity
+from knowmore.images.sift import DenseSIFT
 from knowmore.images.storage import LONGEST, Cache, canonical, digest, settings_of
-from knowmore.images.vectors import PHOG, Embedding, SpatialPyramid
 
-Kind = Literal["sift-pyramid", "bow", "phog", "embedding"]
+Kind = Literal[
+    "sift-pyramid",
+    "bow",
+    "colour-sift",
+    "self-similarity",
+    "phog",
+    "lbp",
+    "colours",
+    "covariance",
+    "embedding",
+]
+# Kinds that count visual words.
+WORDED = ("sift-pyramid", "bow", "colour-sift", "self-similarity")
 # Called with the number of pictures done, and of all pictures.
 Progress = Callable[[int, int], None]
 
@@ -61,17 +78,29 @@ class Extraction:
 
 
 def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
-    """The steps of a kind of features; "sift-pyramid" and "bow" need a fitted codebook."""
+    """The steps of a kind of features; those that count visual words need a fitted codebook."""
     choice("kind", kind, get_args(Kind))
-    if kind == "phog":
-        return (PHOG(),)
-    if kind == "embedding":
-        return (Embedding(),)
+    if kind not in WORDED:
+        whole = {
+            "phog": PHOG,
+            "lbp": LBP,
+            "colours": ColourHistogram,
+            "covariance": RegionCovariance,
+            "embedding": Embedding,
+        }
+        return (whole[kind](),)
     if codebook is None:
         raise InvalidInput(f"kind={kind!r} needs a codebook. Learn one, or load one.")
-    pyramid = SpatialPyramid(3 if kind == "sift-pyramid" else 1)
+    pyramid = SpatialPyramid(1 if kind == "bow" else 3)
     pyramid.size_ = codebook._fitted("vocabulary_").size
-    return DenseSIFT(), codebook, pyramid
+    return local_of(kind), codebook, pyramid
+
+
+def local_of(kind: Kind) -> LocalDescriptor:
+    """What a kind of features that counts visual words describes patches by."""
+    if kind == "self-similarity":
+        return SelfSimilarity()
+    return DenseSIFT(colour="opponent" if kind == "colour-sift" else None)
 
 
 def extract(
@@ -92,8 +121,7 @@ def extract(
     """
     whole_number("longest", longest, 1)
     settings = b"" if cache is None else digest(settings_of(steps, longest).encode())
-    # A network has its own threads.
-    jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
+    jobs = _jobs(steps, n_jobs)
     # Vectors of different lengths cannot all be right: then those in the cache are not used.
     for looks_up in (False,) if cache is None else (True, False):
         work = _Work(steps, longest, cache, settings, looks_up)
@@ -116,8 +144,7 @@ def described(
     progress: Progress | None = None,
 ) -> list[Array | str]:
     """The features of each picture, (D,), as `extract` has them, or the reason why it has none."""
-    jobs = 1 if any(isinstance(step, Embedding) for step in steps) else n_jobs
-    found, _ = _in_blocks(_Work(steps, longest), pictures, jobs, progress)
+    found, _ = _in_blocks(_Work(steps, longest), pictures, _jobs(steps, n_jobs), progress)
     return found
 
 
@@ -126,7 +153,7 @@ def learn_codebook(
     *,
     size: int = 200,
     seed: int = 0,
-    sift: DenseSIFT | None = None,
+    sift: LocalDescriptor | None = None,
     longest: int = LONGEST,
     cache: Cache | None = None,
     n_jobs: int = -1,
@@ -134,7 +161,7 @@ def learn_codebook(
 ) -> KMeansCodebook:
     """A codebook of `size` words from the descriptors of a sample of 300 pictures.
 
-    `sift` describes them, by default as in `steps_of`. Other pictures give other words. To
+    `sift` describes them, by default as `DenseSIFT` does. Other pictures give other words. To
     compare features of later pictures, keep the codebook: save it, and load it again.
     """
     whole_number("longest", longest, 1)
@@ -264,13 +291,19 @@ def _in_blocks(
     total = 0
     # The threads of BLAS would only get in the way of ours.
     limits = threadpool_limits(1, user_api="blas") if jobs > 1 else nullcontext()
-    with limits, ThreadPoolExecutor(jobs) as pool:
+    with limits, by_callers(), ThreadPoolExecutor(jobs) as pool:
         for results, count in pool.map(work, blocks):
             found += results
             total += count
             if progress is not None:
                 progress(len(found), len(pictures))
     return found, total
+
+
+def _jobs(steps: Sequence[Any], n_jobs: int) -> int:
+    """The number of threads; one if there is a network that only one may ask at a time."""
+    networks = (step for step in steps if isinstance(step, Embedding))
+    return n_jobs if all(network.is_shared for network in networks) else 1
 
 
 def _usable(found: list[Any]) -> tuple[dict[int, Any], dict[int, str]]:

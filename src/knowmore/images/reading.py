@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -73,6 +73,21 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         # Only a transformer that learns overrides fit.
         tags.requires_fit = type(self).fit is not Transformer.fit
         return tags
+
+
+class VectorTransformer(Transformer):
+    """A transformer to vectors, (n, D), whose columns have names."""
+
+    _prefix: ClassVar[str]
+
+    @abstractmethod
+    def _columns(self) -> int:
+        """How many numbers a vector has."""
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """What the columns are: the kind of the features, and a number. The input has no names."""
+        self._check()
+        return np.array([f"{self._prefix}{i}" for i in range(self._columns())], dtype=object)
 
 
 def threaded(

@@ -10,19 +10,24 @@ from __future__ import annotations
 import os
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NoReturn, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 
-from knowmore.errors import InvalidInput, MissingData, RepeatedId
+from knowmore.arguments import a_type, is_whole
+from knowmore.errors import InvalidInput, InvalidType, MissingData, RepeatedId
 from knowmore.examples import Examples
 
 _ENDINGS = ".bmp, .gif, .jpeg, .jpg, .pbm, .pgm, .png, .pnm, .ppm, .tif, .tiff, .webp"
 # More than any camera writes; a larger file is not read into memory as one picture.
 MOST_BYTES = 2**28
+
+
+# Which folder is the label, or a function of the name that gives it.
+Label = int | Callable[[str], Any]
 
 
 @final
@@ -42,6 +47,24 @@ class Picture:
     def label(self) -> str:
         """The name of its folder; empty for a picture outside all folders."""
         return PurePosixPath(self.name).parent.name
+
+    def label_by(self, label: Label) -> Any:
+        """What `label` says of its name: the name of a folder on the way to it, or a result.
+
+        label : which of the folders from the outermost on, -1 being the nearest; or a function of
+            the name
+        """
+        if callable(label):
+            return label(self.name)
+        folders = PurePosixPath(self.name).parent.parts
+        if not folders:
+            return ""
+        if not -len(folders) <= label < len(folders):
+            raise InvalidInput(
+                f"label={label}, but {self.name!r} is in {len(folders)} folder(s). Count from 0, "
+                f"the outermost, or back from -1, the nearest; or give a function of the name."
+            )
+        return folders[label]
 
     def read(self) -> bytes:
         """The bytes of the encoded picture."""
@@ -69,26 +92,35 @@ class Listing:
     pictures: tuple[Picture, ...]
     skipped: Mapping[str, str]
 
-    def examples(self, source: Path) -> Examples:
-        """X (n,) are the pictures, labels their folders, ids their names. None may be skipped."""
+    def examples(self, source: Path, label: Label = -1) -> Examples:
+        """X (n,) are the pictures, ids their names. None may be skipped.
+
+        label : as for `image_folder`
+        """
         if self.skipped:
             name, why = next(iter(self.skipped.items()))
             count = f"{str(source)!r} has {len(self.skipped)} file(s) that are not read."
             raise InvalidInput(f"{count} The first, {name!r}, {why}. Remove or replace them.")
         X = np.array(self.pictures, dtype=object)
-        labels = np.array([picture.label for picture in self.pictures])
+        labels = np.array([picture.label_by(label) for picture in self.pictures])
         return Examples.of(X, labels, tuple(picture.name for picture in self.pictures))
 
 
-def image_folder(path: str | os.PathLike[str]) -> Examples:
+def image_folder(path: str | os.PathLike[str], *, label: Label = -1) -> Examples:
     """Pictures in folders named after their classes, or in a tar archive of such folders.
 
+    label : which of the folders on the way to a picture names its class: -1 the nearest, 0 the
+        outermost, ...; or a function of the id, such as `lambda id: id.split("_")[0]`
+
     X (n,) are `Picture`s, which are read when needed; every transformer of `knowmore.images` takes
-    them. Labels are the names of their folders, ids the paths from `path` to them, such as
-    "bedroom/image_0001.jpg", in alphabetical order. Hidden files and files with other endings are
-    ignored. Links that lead outside and the like are refused; `listing` skips them and says why.
+    them. Ids are the paths from `path` to them, such as "bedroom/image_0001.jpg", in alphabetical
+    order. A picture outside all folders has an empty label. Hidden files and files with other
+    endings are ignored. Links that lead outside and the like are refused; `listing` skips them and
+    says why.
     """
-    return listing(path, lists=False).examples(Path(path))
+    if not (callable(label) or is_whole(label)):
+        raise InvalidType(f"label is {a_type(label)}. Give a whole number, or a function of ids.")
+    return listing(path, lists=False).examples(Path(path), label)
 
 
 def listing(source: str | os.PathLike[str], *, lists: bool = True) -> Listing:

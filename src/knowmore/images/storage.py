@@ -27,7 +27,7 @@ from knowmore.examples import Examples
 from knowmore.extras import optional, require
 from knowmore.files import Arrays, File, undamaged, written
 from knowmore.images.codebooks import Codebook
-from knowmore.images.vectors import EXTRA, Embedding
+from knowmore.images.embedding import EXTRA, Embedding, is_onnx
 
 # Increase it when the same settings give other numbers: entries of older caches become invalid.
 VERSION = 2
@@ -61,10 +61,12 @@ def settings_of(steps: Sequence[Any], longest: int = LONGEST) -> str:
     differently. The number of threads does not matter.
     """
     libraries = {name: optional(name, "images").__version__ for name in ("PIL", "cv2")}
-    if any(isinstance(step, Embedding) for step in steps):
-        # Loading it would take longer than looking up the features.
-        require("torch", EXTRA)
-        libraries["torch"] = version("torch")
+    for step in steps:
+        if isinstance(step, Embedding):
+            library, extra = ("onnxruntime", "onnx") if is_onnx(step.model) else ("torch", EXTRA)
+            # Loading it would take longer than looking up the features.
+            require(library, extra)
+            libraries[library] = version(library)
     facts = {"version": VERSION, "longest": longest, "libraries": libraries}
     return canonical(facts | {"steps": [[type(step).__name__, _facts(step)] for step in steps]})
 
@@ -72,7 +74,11 @@ def settings_of(steps: Sequence[Any], longest: int = LONGEST) -> str:
 def _facts(step: Any) -> Any:
     """The parameters of a step, or the digest of what a codebook has learnt."""
     if not isinstance(step, Codebook):
-        return {name: value for name, value in step.get_params().items() if name != "n_jobs"}
+        facts = {name: value for name, value in step.get_params().items() if name != "n_jobs"}
+        # A network counts by what the file contains, wherever it is.
+        if isinstance(step, Embedding) and is_onnx(step.model):
+            facts["model"] = digest(Path(step.model).read_bytes()).hex()
+        return facts
     arrays = vars(step._fitted("vocabulary_")).items()
     parts = [canonical([n, a.dtype.str, a.shape]).encode() + a.tobytes() for n, a in arrays]
     return digest(b"".join(parts)).hex()

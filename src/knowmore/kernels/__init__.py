@@ -3,6 +3,7 @@
 # `standard` holds the rules of scikit-learn's kernels; it is imported for them.
 from knowmore.kernels import standard as standard
 from knowmore.kernels.columns import On, Task, column_weights
+from knowmore.kernels.default import default_kernel
 from knowmore.kernels.distances import median_rbf, squared_distances
 from knowmore.kernels.histograms import (
     AdditiveChiSquared,
@@ -23,6 +24,7 @@ __all__ = [
     "column_weights",
     "corner",
     "cross",
+    "default_kernel",
     "diagonal",
     "is_positive",
     "median_rbf",

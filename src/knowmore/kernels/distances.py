@@ -84,9 +84,9 @@ def rows_to_settle_width(X: Array) -> int | None:
 def median_rbf(X: Array) -> RBF:
     """An RBF kernel whose length scale is the median distance between different rows of X (n, d).
 
-    This median heuristic is the default kernel of all estimators. It looks at no more than a
-    thousand rows, evenly spaced. Where no two rows differ the length scale is one: to a model of
-    one point, any width is as good as another.
+    This median heuristic gives the default kernel of all estimators, but for histograms. It looks
+    at no more than a thousand rows, evenly spaced. Where no two rows differ the length scale is
+    one: to a model of one point, any width is as good as another.
 
     >>> median_rbf(np.array([[0.0], [0.0], [3.0]]))
     RBF(length_scale=3)

@@ -223,8 +223,7 @@ class Covariance(Frozen):
 
     def max_variance(self, X: Array) -> float:
         """The largest kappa(x, x) of these rows; infinite if one is not finite."""
-        largest = float(diagonal(self.kernel, X).max(initial=0))
-        return np.inf if np.isnan(largest) else largest
+        return max_variance(self.kernel, X)
 
     def is_well_conditioned(self, examples: Examples, max_variance: float) -> bool:
         """Is factorising these examples, with kappa(x, x) <= max_variance, sure to succeed?
@@ -316,6 +315,12 @@ class Covariance(Frozen):
 
 
 # -- large models --------------------------------------------------------------------------------
+
+
+def max_variance(kernel: AnyKernel, X: Array) -> float:
+    """The largest kappa(x, x) of rows X (n, d); infinite if one is not finite."""
+    largest = float(diagonal(kernel, X).max(initial=0))
+    return np.inf if np.isnan(largest) else largest
 
 
 def check_memory(n: int, needed: int, what: str = "model", remedy: str = _WAYS_OUT) -> None:

@@ -23,7 +23,7 @@ from knowmore.arrays import Array, Frozen, derived, enough_memory
 from knowmore.edits import Add, Edit, Id, Remove, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, median_rbf
+from knowmore.kernels import AnyKernel, default_kernel
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.models.covariance import MANY, check_memory
 from knowmore.models.kernel_model import KernelModel, loo_scores
@@ -227,7 +227,7 @@ class Forest(Frozen):
         """Of other examples, with the kernel width of these, settled if there are enough."""
         X = examples.counted.X
         first = rows_to_settle_width(X)
-        return self._anew(examples, median_rbf(X[:first]), settled=first is not None)
+        return self._anew(examples, default_kernel(X[:first]), settled=first is not None)
 
     def _anew(self, examples: Examples, kernel: AnyKernel, *, settled: bool) -> Forest:
         model = self.model.refit(kernel, self.model.examples)

@@ -18,7 +18,7 @@ from knowmore import (
     LinearGPRegressor,
     LSSVMClassifier,
 )
-from knowmore.kernels import HistogramIntersection
+from knowmore.kernels import ChiSquared, ExponentialIntersection, HistogramIntersection
 
 KERNELS = [
     None,
@@ -29,6 +29,8 @@ KERNELS = [
     Matern(2.0, nu=np.inf),
     DotProduct(1.0),
     HistogramIntersection(),
+    ChiSquared(0.5),
+    ExponentialIntersection(0.3),
     2.0 * RBF(1.0) + WhiteKernel(0.01),
     RBF(1.0) * DotProduct(0.5) + ConstantKernel(0.1),
     HistogramIntersection() * Matern(3.0, nu=1.5) + 0.5 * RBF(1.0),

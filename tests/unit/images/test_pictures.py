@@ -305,3 +305,29 @@ def test_files_too_large_for_a_picture_are_not_read(tmp_path):
         file.truncate(MOST_BYTES + 1)
     with pytest.raises(InvalidInput, match=r"^'large.png' has 268,435,457 bytes, more than the"):
         Picture("large.png", path).read()
+
+
+@pytest.mark.parametrize(
+    ("label", "want"),
+    [
+        (-1, LABELS),
+        (0, ["a", "a", "b c", "deep"]),
+        (lambda one: one[0], ["a", "a", "b", "d"]),
+        (lambda one: len(one), [8, 7, 15, 14]),
+    ],
+    ids=["nearest", "outermost", "function", "numbers"],
+)
+def test_the_label_is_any_folder_or_a_function_of_the_id(folder, label, want):
+    assert image_folder(folder, label=label).labels.tolist() == want
+
+
+def test_a_folder_that_is_not_there_is_reported(folder):
+    words = (
+        "label=1, but 'a/10.png' is in 1 folder(s). Count from 0, the outermost, or back from -1, "
+        "the nearest; or give a function of the name."
+    )
+    with pytest.raises(InvalidInput) as caught:
+        image_folder(folder, label=1)
+    assert str(caught.value) == words
+    with pytest.raises(TypeError, match=r"label is a str. Give a whole number, or a function of"):
+        image_folder(folder, label="a")

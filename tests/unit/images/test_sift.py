@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_sample_images
 
 from knowmore import KnowmoreError
-from knowmore.images import DenseSIFT
-from knowmore.images.local import _directions
+from knowmore.images import DenseSIFT, DenseSURF
+from knowmore.images.sift import _directions
 
 cv2 = pytest.importorskip("cv2", reason="needs the extra images")
 
@@ -219,7 +219,10 @@ BAD = {
     "scale": ({"scales": (1, 2)}, "scales=(1, 2) must be a list of numbers in (0, 1]."),
     "scales": ({"scales": 1.0}, "scales=1.0 must be a list of numbers in (0, 1]."),
     "no scales": ({"scales": ()}, "scales=() must be a list of numbers in (0, 1]."),
-    "colour": ({"colour": "hsv"}, "colour='hsv' is not known. Give None or \"opponent\"."),
+    "colour": (
+        {"colour": "lab"},
+        'colour=\'lab\' is not known. Give None, "opponent", "rgb", "rg" or "hsv".',
+    ),
     "contrast": ({"contrast": 0}, "contrast=0 must be a number in (0, inf)."),
     "small scale": (
         {"scales": (1, 0.25)},
@@ -239,3 +242,52 @@ def test_bad_settings_are_reported(bad):
 def test_settings_survive_cloning():
     sift = DenseSIFT(20, 10, scales=(1, 0.5), longest=300, colour="opponent", contrast=0.5)
     assert clone(sift).get_params() == sift.get_params()
+
+
+def test_channels_are_described_one_by_one():
+    """In any space a picture's descriptor is that of each channel, as in grey."""
+    picture = rng.integers(0, 256, (24, 24, 3), dtype=np.uint8)
+    (found,) = DenseSIFT(colour="rgb").transform([picture])
+    for i, part in enumerate(np.split(found.vectors, 3, axis=1)):
+        (alone,) = DenseSIFT().transform([picture[:, :, i]])
+        np.testing.assert_array_equal(part, alone.vectors)
+
+
+def test_parts_of_the_light_do_not_change_with_its_strength():
+    picture = rng.integers(1, 128, (24, 24, 3), dtype=np.uint8)
+    one, other = (each.vectors for each in DenseSIFT(colour="rg").transform([picture, 2 * picture]))
+    assert within_rounding(one[:, :256], other[:, :256])
+
+
+@pytest.mark.parametrize("colour", ["rg", "hsv"])
+def test_a_grey_picture_has_no_edges_of_colour(colour):
+    (found,) = DenseSIFT(colour=colour).transform([NOISE])
+    assert not found.vectors[:, :256].any()
+    assert found.vectors[:, 256:].any()
+
+
+def naive_surf(image, patch, step):
+    h, w = image.shape
+    gx, gy = gradient(image)
+    vectors = []
+    for top in range((h - patch) % step // 2, h - patch + 1, step):
+        for left in range((w - patch) % step // 2, w - patch + 1, step):
+            d = []
+            for cell in np.ndindex(4, 4):
+                side = patch / 4
+                y, x = np.array([top, left]) + (np.array(cell) + 0.5) * side - 0.5
+                along_y = np.maximum(1 - abs(np.arange(h) - y) / side, 0)
+                along_x = np.maximum(1 - abs(np.arange(w) - x) / side, 0)
+                weight = np.outer(along_y, along_x)
+                d += [(weight * each).sum() for each in (gx, abs(gx), gy, abs(gy))]
+            vectors.append(np.array(d) / max(np.linalg.norm(d), 1))
+    return np.array(vectors)
+
+
+@pytest.mark.parametrize("image", [NOISE, FAINT], ids=["noise", "faint"])
+def test_surf_equals_the_definition(image):
+    (found,) = DenseSURF(16, 5).transform([image])
+    want = naive_surf(image / 255, 16, 5)
+    assert found.vectors.dtype == np.float32
+    assert abs(found.vectors - want).max() <= 16**2 * np.finfo(np.float32).eps
+    assert not DenseSURF().transform([np.full((20, 20), 9, np.uint8)])[0].vectors.any()

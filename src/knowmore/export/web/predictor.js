@@ -37,6 +37,12 @@ export function predictor(model) {
       } else if (kind === "intersection") {
         for (let j = 0; j < d; j++) s += Math.min(X[at + j], x[j]);
         k[i] = s;
+      } else if (kind === "chi-squared" || kind === "city-block") {
+        for (let j = 0; j < d; j++) {
+          const apart = Math.abs(X[at + j] - x[j]);
+          if (apart > 0) s += kind === "city-block" ? apart : apart * apart / (X[at + j] + x[j]);
+        }
+        k[i] = Math.exp(-c[0] * s);
       } else {
         for (let j = 0; j < d; j++) {
           const apart = (X[at + j] - x[j]) / (c.length > 1 ? c[j] : c[0]);
@@ -62,7 +68,8 @@ export function predictor(model) {
     return kind === "intersection" ? x.reduce((all, one) => all + one, 0) : 1;
   }
 
-  const counts = (node) => node.kind === "intersection" || node.parts.some(counts);
+  const histograms = ["intersection", "chi-squared", "city-block"];
+  const counts = (node) => histograms.includes(node.kind) || node.parts.some(counts);
   const onlyCounts = kernel !== null && counts(kernel);
 
   // -- scores, variance, probabilities ------------------------------------------------------------

@@ -1,0 +1,64 @@
+"""The kernel of estimators that are given none.
+
+It is as wide as the median distance of the examples. Histograms have distances of their own: a
+difference of 0.01 counts more in a bin that is nearly empty. So rows that are histograms get the
+chi-squared kernel, all others the RBF kernel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from knowmore.arrays import Array
+from knowmore.kernels.distances import median_rbf, rows_of_median
+from knowmore.kernels.histograms import ChiSquared, Term, pair_sums
+
+# With fewer columns, equal sums may be chance.
+_FEW = 8
+# Sums of rows that were rounded, in half precision too, differ by less than this part.
+_ROUNDED = 1e-3
+# Sums from one over this to this are far from the ends of the range.
+_WIDE = 1e100
+
+
+def default_kernel(X: Array) -> Kernel:
+    """`ChiSquared` for histograms (see `are_histograms`), else RBF: `median_rbf`; X (n, d).
+
+    gamma is one over the median distance between different rows, as the length scale of RBF is the
+    median distance. It looks at no more than a thousand rows, evenly spaced.
+
+    >>> default_kernel(np.eye(8) + 1)
+    ChiSquared(gamma=1.5)
+    >>> default_kernel(np.eye(8) - 1)
+    RBF(length_scale=1.41)
+    """
+    rows = X[rows_of_median(len(X))]
+    return _median_chi_squared(rows) if are_histograms(rows) else median_rbf(rows)
+
+
+def are_histograms(X: Array) -> bool:
+    """Whether all rows of X (n, d) hold parts of one whole: no value negative, all sums the same.
+
+    A row of zeros, in which nothing was counted, may be among them. At least 8 columns are needed;
+    the sum of a single row must be one. Sums may be off by a thousandth: features are often stored
+    in low precision.
+
+    >>> are_histograms(np.eye(8)), are_histograms(np.arange(64.0).reshape(8, 8))
+    (True, False)
+    """
+    if X.shape[1] < _FEW or X.min(initial=0) < 0:
+        return False
+    with np.errstate(over="ignore"):
+        sums = X.sum(axis=1)
+    sums = sums[sums > 0]
+    if len(sums) < 2:
+        return bool((abs(sums - 1) <= _ROUNDED).any())
+    low, high = sums.min(), sums.max()
+    return bool(1 / _WIDE < low <= high < _WIDE and high - low <= _ROUNDED * high)
+
+
+def _median_chi_squared(X: Array) -> ChiSquared:
+    D = pair_sums(Term.CHI_SQUARED, X)[np.triu_indices(len(X), 1)]
+    D = D[D > 0]
+    return ChiSquared(1 / float(np.median(D)) if len(D) else 1.0)

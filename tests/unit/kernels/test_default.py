@@ -1,0 +1,179 @@
+"""The kernel of estimators that are given none: what it is, and that it follows the examples."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_wine
+from sklearn.gaussian_process.kernels import RBF
+from tolerance import assert_rounded
+
+import knowmore
+from knowmore import (
+    ForestGPClassifier,
+    GPClassifier,
+    GPRegressor,
+    Landmarks,
+    LSSVMClassifier,
+)
+from knowmore.errors import KnowmoreWarning
+from knowmore.kernels import ChiSquared, cross, default_kernel, median_rbf
+from knowmore.kernels.default import are_histograms
+
+rng = np.random.default_rng(0)
+COUNTS = rng.gamma(0.3, size=(60, 12))
+HISTOGRAMS = COUNTS / COUNTS.sum(axis=1, keepdims=True)
+LABELS = rng.choice(["a", "b", "c"], 60)
+
+
+def naive_median(X):
+    D = [
+        sum((a - b) ** 2 / (a + b) for a, b in zip(X[i], X[j], strict=True) if a + b > 0)
+        for i in range(len(X))
+        for j in range(i)
+    ]
+    return np.median([d for d in D if d > 0])
+
+
+def test_histograms_have_the_kernel_of_their_median_distance():
+    kernel = default_kernel(HISTOGRAMS)
+    assert type(kernel) is ChiSquared
+    assert_rounded(kernel.gamma, 1 / naive_median(HISTOGRAMS))
+
+
+def test_the_unit_of_counts_does_not_matter():
+    one, many = default_kernel(HISTOGRAMS), default_kernel(1024 * HISTOGRAMS)
+    want = cross(one, HISTOGRAMS, HISTOGRAMS)
+    np.testing.assert_array_equal(cross(many, 1024 * HISTOGRAMS, 1024 * HISTOGRAMS), want)
+
+
+def test_yes_and_no_are_the_same_to_both_kernels():
+    """Of zeros and ones every distance is the number of differences."""
+    X = np.eye(4)[rng.integers(0, 4, (31, 5))].reshape(31, 20)
+    assert type(default_kernel(X)) is ChiSquared
+    D = ((X[:, None] - X) ** 2).sum(axis=2)
+    median = np.median(D[D > 0])
+    assert_rounded(cross(default_kernel(X), X, X), np.exp(-D / median))
+
+
+ARE = {
+    "float32": HISTOGRAMS.astype(np.float32).astype(float),
+    "float16": HISTOGRAMS.astype(np.float16).astype(float),
+    "counts of one sum": rng.multinomial(500, [1 / 9] * 9, 20).astype(float),
+    "one row": HISTOGRAMS[:1],
+    "some empty": np.vstack([HISTOGRAMS, np.zeros((3, 12))]),
+}
+ARE_NOT = {
+    "negative": np.vstack([HISTOGRAMS, np.eye(12)[0] + np.eye(12)[1] - np.eye(12)[2]]),
+    "other sums": COUNTS,
+    "one row of any sum": COUNTS[:1],
+    "few columns": HISTOGRAMS[:, :7] / HISTOGRAMS[:, :7].sum(axis=1, keepdims=True),
+    "zeros": np.zeros((9, 9)),
+    "tiny": HISTOGRAMS * 1e-200,
+    "huge": HISTOGRAMS * 1e200,
+    "pixels": load_digits().data,
+    "no rows": np.zeros((0, 12)),
+}
+
+
+@pytest.mark.parametrize("rows", ARE.values(), ids=ARE)
+def test_are_histograms(rows):
+    assert are_histograms(rows)
+
+
+@pytest.mark.parametrize("rows", ARE_NOT.values(), ids=ARE_NOT)
+def test_are_no_histograms(rows):
+    assert not are_histograms(rows)
+    assert default_kernel(rows) == median_rbf(rows)
+
+
+KINDS = [GPClassifier, LSSVMClassifier, ForestGPClassifier]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_of_histograms_has_the_kernel_of_its_first(kind):
+    stream = kind()
+    for i in range(40):
+        stream.add(HISTOGRAMS[i : i + 1], LABELS[i : i + 1])
+        assert stream.kernel_ == default_kernel(HISTOGRAMS[: min(i + 1, 32)])
+    stream.remove(stream.ids_[:20])
+    assert stream.kernel_ == default_kernel(HISTOGRAMS[:32])
+    assert kind().fit(HISTOGRAMS, LABELS).kernel_ == default_kernel(HISTOGRAMS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kernel_changes_when_a_row_is_no_histogram_and_back(kind):
+    model = kind().fit(HISTOGRAMS[:10], LABELS[:10])
+    (new,) = model.add(HISTOGRAMS[10:11] - 0.5, "a")
+    assert isinstance(model.kernel_, RBF)
+    rows = np.vstack([HISTOGRAMS[:10], HISTOGRAMS[10:11] - 0.5])
+    want = kind().fit(rows, [*LABELS[:10], "a"]).decision_function(rows)
+    np.testing.assert_array_equal(model.decision_function(rows), want)
+    model.remove(new)
+    assert model.kernel_ == default_kernel(HISTOGRAMS[:10])
+    model.add(-HISTOGRAMS[:2], "b")
+    model.add(-HISTOGRAMS[2:4], "b")
+    assert isinstance(model.kernel_, RBF)
+
+
+def test_values_and_landmarks_have_it_too():
+    y = HISTOGRAMS @ np.arange(12)
+    assert GPRegressor().fit(HISTOGRAMS, y).kernel_ == default_kernel(HISTOGRAMS)
+    features = Landmarks(n_landmarks=60).fit(HISTOGRAMS).transform(HISTOGRAMS)
+    K = default_kernel(HISTOGRAMS)(HISTOGRAMS)
+    assert abs(features @ features.T - K).max() < np.sqrt(np.finfo(float).eps)
+
+
+def test_a_file_keeps_it(tmp_path):
+    with knowmore.open(tmp_path / "model.km", GPClassifier()) as store:
+        store.add(HISTOGRAMS, LABELS)
+        want = store.decision_function(HISTOGRAMS)
+    with knowmore.open(tmp_path / "model.km") as store:
+        assert store.kernel_ == default_kernel(HISTOGRAMS)
+        np.testing.assert_array_equal(store.decision_function(HISTOGRAMS), want)
+
+
+# -- columns of different scales -----------------------------------------------------------------
+
+
+def test_a_column_that_drowns_the_others_is_named_once():
+    wine = load_wine(as_frame=True)
+    with pytest.warns(KnowmoreWarning) as caught:
+        clf = GPClassifier().fit(wine.data, wine.target)
+    clf.add(wine.data[:3], wine.target[:3], ids=["x", "y", "z"])
+    assert [str(one.message) for one in caught] == [
+        "Column 'proline' has a standard deviation of 314, half of the columns one of at most "
+        "0.81: in the distances of the default kernel it drowns the others. Scale the columns "
+        "first, as by make_pipeline(StandardScaler(), ...), or give a kernel with a length scale "
+        "for each column."
+    ]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        load_digits().data,
+        HISTOGRAMS,
+        rng.normal(size=(50, 3)) * [1, 10, 99],
+        rng.normal(size=(50, 3)) * [0, 0, 1e9],
+        rng.normal(size=(31, 2)) * [1, 1e9],
+        rng.normal(size=(50, 1)),
+        np.zeros((50, 2)),
+    ],
+    ids=["digits", "histograms", "99", "constant", "few rows", "one column", "all the same"],
+)
+def test_columns_of_like_scales_give_no_warning(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GPRegressor().fit(X, X[:, 0])
+
+
+def test_a_kernel_that_was_given_gives_no_warning():
+    X = rng.normal(size=(50, 2)) * [1, 1000]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GPRegressor(RBF([1.0, 1000.0])).fit(X, X[:, 0])
+    with pytest.warns(KnowmoreWarning, match="^Column 1 has a standard deviation of"):
+        GPRegressor().fit(X, X[:, 0])
