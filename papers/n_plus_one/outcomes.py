@@ -9,6 +9,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from papers.arrays import Array
+from papers.n_plus_one.features import LINEAR, NON_LINEAR
 from papers.n_plus_one.groups import Group
 
 ANIMALS, THINGS = "Animals with Attributes", "Caltech-256"
@@ -106,8 +107,15 @@ class NPlusOneRun:
 
     @property
     def settings(self) -> list[Setting]:
-        """In the order of their appearance."""
-        return list(dict.fromkeys(setting for setting, _, _ in self._rates))
+        """Those by all features, or linear in one, in the order of their appearance."""
+        found = dict.fromkeys(setting for setting, _, _ in self._rates)
+        return [one for one in found if one.kernel in (LINEAR, NON_LINEAR)]
+
+    @property
+    def alone(self) -> list[Setting]:
+        """Those by one kind of features, by whose name the kernel goes."""
+        found = dict.fromkeys(setting for setting, _, _ in self._rates)
+        return [one for one in found if one.kernel not in (LINEAR, NON_LINEAR)]
 
     def of(self, data: str, classes: int) -> list[Setting]:
         """The settings of a set and a number of classes."""

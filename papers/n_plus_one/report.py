@@ -100,6 +100,23 @@ def tables(result: NPlusOneRun) -> Iterator[Table]:
         yield Table(title, ("N+1 classes", *_SHOWN.values()), tuple(rows))
 
 
+def features_tables(result: NPlusOneRun) -> Iterator[Table]:
+    """Each kind of features alone, and the average of their kernels, over all groups."""
+    sizes = dict.fromkeys((one.data, one.classes) for one in result.alone)
+    for data, classes in sizes:
+        mine = [one for one in (*result.alone, *result.settings) if one[:2] == (data, classes)]
+        rows = []
+        for kernel in dict.fromkeys(one.kernel for one in mine):
+            some = [one for one in mine if one.kernel == kernel]
+            rates = {
+                who: np.mean([result.rates(one, FEW, who, "everything") for one in some])
+                for who in _SHOWN
+            }
+            rows.append((kernel, *(f"{100 * rates[who]:.1f}" for who in _SHOWN)))
+        title = f"{data}, {classes} classes, by kind of features: percent, {FEW} examples of each"
+        yield Table(title, ("features", *_SHOWN.values()), tuple(rows))
+
+
 def margins_tables(result: NPlusOneRun) -> Iterator[Table]:
     """MULTIpLE against others with few examples: a table for each set."""
     for data in result.plans:
