@@ -157,11 +157,12 @@ class NPlusOneClassifier(LeastSquares):
     --------
     >>> from knowmore import LSSVMClassifier
     >>> known = LSSVMClassifier().fit([[0.0], [1.0], [4.0], [5.0]], ["cold"] * 2 + ["mild"] * 2)
-    >>> clf = NPlusOneClassifier(known).fit([[0.5], [4.5], [7.5]], ["cold", "mild", "hot"])
+    >>> names = ["cold", "cold", "mild", "mild", "hot", "hot"]
+    >>> clf = NPlusOneClassifier(known).fit([[0.2], [0.7], [4.2], [4.7], [6.5], [7.5]], names)
     >>> clf.predict([[1.0], [4.0], [8.0]])
     array(['cold', 'mild', 'hot'], dtype='<U4')
     >>> dict(zip(clf.source_.classes_.tolist(), clf.beta_.round(2).tolist()))
-    {'cold': 0.0, 'mild': 0.7}
+    {'cold': 0.0, 'mild': 0.85}
     """
 
     source: Any
