@@ -1,4 +1,4 @@
-"""From N to N+1 on the scale of the labels: units, share and beta against their definitions."""
+"""From N to N+1 on the scale of the labels: gauge, share and beta against their definitions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def balanced():
     return W * W.sum() / (4 * np.array([sums[name] for name in Y]))
 
 
-def units():
+def gauge():
     """a and o by a general solver of least squares."""
     rows = Y != "bee"
     S, T, root = known(X[rows]), oracle.one_vs_all(Y)[1][rows][:, COLUMNS], balanced()[rows] ** 0.5
@@ -51,7 +51,7 @@ def left_out(T, side, noise):
 
 
 CLF = NPlusOneClassifier(Scores(KNOWN, known), KERNEL, C).fit(X, Y, sample_weight=W)
-A_, O_ = units()
+A_, O_ = gauge()
 NOISE, T = 1 / (C * W), oracle.one_vs_all(Y)[1]
 K = oracle.covariance(KERNEL, X, NOISE)
 ROUNDINGS = tolerance(K) / np.finfo(float).eps * len(X)
@@ -66,7 +66,7 @@ def share():
 
 def test_the_scores_are_brought_to_the_labels_by_least_squares():
     coding, examples = CLF.model_.coding, CLF.model_.examples
-    scale, offsets = coding.units(examples)
+    scale, offsets = coding.gauge(examples)
     assert_rounded(scale, A_, 1e4)
     assert_rounded(offsets, O_, 1e4)
 
@@ -141,7 +141,7 @@ def test_a_source_of_one_class_is_only_moved():
     some = np.isin(Y, ["ant", "bee"])
     clf = NPlusOneClassifier(Scores(["ant"], lambda X: known(X)[:, :1]), KERNEL, C)
     clf.fit(X[some], Y[some])
-    scale, offsets = clf.model_.coding.units(clf.model_.examples)
+    scale, offsets = clf.model_.coding.gauge(clf.model_.examples)
     assert scale == 1
     mean = known(X[Y == "ant"])[:, 0].mean()
     assert_rounded(offsets, [1 - mean], 100, scale=abs(mean))
