@@ -18,6 +18,7 @@ from papers.n_plus_one.outcomes import (
     NONE,
     OURS,
     PLUS_ONE,
+    SCALED,
     SOURCE,
     NPlusOneRun,
     Setting,
@@ -39,6 +40,7 @@ _STYLES = {
     HINGE: (GREEN, "v", ":"),
     ADDED: (ORANGE, "D", "-"),
     MULTI_KT: (PURPLE, "P", "-"),
+    SCALED: (BLUE, "o", ":"),
     OURS: (BLUE, "o", "-"),
 }
 # So many known classes are shown of each case at most, and none with a smaller share than that.

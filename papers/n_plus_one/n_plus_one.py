@@ -2,20 +2,25 @@
 
 A source knows N classes. Then there are a few pictures of these and of one more. How well are the
 N+1 recognised by `NPlusOneClassifier` (MULTIpLE), by a machine of those few pictures alone, by one
-of everything, and by other ways to use the source? See `n_plus_one_baselines`.
+of everything, and by other ways to use the source? See `baselines`.
 
 Sets: Animals with Attributes, by features that come with the set, and a part of Caltech-256. Groups
-of 5, 20 and 50 classes are in `n_plus_one_groups`, kernels in `n_plus_one_features`. In every split
+of 5, 20 and 50 classes are in `groups`, kernels in `features`. In every split
 the pictures of each class are divided again: for the source, to be learnt, and for the test. Few
 are the first of many. Every class of a group is the new one in turn, as far as the splits go.
 
 All methods are given one C, the best for the source by leave-one-out on its own examples. On a few
 examples of each class C is hard to choose; no transfer is also reported with its own choice.
+
+MULTIpLE is the paper's. "MULTIpLE, scaled" is `NPlusOneClassifier` as it is by default: with a C of
+its own, scores of the source on the scale of labels, and known classes that move no further than
+leave-one-out says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,6 +64,7 @@ from papers.n_plus_one.outcomes import (
     OURS,
     OWN_C,
     PLUS_ONE,
+    SCALED,
     SOURCE,
     THINGS,
     NPlusOneRun,
@@ -68,6 +74,7 @@ from papers.n_plus_one.outcomes import (
     Share,
 )
 from papers.n_plus_one.report import (
+    features_tables,
     margins_tables,
     members,
     mixtures,
@@ -78,7 +85,8 @@ from papers.n_plus_one.report import (
 from papers.stopwatch import one_thread
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    OURS: NPlusOneClassifier,
+    OURS: partial(NPlusOneClassifier, scaled=False),
+    SCALED: lambda source, kernel, C: NPlusOneClassifier(source, kernel),
     NONE: NoTransfer,
     OWN_C: NoTransferOwnC,
     BATCH: Batch,
@@ -134,7 +142,8 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> N
         for data, begin, end in (ANIMALS, 0.0, 0.8), (THINGS, 0.8, 1.0):
             told = part(progress, data, begin, end)
             turns = [t for task in tasks if task.data == data for t in _turns(task, groups)]
-            seen = _look(data, turns, groups, part(told, "looking", 0.0, _LOOKING))
+            looking = part(told, "looking", 0.0, _LOOKING)
+            seen = _look(data, turns, groups, looking, quick=quick)
             done = np.cumsum([0.0] + [len(turn.members) ** 2 for turn in turns])
             for turn, share in zip(turns, done[:-1] / done[-1], strict=True):
                 told(_LOOKING + (1 - _LOOKING) * share, str(turn))
@@ -159,6 +168,7 @@ def report(result: NPlusOneRun, out: Path) -> Report:
             preface(result),
             members(result),
             *tables(result),
+            *features_tables(result),
             *margins_tables(result),
             mixtures(result),
             *verdicts(result),
@@ -212,6 +222,8 @@ def _look(
     turns: list[_Turn],
     groups: dict[tuple[str, int], dict[str, Group]],
     progress: Progress,
+    *,
+    quick: bool,
 ) -> dict[str, Seen]:
     """The pictures of all classes that are in the turns, by each kind of kernel."""
     needed = {name for turn in turns for name in turn.members}
@@ -224,7 +236,7 @@ def _look(
         for name in members
         if source == data
     }
-    return things(needed, grouped, progress)
+    return things(needed, grouped, progress, quick=quick)
 
 
 def _drawn(labels: Array, turn: _Turn, plan: Plan, rng: np.random.Generator) -> _Rows:
@@ -247,7 +259,8 @@ def _learnt(
     """All methods, from few examples to many, by each kernel, on the same pictures."""
     labels = seen[NON_LINEAR].labels
     rows = _drawn(labels, turn, plan, rng)
-    for kind in turn.kernels:
+    alone = [kind for kind in seen if kind not in _BOTH]
+    for kind in (*turn.kernels, *alone):
         kernel = seen[kind]
         source = LSSVMClassifier(kernel, "loo").fit(as_table(rows.source), labels[rows.source])
         for learnt in plan.learnt:

@@ -9,10 +9,12 @@ from typing import NamedTuple, final
 import numpy as np
 
 from papers.arrays import Array
+from papers.n_plus_one.features import LINEAR, NON_LINEAR
 from papers.n_plus_one.groups import Group
 
 ANIMALS, THINGS = "Animals with Attributes", "Caltech-256"
-OURS, NONE, OWN_C = "MULTIpLE", "no transfer", "no transfer, own C"
+OURS, SCALED = "MULTIpLE", "MULTIpLE, scaled"
+NONE, OWN_C = "no transfer", "no transfer, own C"
 BATCH, BALANCED = "batch", "batch, balanced"
 SOURCE, PLUS_ONE, HINGE = "source", "source+1", "source+1 (hinge)"
 MULTI_KT, ADDED = "MultiKT", "MKTL"
@@ -105,8 +107,15 @@ class NPlusOneRun:
 
     @property
     def settings(self) -> list[Setting]:
-        """In the order of their appearance."""
-        return list(dict.fromkeys(setting for setting, _, _ in self._rates))
+        """Those by all features, or linear in one, in the order of their appearance."""
+        found = dict.fromkeys(setting for setting, _, _ in self._rates)
+        return [one for one in found if one.kernel in (LINEAR, NON_LINEAR)]
+
+    @property
+    def alone(self) -> list[Setting]:
+        """Those by one kind of features, by whose name the kernel goes."""
+        found = dict.fromkeys(setting for setting, _, _ in self._rates)
+        return [one for one in found if one.kernel not in (LINEAR, NON_LINEAR)]
 
     def of(self, data: str, classes: int) -> list[Setting]:
         """The settings of a set and a number of classes."""
@@ -117,10 +126,15 @@ class NPlusOneRun:
         return self._rates[setting, learnt, method][:, list(MEASURES).index(measure)]
 
     def margin(
-        self, setting: Setting, learnt: int, over: str, measure: str = "everything"
+        self,
+        setting: Setting,
+        learnt: int,
+        over: str,
+        measure: str = "everything",
+        of: str = OURS,
     ) -> Margin:
-        """How much more MULTIpLE recognises than another method in the same splits."""
-        ours, theirs = (self.rates(setting, learnt, who, measure) for who in (OURS, over))
+        """How much more MULTIpLE, or `of`, recognises than another method in the same splits."""
+        ours, theirs = (self.rates(setting, learnt, who, measure) for who in (of, over))
         return Margin(setting, learnt, *mean_and_error(100 * (ours - theirs)))
 
     def best_batch(self, setting: Setting, learnt: int) -> str:

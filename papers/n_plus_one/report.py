@@ -19,6 +19,7 @@ from papers.n_plus_one.outcomes import (
     OURS,
     OWN_C,
     PLUS_ONE,
+    SCALED,
     SOURCE,
     Margin,
     NPlusOneRun,
@@ -35,6 +36,7 @@ _SHOWN = {
     MULTI_KT: "MultiKT",
     ADDED: "MKTL",
     OURS: "MULTIpLE",
+    SCALED: "scaled",
     BATCH: "batch",
 }
 
@@ -64,7 +66,8 @@ def preface(result: NPlusOneRun) -> str:
         f"Of N+1 classes N are known and one is new, each in its turn, in random splits: {drawn}. "
         f"Pictures of each class: {numbers} to be learnt from; the others are the test. Rates are "
         f"means over classes, ± is the standard error over splits, and differences are taken split "
-        f"by split. All methods have the C of the source's best leave-one-out. With its own C, "
+        f"by split. All methods but scaled, the default of `NPlusOneClassifier`, have the C of the "
+        f"source's best leave-one-out. With its own C, "
         f"chosen on the few examples, no transfer gains {np.mean(gains):+.1f} points on average "
         f"({min(gains):+.1f} to {max(gains):+.1f}). Batch is not an upper bound: with {FEW} "
         f"examples among many of all others it recognises {min(named):.0f} to {max(named):.0f} % "
@@ -97,6 +100,23 @@ def tables(result: NPlusOneRun) -> Iterator[Table]:
         yield Table(title, ("N+1 classes", *_SHOWN.values()), tuple(rows))
 
 
+def features_tables(result: NPlusOneRun) -> Iterator[Table]:
+    """Each kind of features alone, and the average of their kernels, over all groups."""
+    sizes = dict.fromkeys((one.data, one.classes) for one in result.alone)
+    for data, classes in sizes:
+        mine = [one for one in (*result.alone, *result.settings) if one[:2] == (data, classes)]
+        rows = []
+        for kernel in dict.fromkeys(one.kernel for one in mine):
+            some = [one for one in mine if one.kernel == kernel]
+            rates = {
+                who: np.mean([result.rates(one, FEW, who, "everything") for one in some])
+                for who in _SHOWN
+            }
+            rows.append((kernel, *(f"{100 * rates[who]:.1f}" for who in _SHOWN)))
+        title = f"{data}, {classes} classes, by kind of features: percent, {FEW} examples of each"
+        yield Table(title, ("features", *_SHOWN.values()), tuple(rows))
+
+
 def margins_tables(result: NPlusOneRun) -> Iterator[Table]:
     """MULTIpLE against others with few examples: a table for each set."""
     for data in result.plans:
@@ -106,13 +126,23 @@ def margins_tables(result: NPlusOneRun) -> Iterator[Table]:
                 result.margin(one, FEW, NONE).points,
                 result.margin(one, FEW, result.best_batch(one, FEW)).points,
                 result.margin(one, FEW, SOURCE, "known").points,
+                result.margin(one, FEW, OURS, of=SCALED).points,
+                result.margin(one, FEW, OURS, "new", SCALED).points,
             )
             for one in result.settings
             if one.data == data
         ]
         yield Table(
-            f"{data}: MULTIpLE less others in points, {FEW} examples of each class",
-            ("N+1 classes", "less none", "less batch", "on known: less source"),
+            f"{data}: MULTIpLE less others, and scaled less MULTIpLE, in points, {FEW} examples of "
+            f"each class",
+            (
+                "N+1 classes",
+                "less none",
+                "less batch",
+                "on known: less source",
+                "scaled",
+                "scaled, on the new",
+            ),
             tuple(rows),
         )
 

@@ -200,7 +200,7 @@ def assert_equal_models(one, other, queries):
 def assert_equal_mixtures(one, other, K):
     """Is beta the same, as far as rounding of the leave-one-out scores moves it?"""
     model = one.model_
-    hinges, beta = model.coding.hinges(model), model.minimum.beta
+    hinges, beta = model.coding.hinges(model, model.minimum.share), model.minimum.beta
     rng, moved = np.random.default_rng(0), 0.0
     scale = tolerance(K, solver(one)) * (abs(hinges.offsets).max() + abs(hinges.slopes).max())
     for _ in range(5):
@@ -366,7 +366,24 @@ def oracle_of_the_source(clf, X=None):
     for column, name in enumerate(names):
         known = clf.source_.classes_.tolist()
         given[:, column] = S[:, known.index(name)] if name in known else S @ clf.beta_
-    return given
+    return scale_of_the_source(clf) * given
+
+
+def scale_of_the_source(clf):
+    """The slope of the labels of the known classes by its scores, all columns together."""
+    if not clf.scaled:
+        return 1.0
+    held, known = clf.model_.examples, np.sort(clf.source_.classes_)
+    rows = np.isin(held.labels, known)
+    S, y = held.side[rows], held.labels[rows]
+    counts = {name: held.weights[held.labels == name].sum() for name in known}
+    weights = held.weights[rows] / np.array([counts[name] for name in y])
+    columns = [np.where(y == name, 1.0, -1.0) for name in known]
+    both = square = 0.0
+    for s, t in zip(S.T, columns, strict=True):
+        s = s - np.average(s, weights=weights)
+        both, square = both + weights @ (s * t), square + weights @ s**2
+    return max(both / square, 0)
 
 
 @law

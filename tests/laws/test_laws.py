@@ -30,7 +30,11 @@ MORE = {
     "GPClassifier": {"balanced": {"class_weight": "balanced"}},
     "GPRegressor": {"as-given": {"normalize_y": False}},
     "LSSVMClassifier": {"balanced": {"class_weight": "balanced"}, "no-bias": {"bias": False}},
-    "NPlusOneClassifier": {"no-bias": {"bias": False}, "any-sign": {"positive": False}},
+    "NPlusOneClassifier": {
+        "no-bias": {"bias": False},
+        "any-sign": {"positive": False},
+        "paper": {"scaled": False},
+    },
 }
 
 

@@ -271,6 +271,8 @@ def test_every_setting_method_and_split(quick):
     assert {one.data for one in quick.settings} == {ANIMALS, THINGS}
     assert {one.kernel for one in quick.settings} == {LINEAR, NON_LINEAR}
     splits = {setting: len(quick.rates(setting, FEW, OURS, "new")) for setting in quick.settings}
+    splits |= {setting: len(quick.rates(setting, FEW, OURS, "new")) for setting in quick.alone}
+    assert {one.kernel for one in quick.alone} == {"SIFT", "PHOG", "covariance", "bag of words"}
     points = sum(n * len(quick.plans[setting.data].learnt) for setting, n in splits.items())
     assert len(quick.outcomes) == points * len(n_plus_one._METHODS)
     for one in quick.outcomes:

@@ -21,8 +21,7 @@ from knowmore.estimators.scoring import check_meaning, temperature
 from knowmore.estimators.shell import check_mergeable, fitted, names_in, unnamed
 from knowmore.examples import Examples
 from knowmore.extras import optional
-from knowmore.kernels import AnyKernel, corner
-from knowmore.kernels.distances import rows_of_median
+from knowmore.kernels import AnyKernel
 from knowmore.models import KernelModel, Transfer, class_probabilities, one_vs_all
 from knowmore.models.loo import noise_by_loo
 from knowmore.models.targets import Coding
@@ -32,16 +31,13 @@ from knowmore.unfitted import Unfitted
 # Products of scores beyond this would overflow.
 _LARGEST = 1e50
 
-# A smaller part of the kernel's diagonal is rounding.
-_EPS = 1e-9
-
 _OPTIMISERS = {"interior": interior, "subgradient": subgradient}
 
 
 class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
     """A classifier with the parameters C and bias."""
 
-    C: float | str | None
+    C: float | str
     bias: bool
     class_weight: dict[Any, float] | str | None = None
     probability: str = "calibrated"
@@ -57,12 +53,8 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
         if isinstance(self.C, str) and self.C == "loo":
             noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
         else:
-            noise = self._noise(kernel, examples)
+            noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
         return self._model(kernel, noise, examples, coding, weighting, bias=bias)
-
-    def _noise(self, kernel: AnyKernel, examples: Examples) -> float:
-        """1 / C unless leave-one-out chooses it."""
-        return 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return super()._settings(model) | {"C": model.C, "bias": model.bias}
@@ -174,9 +166,7 @@ class NPlusOneClassifier(LeastSquares):
     source : a fitted classifier of N classes with `decision_function`, or `Scores`
         `fit` keeps a copy as `source_`. For `clone`, as in a grid search, wrap it in scikit-learn's
         `FrozenEstimator`.
-    kernel, bias : as in `LSSVMClassifier`
-    C : as in `LSSVMClassifier`; "loo" is the best C without a source. None: ten over the spread of
-        the kernel, mean k(x, x) - mean k(x, z), over the examples given to `fit`; see `C_`
+    kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C without a source
     positive : whether beta >= 0: known classes are only added to the mixture
     scaled : whether s is brought to the scale of the labels -1 and 1 first, and the known classes
         go only that part of the way from there to the scores above which serves leave-one-out best
@@ -187,16 +177,17 @@ class NPlusOneClassifier(LeastSquares):
     --------
     >>> from knowmore import LSSVMClassifier
     >>> known = LSSVMClassifier().fit([[0.0], [1.0], [4.0], [5.0]], ["cold"] * 2 + ["mild"] * 2)
-    >>> clf = NPlusOneClassifier(known).fit([[0.5], [4.5], [7.5]], ["cold", "mild", "hot"])
+    >>> names = ["cold", "cold", "mild", "mild", "hot", "hot"]
+    >>> clf = NPlusOneClassifier(known).fit([[0.2], [0.7], [4.2], [4.7], [6.5], [7.5]], names)
     >>> clf.predict([[1.0], [4.0], [8.0]])
     array(['cold', 'mild', 'hot'], dtype='<U4')
     >>> dict(zip(clf.source_.classes_.tolist(), clf.beta_.round(2).tolist()))
-    {'cold': 0.0, 'mild': 0.7}
+    {'cold': 0.0, 'mild': 0.85}
     """
 
     source: Any
     kernel: AnyKernel | None = None
-    C: float | str | None = None
+    C: float | str = 25.0
     bias: bool = True
     _: KW_ONLY
     positive: bool = True
@@ -281,32 +272,12 @@ class NPlusOneClassifier(LeastSquares):
         coding.admit(examples)
         return coding
 
-    def _noise(self, kernel: AnyKernel, examples: Examples) -> float:
-        return super()._noise(kernel, examples) if self.C is not None else _tenth(kernel, examples)
-
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         coding: Any = model.coding
         source = "columns of X" if _is_columns(self.source_) else "a classifier"
         known = {"source": source, "known classes": self._known.tolist()}
         parameters = {"positive": coding.positive, "optimiser": coding.optimiser.__name__}
         return known | super()._settings(model) | parameters | {"scaled": coding.scaled}
-
-
-def _tenth(kernel: AnyKernel, examples: Examples) -> float:
-    """A tenth of the spread of the kernel over the examples, about a thousand at most.
-
-    What all values have in common is the bias's: to a wide kernel, a noise of one is a lot. Where
-    the examples are all the same to the kernel, the spread is its diagonal.
-    """
-    K = corner(kernel, examples.X[rows_of_median(len(examples))])
-    size = float(np.diagonal(K).mean())
-    spread = size - float(K.mean())
-    if not (np.isfinite(spread) and size > 0):
-        raise InvalidInput(
-            f"C=None takes the spread of the kernel, but {kernel!r} gave {spread:g} of {size:g}. "
-            f"Scale the features, or give a number."
-        )
-    return 0.1 * (spread if spread > _EPS * size else size)
 
 
 def _snapshot(source: Any) -> Any:

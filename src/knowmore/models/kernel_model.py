@@ -311,9 +311,10 @@ class KernelModel(Frozen):
             # Targets mixed from the basis may be rounding alone, such as values that are all equal.
             return self.covariance.residual(self.solved, self.coded.basis)
         A, T = self.coefficients, self.targets.T - self.offsets
-        size = abs(A).sum(axis=0)
-        unbalanced = abs(A.sum(axis=0)) / np.where(size > 0, size, 1)
-        return max(self.covariance.residual(A, T), float(unbalanced.max(initial=0)))
+        # Of all columns together: one whose targets are all the same has rounding alone.
+        size = float(abs(A).sum(axis=0).max(initial=0))
+        unbalanced = float(abs(A.sum(axis=0)).max(initial=0)) / (size or 1.0)
+        return max(self.covariance.residual(A, T), unbalanced)
 
     # -- leaving out -------------------------------------------------------------------------
 

@@ -236,7 +236,7 @@ def _centred(barrier: _Barrier, beta: Array) -> Array:
 # -- the coding ----------------------------------------------------------------------------------
 
 
-class Units(NamedTuple):
+class Gauge(NamedTuple):
     """The source's scores S as labels: scale * S + offsets, with offsets (N,)."""
 
     scale: float
@@ -249,7 +249,7 @@ class Transfer:
     """The coding of N known classes, `known`, and one more: Y - [S, S beta].
 
     The basis is the indicators of the classes and S itself: beta is a matter of the mix alone, and
-    so are the units of S and the share of the known classes.
+    so are the gauge of S and the share of the known classes.
 
     scaled : whether these two are chosen by the examples; else S is taken as it is
     """
@@ -271,28 +271,28 @@ class Transfer:
     ) -> Targets:
         """The targets for this beta (N,) and share, from those for none and one.
 
-        With the units a and o of S the classes take J = a [I, beta] from it, (N, N + 1). What is
+        With the gauge a, o of S the classes take J = a [I, beta] from it, (N, N + 1). What is
         left to learn for a known class is g (Y - a S) + (1 - g) o: the constant is predicted as it
         is, by the bias.
         """
         new, N = self._is_new(coded), len(self.known)
-        units, J = self.units(examples), np.zeros((N, len(coded.names)))
-        J[:, ~new] = units.scale * np.eye(N)
-        J[:, new] = units.scale * beta[:, None]
+        gauge, J = self.gauge(examples), np.zeros((N, len(coded.names)))
+        J[:, ~new] = gauge.scale * np.eye(N)
+        J[:, new] = gauge.scale * beta[:, None]
         mix = np.vstack([coded.mix[:-N], -J])
         mix[:, ~new] *= share
         # The indicators of the classes sum to one.
-        mix[:-N, ~new] += (1 - share) * units.offsets
+        mix[:-N, ~new] += (1 - share) * gauge.offsets
         return replace(coded, mix=mix, transfer=J)
 
-    def units(self, examples: Examples) -> Units:
+    def gauge(self, examples: Examples) -> Gauge:
         """Those of S in which it is nearest to the labels of the known classes.
 
         Where these are all of one class, or the scores all the same, S is only moved.
         """
         N = len(self.known)
         if not self.scaled:
-            return Units(1.0, np.zeros(N))
+            return Gauge(1.0, np.zeros(N))
         rows = np.isin(examples.labels, self.known)
         S, weights = examples.side[rows], Weighting("balanced")(examples)[rows]
         Y = 2.0 * (examples.labels[rows, None] == np.array(self.known)) - 1
@@ -301,7 +301,7 @@ class Transfer:
             float(np.einsum("i,ij,ij->", weights, V, S - middle)) for V in (Y - level, S - middle)
         )
         scale = max(both / square, 0.0) if square > 0 and N > 1 else 1.0
-        return Units(scale, level - scale * middle)
+        return Gauge(scale, level - scale * middle)
 
     def share(self, model: KernelModel) -> float:
         """g of the least squared leave-one-out error of the known classes, in [0, 1].
@@ -311,8 +311,8 @@ class Transfer:
         if not self.scaled:
             return 1.0
         examples, is_known = model.examples, ~self._is_new(model.coded)
-        units = self.units(examples)
-        B = units.scale * examples.side + units.offsets
+        gauge = self.gauge(examples)
+        B = gauge.scale * examples.side + gauge.offsets
         away = model.loo_of(model.coded).scores[:, is_known] - B
         wanted = one_vs_all(examples).T[:, is_known] - B
         weights = self._weights(model)
@@ -338,7 +338,7 @@ class Transfer:
         sign = np.where(is_new, -1.0, 1.0)
         weights = self._weights(model)
         offsets = weights * (1 + rival + sign * scores[:, new][:, 0])
-        moves = self.units(examples).scale * weights * sign * variance
+        moves = self.gauge(examples).scale * weights * sign * variance
         return Hinges(offsets, moves[:, None] * A)
 
     def minimum(self, model: KernelModel) -> Minimum:

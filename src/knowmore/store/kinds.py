@@ -200,7 +200,7 @@ def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples:
     estimator, kernel, noise = unnamed(estimator), valued(found["kernel"]), float(found["noise"])
     few = _few(examples)
     # Chosen by the first examples; these must not choose again.
-    if getattr(estimator, "C", 1.0) in ("loo", None):
+    if getattr(estimator, "C", None) == "loo":
         estimator.C = 1.0
     if getattr(estimator, "noise", None) == "loo":
         estimator.noise = 1.0

@@ -63,6 +63,9 @@ MODELS = {
     "LSSVM": lambda: LSSVMClassifier(RBF(1.5), 10),
     "without bias": lambda: LSSVMClassifier(RBF(1.5), 10, bias=False),
     "N + 1": lambda: NPlusOneClassifier(
+        Scores(["ash", "oak"], known_scores), RBF(1.5), 10, positive=False, scaled=False
+    ),
+    "N + 1, scaled": lambda: NPlusOneClassifier(
         Scores(["ash", "oak"], known_scores), RBF(1.5), 10, positive=False
     ),
 }
@@ -75,7 +78,7 @@ def test_explanations_of_all_models_match_refits(name):
     clf = MODELS[name]().fit(X, y, sample_weight=rng.uniform(0.2, 5, size=30))
     x, bias, noise = (
         rng.normal(size=3),
-        name in ("LSSVM", "N + 1"),
+        name in ("LSSVM", "N + 1", "N + 1, scaled"),
         0.1 / clf.model_.examples.weights,
     )
     classes, T = oracle.one_vs_all(y)
@@ -83,6 +86,10 @@ def test_explanations_of_all_models_match_refits(name):
     if name == "N + 1":
         S, s = known_scores(X), known_scores(x[None])
         shift, at_x = np.column_stack([S, S @ clf.beta_]), np.column_stack([s, s @ clf.beta_])
+    if name == "N + 1, scaled":
+        targets = clf.model_.targets
+        assert 0 < clf.model_.minimum.share < 1
+        shift, at_x = T - targets.T, known_scores(x[None]) @ targets.transfer
     K, k = oracle.covariance(RBF(1.5), X, noise), RBF(1.5)(X, x[None])
     for c, label in enumerate(classes):
         found, t = explain(clf, x, label), (T - shift)[:, [c]]

@@ -44,7 +44,7 @@ def test_n_plus_one_minimises_the_distance_to_what_is_known(bias):
     known = rng.normal(size=(3, 3))
     offsets = rng.normal(size=3)
     source = Scores([0, 1, 2], lambda X: X @ known + offsets)
-    clf = NPlusOneClassifier(source, LINEAR, C=2.0, bias=bias).fit(X, y)
+    clf = NPlusOneClassifier(source, LINEAR, C=2.0, bias=bias, scaled=False).fit(X, y)
     w, b = hyperplanes(clf)
     began = np.column_stack([known, known @ clf.beta_])
     # Without a bias the offsets are the source's own, mixed likewise.
