@@ -68,8 +68,8 @@ class Suspects(Answer):
     model : the frozen model that was asked; later edits of the estimator do not change it
 
     Of the only example of a class the label is doubted as no other supports that class; unless it
-    is so far from all others that it cannot be judged. `contradicting` and `duplicates` are for models that hold
-    their examples.
+    is so far from all others that it cannot be judged. `contradicting` and
+    `duplicates` are for models that hold their examples.
     """
 
     ids: Array

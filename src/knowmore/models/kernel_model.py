@@ -353,9 +353,10 @@ class KernelModel(Frozen):
 
     def trial(self, n: int | None = None) -> Trial:
         """What the model says of its first n examples, each left out; default: of all."""
-        counts = np.bincount(self._codes, minlength=len(self.names))
-        scores, variance, silent = (part[:n] for part in self.unseen())
-        return Trial(scores, variance, silent, self.backing()[:n], self._codes[:n], counts)
+        left, codes = self.unseen(), self._codes
+        counts = np.bincount(codes[~left.silent], minlength=len(self.names))
+        scores, variance, silent = (part[:n] for part in left)
+        return Trial(scores, variance, silent, self.backing()[:n], codes[:n], counts)
 
     @derived
     def temperature(self) -> float:
