@@ -72,6 +72,20 @@ def left_out(kernel, noise, X, T, groups, bias=False):
     return mean, var
 
 
+def completed(mean, backing, codes):
+    """Left-out scores (n, M) in which the others of its class stand in for each example.
+
+    backing : (n, M), what is predicted for each example, left out, if the targets are one for the
+        examples of a class and zero for all others
+    """
+    scores = np.array(mean)
+    for i, c in enumerate(codes):
+        p = sum(other == c for other in codes)
+        if p > 1:
+            scores[i][c] = mean[i][c] + 2 * backing[i][c] * (p / (p - 1) - 1)
+    return scores
+
+
 def left_out_precisely(K, noise, T, groups, bias=False):
     """The means (n, M) of `left_out` in extended precision, from kernel values K without noise.
 

@@ -13,7 +13,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.living import LivingClassifier, LivingEstimator, SolverParameters
-from knowmore.estimators.scoring import GaussianClassifier, check_meaning
+from knowmore.estimators.scoring import GaussianClassifier, check_loss, check_meaning
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.models import KernelModel
@@ -71,6 +71,10 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
     class_weight : None, "balanced" (all classes have the same total weight), or a dict of class
         and weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with
         every example, so each edit costs as much as a fit.
+    loss : "squared", or "squared_hinge": examples that are on the right side by a margin do not
+        count. The scores are then those of support vector machines, one class against all others,
+        with C = 1 / noise, which often recognise more, the more classes there are. Edits cost the
+        same, but the first question after one takes twenty solves more; variances stay as they are
     probability : "calibrated", or "raw": see `predict_proba`
     solver : "cholesky", or "inverse" for the explicit inverse of the paper
     update : "direct", a block of examples at once; "iterative", one after the other; "auto"
@@ -93,17 +97,26 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
     noise: float | str = 0.1
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
+    loss: str = "squared"
     probability: str = "calibrated"
 
     def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         check_meaning(self.probability)
+        loss = check_loss(self.loss)
         weighting = checks.class_weights(self.class_weight, examples.labels)
         if isinstance(self.noise, str) and self.noise == "loo":
             noise = noise_by_loo("noise", kernel, examples, weighting, bias=False)
         else:
             hint = "It is a variance, usually from 1e-6 to 1; 'loo' chooses it by leave-one-out."
             noise = number("noise", self.noise, "[0, inf)", hint)
-        return self._model(kernel, noise, examples, one_vs_all, weighting)
+        if loss != "squared" and not noise > 0:
+            raise InvalidInput(
+                f"loss={loss!r} weighs errors by 1 / noise. Give a noise above zero."
+            )
+        return self._model(kernel, noise, examples, one_vs_all, weighting, loss=loss)
+
+    def _settings(self, model: KernelModel) -> dict[str, Any]:
+        return super()._settings(model) | {"loss": model.loss}
 
     def predict(self, X: Any, unknown: Any = None, rate: float = 0.05) -> Array:
         """The class of the largest score, (m,). Eq. (5). `unknown`: a label for rows of no class.

@@ -17,7 +17,7 @@ from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import class_labels, class_weights
 from knowmore.estimators.living import EditableEstimator, LivingClassifier, SolverParameters
-from knowmore.estimators.scoring import check_meaning, temperature
+from knowmore.estimators.scoring import check_loss, check_meaning, temperature
 from knowmore.estimators.shell import check_mergeable, fitted, names_in, unnamed
 from knowmore.examples import Examples
 from knowmore.extras import optional
@@ -40,6 +40,7 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
     C: float | str
     bias: bool
     class_weight: dict[Any, float] | str | None = None
+    loss: str = "squared"
     probability: str = "calibrated"
 
     def _coding(self, examples: Examples) -> Coding:
@@ -48,16 +49,17 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
 
     def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         check_meaning(self.probability)
+        loss = check_loss(self.loss)
         coding, bias = self._coding(examples), flag("bias", self.bias)
         weighting = class_weights(self.class_weight, examples.labels)
         if isinstance(self.C, str) and self.C == "loo":
             noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
         else:
             noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
-        return self._model(kernel, noise, examples, coding, weighting, bias=bias)
+        return self._model(kernel, noise, examples, coding, weighting, bias=bias, loss=loss)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
-        return super()._settings(model) | {"C": model.C, "bias": model.bias}
+        return super()._settings(model) | {"C": model.C, "bias": model.bias, "loss": model.loss}
 
     @property
     def C_(self) -> float:
@@ -97,7 +99,7 @@ class LSSVMClassifier(LeastSquares):
     C : the weight of the squared errors, or "loo": the C with the best leave-one-out predictions
         for the examples given to `fit`; see `C_`
     bias : whether each class has an offset b
-    class_weight, probability, solver, update, dtype : as in `GPClassifier`
+    class_weight, loss, probability, solver, update, dtype : as in `GPClassifier`
 
     Examples
     --------
@@ -115,6 +117,7 @@ class LSSVMClassifier(LeastSquares):
     bias: bool = True
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
+    loss: str = "squared"
     probability: str = "calibrated"
 
 

@@ -51,6 +51,7 @@ class SolverParameters:
         weighting: Weighting | None = None,
         *,
         bias: bool = False,
+        loss: str = "squared",
     ) -> KernelModel:
         """The batch fit with the factor that the parameters choose."""
         choice("solver", self.solver, _SOLVERS)
@@ -58,7 +59,7 @@ class SolverParameters:
         choice("dtype", self.dtype, ("float64", "float32"))
         empty: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype))
         return KernelModel.of(
-            kernel, noise, examples, coding, empty, weighting, self.update, bias=bias
+            kernel, noise, examples, coding, empty, weighting, self.update, bias=bias, loss=loss
         )
 
 

@@ -14,6 +14,7 @@ from knowmore.models import class_probabilities
 
 # What `probability` may be.
 _MEANINGS = ("calibrated", "raw")
+_LOSSES = ("squared", "squared_hinge")
 
 
 class Scorer(Protocol):
@@ -85,3 +86,8 @@ def temperature(estimator: Probable, found: Callable[[], float]) -> float:
 def check_meaning(probability: Any) -> str:
     """The parameter `probability`; raises InvalidInput unless it is known."""
     return choice("probability", probability, _MEANINGS)
+
+
+def check_loss(loss: Any) -> str:
+    """The parameter `loss`; raises InvalidInput unless it is known."""
+    return choice("loss", loss, _LOSSES)

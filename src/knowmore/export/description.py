@@ -145,7 +145,7 @@ def _of_kernel_model(estimator: Any, columns: tuple[str, ...]) -> Description:
     model: KernelModel = estimator._held
     covariance, units = model.covariance, model.targets.units
     is_regressor, M = isinstance(estimator, GPRegressor), len(model.names)
-    A, b, squares = model.coefficients, model.offsets, np.ones(M if is_regressor else 1)
+    (A, b), squares = model.expansion, np.ones(M if is_regressor else 1)
     if units is not None:
         A, b, squares = A * units.scale, b * units.scale + units.mean, units.scale**2
     n = len(covariance.X)

@@ -165,8 +165,9 @@ def _terms(gp: KernelModel, row: Array, side: Array | None, c: int) -> tuple[flo
     """Of the score in column c its offset, the contributions (n,), and the losses without each."""
     scores, units, k = gp.mean(row, side)[0], gp.targets.units, gp.covariance.cross(row)
     from_source = scores[c] - gp.mean(row)[0, c]
-    offset = gp.offsets[c] + from_source if units is None else units.mean[c]
-    a = gp.coefficients[:, c] * (1.0 if units is None else units.scale[c])
+    A, offsets = gp.expansion
+    offset = offsets[c] + from_source if units is None else units.mean[c]
+    a = A[:, c] * (1.0 if units is None else units.scale[c])
     return float(offset), a * k[:, 0], scores[c] - _scores_without(gp, k, scores)[:, c]
 
 

@@ -340,7 +340,8 @@ class Forest(Frozen):
                 silent[rows] &= nothing[at]
                 backing[rows] += share * gp.backing()[at]
         codes = np.searchsorted(names, members.labels)
-        return Trial(scores, variance, silent, backing, codes, self._counts())
+        counts = self._counts() - np.bincount(codes[silent], minlength=len(names))
+        return Trial(scores, variance, silent, backing, codes, counts)
 
     def _counts(self) -> Array:
         """How many examples of a weight above zero each class has, (M,)."""

@@ -23,6 +23,7 @@ from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border, Factor
 from knowmore.linalg.products import product
 from knowmore.models.covariance import Covariance
+from knowmore.models.hinge import Hinge, squared_hinge
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
 from knowmore.models.newness import Newness, null_space
@@ -104,6 +105,7 @@ class KernelModel(Frozen):
     coded : the targets, (n, M), before any transfer; solved for is their basis of M + r columns
     head : the leading rows of `half` that are known already
     bias : whether each column has an offset: the border of ones
+    loss : "squared", or "squared_hinge" for scores that are those of `Hinge`
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore.linalg import Cholesky
@@ -123,6 +125,7 @@ class KernelModel(Frozen):
     coded: Targets
     head: Array
     bias: bool = False
+    loss: str = "squared"
 
     @classmethod
     def of(
@@ -136,16 +139,19 @@ class KernelModel(Frozen):
         update: str = "auto",
         *,
         bias: bool = False,
+        loss: str = "squared",
     ) -> KernelModel:
-        """The batch fit; `empty` is a factor of size 0. A bias takes classes for targets."""
+        """The batch fit; `empty` is a factor of size 0. A bias or hinge takes classes."""
         covariance = Covariance.of(kernel, noise, examples, empty, weighting, update)
-        return cls.on(covariance, coding, bias=bias)
+        return cls.on(covariance, coding, bias=bias, loss=loss)
 
     @classmethod
-    def on(cls, covariance: Covariance, coding: Coding, *, bias: bool = False) -> KernelModel:
+    def on(
+        cls, covariance: Covariance, coding: Coding, *, bias: bool = False, loss: str = "squared"
+    ) -> KernelModel:
         """The model on a covariance that is factorised already."""
         coded = coding(covariance.examples)
-        return cls(covariance, coding, coded, coded.basis[:0], bias)
+        return cls(covariance, coding, coded, coded.basis[:0], bias, loss)
 
     def __repr__(self) -> str:
         return (
@@ -181,7 +187,8 @@ class KernelModel(Frozen):
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         """The batch fit of `examples` with another kernel."""
-        return self.on(self.covariance.with_kernel(kernel, examples), self.coding, bias=self.bias)
+        covariance = self.covariance.with_kernel(kernel, examples)
+        return self.on(covariance, self.coding, bias=self.bias, loss=self.loss)
 
     def _unchanged(self, covariance: Covariance) -> int:
         """The number of leading rows with the same example, label and weight there."""
@@ -260,6 +267,24 @@ class KernelModel(Frozen):
         """The bias b of each column, (M,); zero without a border."""
         return self._solution[1]
 
+    @derived
+    def hinge(self) -> Hinge | None:
+        """The minimum of the squared hinge; None if the loss is the square."""
+        if self.loss == "squared":
+            return None
+        covariance, T = self.covariance, self.targets.T
+
+        def solve(D: Array) -> Array:
+            return self.eliminated(D, covariance.solve(D))[0]
+
+        K = np.asarray(corner(covariance.kernel, covariance.X), dtype=float)
+        return squared_hinge(K, covariance.noise / covariance.weights, T, solve, bias=self.bias)
+
+    @property
+    def expansion(self) -> tuple[Array, Array]:
+        """The coefficients (n, M) and offsets (M,) that scores are made of."""
+        return self._solution if self.hinge is None else self.hinge[:2]
+
     # -- asking ------------------------------------------------------------------------------
 
     def mean(self, X: Array, side: Array | None = None) -> Array:
@@ -267,8 +292,9 @@ class KernelModel(Frozen):
 
         A transfer adds what each class takes from the scores of the known ones, side (m, N).
         """
-        scores = self.covariance.expansion(X, self.coefficients)
-        return self._values(scores + self.offsets if self.bias else scores, side)
+        A, offsets = self.expansion
+        scores = self.covariance.expansion(X, A)
+        return self._values(scores + offsets if self.bias else scores, side)
 
     def _values(self, T: Array, side: Array | None) -> Array:
         """Predicted targets T (m, M) as values of what the columns stand for."""
@@ -328,7 +354,15 @@ class KernelModel(Frozen):
 
     def loo(self, groups: Array | None = None) -> LooScores:
         """The same, and for which examples the others carry no information."""
-        return self.loo_of(self.targets, groups)
+        left = self.loo_of(self.targets, groups)
+        if self.hinge is None:
+            return left
+        if groups is not None:
+            raise InvalidInput(
+                "Groups are left out in closed form of least squares alone. Use loss='squared', or "
+                "leave out one example at a time."
+            )
+        return left._replace(scores=np.where(left.silent[:, None], left.scores, self.hinge.left))
 
     def unseen(self) -> LooScores:
         """The same for each example alone, as if it were a new row, which weighs one.
@@ -344,6 +378,8 @@ class KernelModel(Frozen):
     def backing(self) -> Array:
         """What the others of its class say of each example, (n,): see `Trial`."""
         at, own = np.arange(len(self.examples)), self._codes
+        if self.hinge is not None:
+            return np.asarray(self.hinge.said[at, own])
         M = len(self.names)
         Y = self.coded.basis[:, :M]
         A, _ = self.eliminated(Y, self.solved[:, :M])
@@ -356,9 +392,10 @@ class KernelModel(Frozen):
 
     def trial(self, n: int | None = None) -> Trial:
         """What the model says of its first n examples, each left out; default: of all."""
-        counts = np.bincount(self._codes, minlength=len(self.names))
-        scores, variance, silent = (part[:n] for part in self.unseen())
-        return Trial(scores, variance, silent, self.backing()[:n], self._codes[:n], counts)
+        left, codes = self.unseen(), self._codes
+        counts = np.bincount(codes[~left.silent], minlength=len(self.names))
+        scores, variance, silent = (part[:n] for part in left)
+        return Trial(scores, variance, silent, self.backing()[:n], codes[:n], counts)
 
     @derived
     def temperature(self) -> float:
@@ -449,6 +486,8 @@ class KernelModel(Frozen):
         # Units change with the group that is left out: what they are mixed from is predicted.
         A = self.coefficients if units is None else self.solved
         mean = k.T @ A + (self.offsets if units is None else 0.0)
+        if self.hinge is not None:
+            mean = k.T @ self.hinge.A + self.hinge.offsets
         if self.border is not None:
             # What the bias adds: P [k; 1] = K~^-1 k + v (1 - v'k) / s.
             v, s = self.border.v, self.border.s

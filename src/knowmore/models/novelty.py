@@ -55,8 +55,9 @@ class Unseen(Frozen):
     def trial(self, *, gaussian: bool = True) -> Trial:
         """What the model says of the examples; if it is no Gaussian process, without a variance."""
         variance = self.variance if gaussian else np.ones(len(self.ids))
-        parts = self.scores, variance, self.silent, self.backing, self.codes
-        return Trial(*parts, self.counts)
+        codes, silent = self.codes, self.silent
+        counts = self.counts - np.bincount(codes[silent], minlength=len(self.counts))
+        return Trial(self.scores, variance, silent, self.backing, codes, counts)
 
     def without_classes(self) -> Array:
         """The scores, but the only example of a class takes the class with it: -infinity."""

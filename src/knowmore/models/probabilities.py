@@ -62,7 +62,12 @@ def class_probabilities(mean: Array, variance: Array, temperature: float = 1.0) 
     logs = log_chances(mean, variance) / temperature
     chances = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
     # Logarithms of tiny chances are large, and so is their rounding.
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    # Chances may be equal in all digits where scores are not: the largest score is to win.
+    best = mean.argmax(axis=1)
+    rows = np.flatnonzero(chances.argmax(axis=1) != best)
+    chances[rows, best[rows]] = np.nextafter(chances[rows].max(axis=1, initial=0), 2)
+    return np.asarray(chances)
 
 
 # -- how sharp -----------------------------------------------------------------------------------
@@ -77,7 +82,7 @@ class Trial(NamedTuple):
     backing : (n,), what the others of its class say of it: the prediction of one for its class, and
         of zero for all others
     codes : (n,), the columns of the labels
-    counts : (M,), the examples of each class
+    counts : (M,), the examples of each class, but those that are silent: they say nothing either
     """
 
     scores: Array

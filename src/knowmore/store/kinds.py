@@ -56,7 +56,7 @@ _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 # Parameters that are no settings: arrays, other models, and what cannot be written.
 _APART: Final = {"supports", "semantics", "source"}
 # Parameters that files of earlier versions lack: they have their defaults.
-_LATER: Final = {"probability"}
+_LATER: Final = {"probability", "loss"}
 # What models did before they had these parameters: files of that time do not name them.
 _BEFORE: Final[dict[str, dict[str, Any]]] = {
     "n-plus-one": {"scaled": False},

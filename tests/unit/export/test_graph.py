@@ -56,8 +56,9 @@ def test_machines_answer_alike(labels, tmp_path):
     Q, y = questions(rng, X), LABELS[labels](rng, 30)
     for svm in machines(rng, X, y):
         got = answers(svm, Q, tmp_path / "model.onnx")
-        assert [*got] == ["label", "scores"]
+        assert [*got] == ["label", "scores", "probabilities"]
         assert_close(got["scores"], scores_of(svm, Q))
+        assert_close(got["probabilities"], svm.predict_proba(Q))
         assert got["label"].tolist() == svm.predict(Q).tolist()
 
 
@@ -75,7 +76,7 @@ def test_regressors_answer_alike(tmp_path):
 
 def test_chances_that_vanish_are_right(tmp_path):
     X = np.arange(6.0)[:, None] * 10
-    clf = GPClassifier(RBF(1.0), noise=1e-14).fit(X, [0, 1, 2, 0, 1, 2])
+    clf = GPClassifier(RBF(1.0), noise=1e-14, probability="raw").fit(X, [0, 1, 2, 0, 1, 2])
     got = answers(clf, X, tmp_path / "model.onnx")
     want = clf.predict_proba(X)
     assert want.min() < 1e-300

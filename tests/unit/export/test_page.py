@@ -62,12 +62,12 @@ def bounds(estimator, Q):
     return scores, variance_error(k, of.R, prior, of.noise)
 
 
-def assert_same_probabilities(got, scores, variance):
+def assert_same_probabilities(got, scores, variance, temperature):
     """Is this what the rule makes of these very scores and variances?"""
-    want = class_probabilities(scores, variance)
+    want = class_probabilities(scores, variance, temperature)
     s = np.sqrt(variance)[:, None]
     # A logarithm is about z^2 / 2, and is rounded as such.
-    assert_rounded(got, want, 100 * (1 + ((scores / s) ** 2).max()), 1.0)
+    assert_rounded(got, want, 100 * (1 + ((scores / s) ** 2).max() / temperature), 1.0)
 
 
 @needs_node
@@ -85,7 +85,7 @@ def test_classifiers_answer_alike(labels, tmp_path):
         of_scores, of_variance = bounds(clf, Q)
         assert_within(scores, scores_of(clf, Q), of_scores)
         assert_within(variance, clf.predict_variance(Q), of_variance)
-        assert_same_probabilities(chances, scores, variance)
+        assert_same_probabilities(chances, scores, variance, clf.temperature_)
         classes = [str(one) if labels == "large numbers" else one for one in clf.classes_.tolist()]
         assert told["classes"] == classes
         best = scores.argmax(axis=1)
@@ -103,7 +103,10 @@ def test_machines_answer_alike(tmp_path):
         scores = np.array([one["scores"] for one in told["answers"]])
         assert_within(scores, scores_of(svm, Q), bounds(svm, Q)[0])
         assert [one["label"] for one in told["answers"]] == svm.predict(Q).tolist()
-        assert {*told["answers"][0]} == {"label", "score", "scores"}
+        chances = np.array([one["probabilities"] for one in told["answers"]])
+        assert_same_probabilities(chances, scores, np.ones(len(Q)), svm.temperature_)
+        keys = {"label", "probability", "score", "scores", "probabilities"}
+        assert {*told["answers"][0]} == keys
 
 
 @needs_node

@@ -24,7 +24,7 @@ from knowmore.insight import (
     calibrate,
     reliability,
 )
-from knowmore.insight.calibration import best_temperature
+from knowmore.models.probabilities import best_temperature
 
 matplotlib.use("agg")
 from matplotlib import pyplot
@@ -47,7 +47,7 @@ def clouds(n=60, seed=0, classes=3):
 
 def loss(logs, classes, temperature):
     """The negative log-likelihood and the prior, term by term."""
-    total = 0.5 * np.log(temperature) ** 2
+    total = 0.125 * np.log(temperature) ** 2
     for row, c in zip(logs, classes, strict=True):
         p = [np.exp(one / temperature) for one in row]
         total -= np.log(p[c] / sum(p))
@@ -57,9 +57,13 @@ def loss(logs, classes, temperature):
 def left_out_logs(X, y, noise=0.1, weights=1.0):
     """log Phi of the scores by n refits, each row as a new one, and the columns of the labels."""
     classes, T = oracle.one_vs_all(y.tolist())
-    mean, variance = oracle.left_out(KERNEL, noise / weights, X, T, np.arange(len(X)))
+    each = np.arange(len(X))
+    mean, variance = oracle.left_out(KERNEL, noise / weights, X, T, each)
+    backing, _ = oracle.left_out(KERNEL, noise / weights, X, (T + 1) / 2, each)
+    codes = [classes.index(one) for one in y.tolist()]
+    scores = oracle.completed(mean, backing, codes)
     variance = variance - noise / weights + noise
-    return log_ndtr(mean / np.sqrt(variance)[:, None]), [classes.index(one) for one in y.tolist()]
+    return log_ndtr(scores / np.sqrt(variance)[:, None]), codes
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
@@ -75,7 +79,7 @@ def test_the_temperature_makes_leave_one_out_most_likely(classes):
 def test_weights_count():
     X, y = clouds()
     weights = np.random.default_rng(8).uniform(0.2, 5, size=60)
-    clf = GPClassifier(KERNEL).fit(X, y, sample_weight=weights)
+    clf = GPClassifier(KERNEL, probability="raw").fit(X, y, sample_weight=weights)
     found = calibrate(clf).temperature
     logs, columns = left_out_logs(X, y, weights=weights)
     least = loss(logs, columns, found)
@@ -88,7 +92,7 @@ def test_weights_count():
 
 def test_probabilities_are_powers_of_the_chances():
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(X, y)
+    clf = GPClassifier(KERNEL, probability="raw").fit(X, y)
     calibrated = calibrate(clf)
     queries = X + 0.3
     powers = clf.predict_proba(queries) ** (1 / calibrated.temperature)
@@ -126,7 +130,7 @@ def test_it_follows_every_edit():
 
 
 def test_the_temperature_is_computed_once_per_model(monkeypatch):
-    import knowmore.insight.calibration as module
+    import knowmore.models.probabilities as module
 
     calls = []
 
@@ -152,7 +156,7 @@ def test_no_mistakes_do_not_mean_certainty():
     """Where leave-one-out is always right, the prior keeps the temperature above zero."""
     X = np.array([[0.0], [0.1], [9.0], [9.1]])
     calibrated = calibrate(GPClassifier(KERNEL).fit(X, ["a", "a", "b", "b"]))
-    assert 0.1 < calibrated.temperature < 1
+    assert 0.01 < calibrated.temperature < 1
     assert calibrated.predict_proba([[0.05]]).min() > 0
 
 
@@ -246,7 +250,7 @@ def test_bins_match_a_plain_loop(bins):
 
 def test_without_test_data_it_is_that_of_leave_one_out():
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(X, y)
+    clf = GPClassifier(KERNEL, probability="raw").fit(X, y)
     calibrated = calibrate(clf)
     logs, columns = left_out_logs(X, y)
     for model, temperature in (clf, 1.0), (calibrated, calibrated.temperature):
@@ -262,7 +266,10 @@ def test_calibration_helps_on_unseen_data():
     X, y = clouds(150, seed=3)
     new, truth = clouds(3000, seed=3)
     clf = GPClassifier(KERNEL, noise=10.0).fit(X, y)
-    assert reliability(calibrate(clf), new, truth).error < reliability(clf, new, truth).error / 2
+    raw = clf.refitted(clf.model_.examples, probability="raw")
+    error = reliability(clf, new, truth).error
+    assert error < reliability(raw, new, truth).error / 2
+    assert reliability(calibrate(raw), new, truth).error == error
 
 
 def test_any_classifier_with_probabilities_works():
@@ -344,8 +351,8 @@ def test_what_cannot_be_calibrated_is_explained():
         calibrated.predict_proba(X[:, :1])
     with pytest.raises(InvalidInput, match="only one was given"):
         reliability(clf, X)
-    with pytest.raises(InvalidType, match="LSSVMClassifier has no predict_"):
-        reliability(LSSVMClassifier().fit(X, y), X, y)
+    with pytest.raises(InvalidType, match="GPRegressor has no predict_"):
+        reliability(GPRegressor().fit(X, X[:, 0]), X, y)
     for asking in calibrate, reliability:
         kinds = "GPClassifier, LinearGPClassifier or ForestGPClassifier"
         words = f"for a fitted {kinds}, not LSSVMClassifier"

@@ -10,7 +10,7 @@ import oracle
 import pandas as pd
 import pytest
 import trees_oracle
-from scipy.special import log_ndtr
+from scipy.special import expit, log_ndtr
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -39,7 +39,7 @@ from knowmore.insight import (
     transfer,
     tune,
 )
-from knowmore.insight.calibration import best_temperature
+from knowmore.models.probabilities import best_temperature, mislabelling
 
 KERNEL, NOISE, CAPACITY, TREES = RBF(1.0), 0.1, 15, 3
 rng = np.random.default_rng(0)
@@ -87,16 +87,31 @@ def process(rows, x, more=(), labels=()):
 
 
 def left_out():
-    """Scores (n, M) and variances (n,) of the examples that count, as new rows, by the others."""
+    """Scores (n, M) and variances (n,) of the examples that count, as new rows, by the others; and
+    what is said of them by those of each class, (n, M)."""
     counted = np.flatnonzero(WEIGHTS)
-    scores, variance = np.zeros((N, len(CLASSES))), np.zeros(N)
+    scores, variance, backing = (
+        np.zeros((N, len(CLASSES))),
+        np.zeros(N),
+        np.zeros((N, len(CLASSES))),
+    )
     for number in range(TREES):
         for leaf in leaves(number)[1]:
             for i in leaf:
-                one, own = process(np.array([j for j in leaf if j != i], dtype=int), X[i])
+                others = np.array([j for j in leaf if j != i], dtype=int)
+                one, own = process(others, X[i])
+                backing[i] += said_by(others, X[i]) / TREES
                 scores[i] += one / TREES
                 variance[i] += own / TREES
-    return counted, scores[counted], variance[counted]
+    return counted, scores[counted], variance[counted], backing[counted]
+
+
+def said_by(rows, x):
+    """What the examples of each class among these rows say of x, (M,)."""
+    if not len(rows):
+        return np.zeros(len(CLASSES))
+    K, k = oracle.covariance(KERNEL, X[rows], NOISE / WEIGHTS[rows]), KERNEL(X[rows], x[None])[:, 0]
+    return k @ np.linalg.solve(K, (Y[rows][:, None] == CLASSES).astype(float))
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +134,7 @@ def single(request):
 
 def test_with_a_single_leaf_labels_are_suspect_as_for_the_gaussian_process(single):
     got, want = map(suspects, single)
-    assert len(want.ids) > 2
+    assert len(want.ids) > 1
     assert got.ids.tolist() == want.ids.tolist()
     assert got.rows.tolist() == want.rows.tolist()
     assert got.preferred.tolist() == want.preferred.tolist()
@@ -193,13 +208,17 @@ def test_with_a_single_leaf_values_are_asked_about_as_for_the_gaussian_process(Z
 
 
 def test_suspects_are_those_that_the_others_in_their_leaves_contradict(told):
-    forest, counted, scores, variance = told
+    forest, counted, scores, variance, backing = told
     found, rows = suspects(forest), np.arange(len(counted))
     assert_rounded(found.scores, scores, ROUNDINGS)
     assert_rounded(found.variance, variance, ROUNDINGS)
-    margin = scores.max(axis=1) - scores[rows, np.searchsorted(CLASSES, Y[counted])]
-    order = [i for i in np.argsort(-margin, kind="stable") if margin[i] > 0]
-    assert found.rows.tolist() == order
+    codes = np.searchsorted(CLASSES, Y[counted])
+    margin = scores.max(axis=1) - scores[rows, codes]
+    order = found.rows.tolist()
+    logs = log_ndtr(oracle.completed(scores, backing, codes) / np.sqrt(variance)[:, None])
+    odds = mislabelling(logs, codes).odds(logs, codes)
+    assert np.isclose(found.doubts, expit(odds), rtol=1e-6).all()
+    assert order == [i for i in np.argsort(-odds) if expit(odds[i]) >= 0.2 and margin[i] > 0]
     assert found.ids.tolist() == counted[order].tolist()
     assert found.preferred.tolist() == CLASSES[scores[order].argmax(axis=1)].tolist()
     assert_rounded(found.margin, margin[order], ROUNDINGS, 1.0)
@@ -234,7 +253,7 @@ def test_duplicates_are_found_in_all_leaves():
 
 @pytest.mark.parametrize("method", ["variance", "score", "probability"])
 def test_novelty_is_measured_against_the_examples_left_out_of_their_leaves(told, method):
-    forest, _, scores, variance = told
+    forest, _, scores, variance, _ = told
     found = novelty(forest, POOL, method)
 
     def value(mean, variance):
@@ -267,18 +286,20 @@ def test_the_only_example_of_a_class_takes_it_with_it_but_not_one_that_is_alone_
 
 
 def test_calibration_is_by_the_examples_left_out_of_their_leaves(told):
-    forest, counted, scores, variance = told
-    logs = log_ndtr(scores / np.sqrt(variance)[:, None])
+    forest, counted, scores, variance, backing = told
     codes = np.searchsorted(CLASSES, Y[counted])
+    logs = log_ndtr(oracle.completed(scores, backing, codes) / np.sqrt(variance)[:, None])
     want = best_temperature(logs, codes)
-    calibrated = calibrate(forest)
-    assert calibrated.temperature == pytest.approx(want, rel=1e-9)
-    powers = forest.predict_proba(POOL) ** (1 / want)
+    assert forest.temperature_ == pytest.approx(want, rel=1e-9)
+    raw = copy.copy(forest).set_params(probability="raw")
+    calibrated = calibrate(raw)
+    assert calibrated.temperature == forest.temperature_
+    powers = raw.predict_proba(POOL) ** (1 / want)
     assert_rounded(
         calibrated.predict_proba(POOL), powers / powers.sum(axis=1, keepdims=True), ROUNDINGS
     )
     P = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
-    found = reliability(forest, bins=1)
+    found = reliability(raw, bins=1)
     assert_rounded(found.confidence, [P.max(axis=1).mean()], ROUNDINGS)
     assert found.accuracy[0] == (P.argmax(axis=1) == codes).mean()
 

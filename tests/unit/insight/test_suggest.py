@@ -193,7 +193,8 @@ def test_expected_output_change_is_what_adding_the_row_does():
     found = suggest(clf, pool, 1, "emoc")
     x, before = pool[found.indices], clf.model_.mean(pool)
     change = 0.0
-    for label, p in zip(clf.classes_, clf.predict_proba(x)[0], strict=True):
+    raw = clf.set_params(probability="raw").predict_proba(x)[0]
+    for label, p in zip(clf.classes_, raw, strict=True):
         after = GPClassifier(RBF(1.5)).fit(np.vstack([X, x]), [*y, label]).model_.mean(pool)
         change += p * abs(after - before).mean()
     assert_rounded(found.values, [change], 1e4)

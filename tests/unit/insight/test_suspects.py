@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 import oracle
 import pytest
+from scipy.special import expit, log_ndtr
 from sklearn.datasets import load_digits
 from sklearn.gaussian_process.kernels import RBF
 from tolerance import assert_rounded, assert_solves, tolerance
@@ -23,8 +24,17 @@ from knowmore import (
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import suspects
 from knowmore.insight.suspects import margin_contributions
+from knowmore.models import class_probabilities
+from knowmore.models.probabilities import mislabelling
 
 KERNEL, NOISE = RBF(1.5), 0.1
+
+
+def likely_wrong(scores, logs, codes):
+    """The rows of labels that are contradicted and likely to be wrong, in this order."""
+    odds = mislabelling(logs, codes).odds(logs, codes)
+    margin = scores.max(axis=1) - scores[np.arange(len(codes)), codes]
+    return [i for i in np.argsort(-odds) if expit(odds[i]) >= 0.2 and margin[i] > 0]
 
 
 def clouds(seed, n=60):
@@ -65,10 +75,11 @@ def test_suspects_match_n_refits(solver):
     mean, _ = oracle.left_out(KERNEL, NOISE, held.X, T, np.arange(len(T)))
     K = oracle.covariance(KERNEL, held.X, NOISE)
     assert_solves(found.scores, mean, K, T, solver=solver, left=K)
-    given = mean[T == 1]
-    margin = mean.max(axis=1) - given
-    ranked = [i for i in np.argsort(-margin) if margin[i] > 0]
-    assert len(ranked) > 5
+    codes = T.argmax(axis=1)
+    backing, variance = oracle.left_out(KERNEL, NOISE, held.X, (T + 1) / 2, np.arange(len(T)))
+    logs = log_ndtr(oracle.completed(mean, backing, codes) / np.sqrt(variance)[:, None])
+    ranked = likely_wrong(mean, logs, codes)
+    assert len(ranked) > 2
     assert found.ids.tolist() == held.ids[ranked].tolist()
     assert found.rows.tolist() == ranked
     assert found.labels.tolist() == held.labels[ranked].tolist()
@@ -140,10 +151,15 @@ def test_suspects_of_all_models_match_refits(name):
     K, rest = oracle.covariance(KERNEL, X, noise), ~np.eye(60, dtype=bool)
     want, _ = oracle.left_out(KERNEL, noise, X, learnt, np.arange(60), bias)
     assert_solves(found.scores, want + given, K, learnt, left=K, bias=bias)
-    margin = (want + given).max(axis=1) - (want + given)[T == 1]
-    ranked = [i for i in np.argsort(-margin) if margin[i] > 0]
+    backing, variance = oracle.left_out(KERNEL, noise, X, (T + 1) / 2, np.arange(60), bias)
+    codes = T.argmax(axis=1)
+    completed = oracle.completed(want + given, backing, codes)
+    if name == "GP":
+        variance = variance - noise + NOISE
+        completed /= np.sqrt(variance)[:, None]
+    ranked = likely_wrong(want + given, log_ndtr(completed), codes)
     assert found.rows.tolist() == ranked
-    assert len(ranked) > 5
+    assert len(ranked) > 2
     C = margin_contributions(found.model, found.rows, found.preferred)
     for j, s in enumerate(ranked):
         r, p, own = rest[s], classes.index(found.preferred[j]), classes.index(found.labels[j])
@@ -158,13 +174,29 @@ def test_suspects_of_all_models_match_refits(name):
 def test_probabilities_of_weighted_examples_are_those_of_new_rows():
     X, y = clouds(8, 30)
     weights = np.random.default_rng(2).uniform(0.2, 5, size=30)
-    found = suspects(GPClassifier(KERNEL, NOISE).fit(X, y, sample_weight=weights))
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y, sample_weight=weights)
+    want = probabilities_by_refits(X, y, weights, clf.temperature_)
     K = oracle.covariance(KERNEL, X, NOISE / weights)
-    for i, r in enumerate(~np.eye(30, dtype=bool)):
+    # Scores and variances are off by a part of K~'s norm; the slope of log Phi is about one.
+    scale = np.linalg.norm(K, 2) / NOISE
+    assert_rounded(suspects(clf).probabilities, want, tolerance(K) / np.finfo(float).eps, scale)
+
+
+def probabilities_by_refits(X, y, weights, temperature):
+    """Those of each example by the others, as for a new row; its class's stand in for it."""
+    scores, variance, backing = [], [], []
+    codes = np.unique(y, return_inverse=True)[1]
+    for i, r in enumerate(~np.eye(len(X), dtype=bool)):
         clf = GPClassifier(KERNEL, NOISE).fit(X[r], y[r], sample_weight=weights[r])
-        scale = np.linalg.norm(K, 2) / NOISE
-        roundings = tolerance(K) / np.finfo(float).eps
-        assert_rounded(found.probabilities[[i]], clf.predict_proba(X[[i]]), roundings, scale)
+        scores.append(clf.decision_function(X[[i]])[0])
+        variance.append(clf.predict_variance(X[[i]])[0])
+        said = np.linalg.solve(
+            oracle.covariance(KERNEL, X[r], NOISE / weights[r]), np.eye(3)[codes[r]]
+        )
+        backing.append(KERNEL(X[[i]], X[r])[0] @ said)
+    return class_probabilities(
+        oracle.completed(scores, backing, codes), np.array(variance), temperature
+    )
 
 
 def test_it_follows_every_edit():
@@ -228,11 +260,7 @@ def test_probabilities_are_those_of_models_without_the_example():
     X, y = clouds(4, 30)
     clf = GPClassifier(KERNEL, NOISE).fit(X, y)
     K = oracle.covariance(KERNEL, X, NOISE)
-    without = [
-        GPClassifier(KERNEL, NOISE).fit(np.delete(X, i, 0), np.delete(y, i)) for i in range(30)
-    ]
-    want = np.concatenate([one.predict_proba(X[[i]]) for i, one in enumerate(without)])
-    # Scores and variances are off by a part of K~'s norm; the slope of log Phi is about one.
+    want = probabilities_by_refits(X, y, np.ones(30), clf.temperature_)
     scale = np.linalg.norm(K, 2) / NOISE
     assert_rounded(suspects(clf).probabilities, want, tolerance(K) / np.finfo(float).eps, scale)
 
@@ -261,7 +289,7 @@ def test_it_reads_as_a_table():
     X, y = clouds(6)
     found = suspects(GPClassifier(KERNEL, NOISE).fit(X, y))
     table = found.to_pandas()
-    assert list(table.columns) == ["id", "label", "preferred", "margin", "contradicting"]
+    assert list(table.columns) == ["id", "label", "preferred", "doubt", "margin", "contradicting"]
     assert table["id"].tolist() == found.ids.tolist()
     assert table["contradicting"].tolist() == list(found.contradicting)
     assert repr(found).startswith(f"Suspects: {len(found.ids)} of 60 labels are suspect\n")

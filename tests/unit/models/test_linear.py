@@ -67,9 +67,10 @@ seeds = pytest.mark.parametrize("seed", range(8))
 def test_without_an_intercept_it_is_the_gaussian_process_of_the_dot_product(seed):
     p = problem(seed)
     w, K, T = dual(p)
-    ours = LinearGPClassifier(p.noise, resolution=p.grid, intercept=False)
+    raw = {"probability": "raw"}
+    ours = LinearGPClassifier(p.noise, resolution=p.grid, intercept=False, **raw)
     ours.fit(p.X, p.y, sample_weight=p.w)
-    theirs = GPClassifier(DOT, p.noise).fit(p.X, p.y, sample_weight=p.w)
+    theirs = GPClassifier(DOT, p.noise, **raw).fit(p.X, p.y, sample_weight=p.w)
     k = DOT(p.X, p.Q)
     want = oracle.scores(DOT, p.noise / w, p.X, T, p.Q)
     assert_solves(ours.decision_function(p.Q), want, K, T, left=k)

@@ -84,7 +84,7 @@ def test_rows_by_name(tmp_path, scene):
 @pytest.mark.parametrize(
     ("estimator", "has"),
     [
-        (LSSVMClassifier(), {"label"}),
+        (LSSVMClassifier(), {"label", "probability"}),
         (LinearGPClassifier(), {"label", "probability", "std", "unknown"}),
         (ForestGPClassifier(), {"label", "probability", "std", "unknown"}),
         (GPRegressor(), {"value", "std"}),
