@@ -36,6 +36,8 @@ _ROWS = 256
 # How many rows of the pool stand for all of it, at most, and how many numbers may go into that.
 _SOME = 1024
 _NUMBERS = 2**24
+# Where no class is in doubt, variances alone decide.
+_LEAST_DOUBT = 1e-3
 _CRITERIA = (
     *("reduction", "margin", "uncertainty", "variance"),
     *("weight", "impact", "emoc", "random"),
@@ -93,7 +95,7 @@ def suggest(
         for the others, and means are over c'
         "reduction": d(x) sum_j d(x_j) c(x, x_j)^2 / sigma_*^2, how much the variances in the pool
         would fall, where classes are in doubt: c is the posterior covariance, and the doubt d is
-        1 - (mu_(1) - mu_(2)) / 2, at least zero. Of a large pool about a thousand rows, evenly
+        1 - (mu_(1) - mu_(2)) / 2, at least 0.001. Of a large pool about a thousand rows, evenly
         spaced, stand for all x_j. Forests have other covariances in each tree.
         "variance": sigma_*^2, the least known.
         "uncertainty": min_c |mu^(c)| / sigma_*, the smallest first (Kapoor et al.).
@@ -199,7 +201,7 @@ def _values(criterion: str, pool: _Pool) -> Array:
     if criterion == "margin":
         return np.asarray(-_apart(mean) / deviation)
     if criterion == "reduction" and isinstance(pool, _Process):
-        doubt = np.maximum(1 - _apart(mean) / 2, 0)
+        doubt = np.maximum(1 - _apart(mean) / 2, _LEAST_DOUBT)
         return np.asarray(doubt * pool.reduction(doubt))
     # mean_c' |t^(c') - mu^(c')| for each class c that the label may be, (u, M).
     apart, near = abs(1 + mean), abs(1 - mean)
