@@ -84,9 +84,10 @@ def suggest(
 
     They are picked one after the other. From then on each pick counts as an example with its most
     plausible label: the variances around it fall, the means move towards that label, and similar
-    rows become less useful. A row with exactly the same features waits until no others are left. No
-    label is asked for. The first pick is by the criterion alone. In a forest a pick joins one leaf
-    of each tree, and the trees keep their shape.
+    rows become less useful. By "variance" and "reduction" only the variances fall: the first labels
+    may all be of classes yet unknown. A row with exactly the same features waits until no others
+    are left. No label is asked for. The first pick is by the criterion alone. In a forest a pick
+    joins one leaf of each tree, and the trees keep their shape.
 
     Parameters
     ----------
@@ -186,7 +187,9 @@ def _picks(
         (x,) = next(blocks(X[row : row + 1]))
         twins |= np.concatenate([(x == block).all(axis=1) for block in blocks(X)])
         if count < n - 1:
-            pool.pick(row, None if criterion == "variance" else int(pool.mean[row].argmax()))
+            # A label of a known class would be wrong for most rows if few classes are known.
+            still = criterion in ("variance", "reduction")
+            pool.pick(row, None if still else int(pool.mean[row].argmax()))
 
 
 def _values(criterion: str, pool: _Pool) -> Array:

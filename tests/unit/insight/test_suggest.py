@@ -63,7 +63,8 @@ def value(criterion, mean, variance, C, influence, means):
 def brute_force(kernel, noise, X, y, pool, n, criterion, weights=1.0):
     """Indices and values (n,); the joint covariance of all is conditioned again for every pick.
 
-    A pick is of weight one, and its label the class of the largest score then.
+    A pick is of weight one, and its label the class of the largest score then; by "reduction" the
+    scores stay.
     """
     _, T = oracle.one_vs_all(y.tolist())
     joint = kernel(np.vstack([X, pool]))
@@ -74,7 +75,8 @@ def brute_force(kernel, noise, X, y, pool, n, criterion, weights=1.0):
         rest = np.arange(len(X), len(joint))
         cross = joint[np.ix_(held, rest)]
         B = oracle.solve(joint[np.ix_(held, held)] + np.diag(noises[held]), cross)
-        mean = B.T @ T
+        if criterion != "reduction" or not chosen:
+            mean = B.T @ T
         C = joint[np.ix_(rest, rest)] - cross.T @ B
         each = {
             j: value(criterion, mean[j], C[j, j] + noise, C[j], abs(B[:, j]).sum(), mean)
@@ -332,7 +334,7 @@ def partly_labelled(missing=np.nan):
 @pytest.mark.parametrize("missing", [np.nan, None, -1])
 def test_a_query_is_a_suggestion_among_the_unlabelled(missing):
     X, y = partly_labelled(missing)
-    strategy = SuggestQuery("margin", missing_label=missing)
+    strategy = SuggestQuery(missing_label=missing)
     indices, utilities = strategy.query(
         X, y, GPClassifier(RBF(1.0)), batch_size=3, return_utilities=True
     )
