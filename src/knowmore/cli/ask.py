@@ -15,7 +15,9 @@ Rate = Annotated[
         help="Call unknown what is newer than all but this share of the examples.", min=0, max=1
     ),
 ]
-Criterion = Literal["variance", "uncertainty", "margin", "weight", "impact", "emoc", "random"]
+Criterion = Literal[
+    "reduction", "margin", "uncertainty", "variance", "weight", "impact", "emoc", "random"
+]
 Method = Literal["combined", "mahalanobis", "probability", "variance", "score", "null_space"]
 
 
@@ -121,7 +123,12 @@ def suggest(
     ],
     id_: Id = None,
     count: Count = 10,
-    criterion: Annotated[Criterion, typer.Option(help="What makes a record useful.")] = "margin",
+    criterion: Annotated[
+        Criterion | None,
+        typer.Option(
+            help="What makes a record useful.", show_default="the best that the model has"
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Which records of a pool to label next: those that would teach the model most.

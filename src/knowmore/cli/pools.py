@@ -17,7 +17,7 @@ from knowmore.insight.suggest import suggest
 
 
 def suggestions(
-    model: Model, word: str, id_: str | None, count: int, criterion: str
+    model: Model, word: str, id_: str | None, count: int, criterion: str | None
 ) -> tuple[list[list[Any]], Source]:
     """The most useful records of a pool: id, value, reason. Those that are held are no news."""
     estimator = fitted(model, GAUSSIAN)

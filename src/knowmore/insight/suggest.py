@@ -33,7 +33,15 @@ from knowmore.models.forest import Forest, answered, columns_in
 
 # How many rows of a matrix of the whole pool are processed at a time.
 _ROWS = 256
-_CRITERIA = ("variance", "uncertainty", "margin", "weight", "impact", "emoc", "random")
+# How many rows of the pool stand for all of it, at most, and how many numbers may go into that.
+_SOME = 1024
+_NUMBERS = 2**24
+# Where no class is in doubt, variances alone decide.
+_LEAST_DOUBT = 1e-3
+_CRITERIA = (
+    *("reduction", "margin", "uncertainty", "variance"),
+    *("weight", "impact", "emoc", "random"),
+)
 AnyModel = KernelModel | LinearModel | Forest
 
 
@@ -65,7 +73,7 @@ def suggest(
     model: Any,
     X_pool: Any,
     n: int = 1,
-    criterion: str = "margin",
+    criterion: str | None = None,
     *,
     random_state: int | None = None,
 ) -> Suggestion:
@@ -76,14 +84,20 @@ def suggest(
 
     They are picked one after the other. From then on each pick counts as an example with its most
     plausible label: the variances around it fall, the means move towards that label, and similar
-    rows become less useful. A row with exactly the same features waits until no others are left. No
-    label is asked for. The first pick is by the criterion alone. In a forest a pick joins one leaf
-    of each tree, and the trees keep their shape.
+    rows become less useful. By "variance" and "reduction" only the variances fall: the first labels
+    may all be of classes yet unknown. A row with exactly the same features waits until no others
+    are left. No label is asked for. The first pick is by the criterion alone. In a forest a pick
+    joins one leaf of each tree, and the trees keep their shape.
 
     Parameters
     ----------
-    criterion : mu^(c) are the scores, sigma_*^2 the variance with the noise; t^(c') is 1 for the
-        class in question and -1 for the others, and means are over c'
+    criterion : None is "reduction", for a forest "margin", for values "variance". mu^(c) are the
+        scores, sigma_*^2 the variance with the noise; t^(c') is 1 for the class in question and -1
+        for the others, and means are over c'
+        "reduction": d(x) sum_j d(x_j) c(x, x_j)^2 / sigma_*^2, how much the variances in the pool
+        would fall, where classes are in doubt: c is the posterior covariance, and the doubt d is
+        1 - (mu_(1) - mu_(2)) / 2, at least 0.001. Of a large pool about a thousand rows, evenly
+        spaced, stand for all x_j. Forests have other covariances in each tree.
         "variance": sigma_*^2, the least known.
         "uncertainty": min_c |mu^(c)| / sigma_*, the smallest first (Kapoor et al.).
         "margin": how far the two best classes are apart, (mu_(1) - mu_(2)) / sigma_*, the smallest
@@ -109,33 +123,45 @@ def suggest(
     index   value                                         reason
         3  0.4912   unlike what is known: standard deviation 0.7
         4  0.4672  unlike what is known: standard deviation 0.68
-    >>> suggest(clf, [[0.5], [3.1], [5.5]]).reasons
+    >>> suggest(clf, [[0.5], [3.1], [5.5]], criterion="margin").reasons
     ("'high' or 'low': scores 0.041 and -0.041, standard deviation 0.41",)
     """
-    gp = _asked(model, criterion)
+    gp, criterion = _asked(model, criterion)
     X, _ = inputs(model, X_pool, "X_pool")
     found = _picks(gp, X, whole_number("n", n, 1, X.shape[0]), criterion, random_state)
     rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
 
-def _asked(model: Any, criterion: str) -> AnyModel:
-    """The Gaussian process of a fitted estimator, if the criterion applies to it."""
-    choice("criterion", criterion, _CRITERIA)
-    about = "" if criterion in ("variance", "random") else f"criterion={criterion!r}"
+def _asked(model: Any, criterion: str | None) -> tuple[AnyModel, str]:
+    """The Gaussian process of a fitted estimator, and the criterion, if it applies to it."""
+    if criterion is not None:
+        choice("criterion", criterion, _CRITERIA)
+    about = "" if criterion in (None, "variance", "random") else f"criterion={criterion!r}"
     gp: AnyModel = asked(model, WITH_VARIANCE, about, "criterion='variance' or 'random'")
+    if criterion is None:
+        return gp, _best(gp)
     if criterion == "margin" and len(gp.names) < 2:
         raise InvalidInput("criterion='margin' needs two classes, not one. Ask for 'uncertainty'.")
     if criterion == "impact" and isinstance(gp, LinearModel):
         raise InvalidInput(
             "criterion='impact' is about examples, and a linear model holds none. Ask for 'weight'."
         )
-    if criterion in ("impact", "emoc") and isinstance(gp, Forest):
+    if criterion in ("reduction", "impact", "emoc") and isinstance(gp, Forest):
         raise InvalidInput(
             f"criterion={criterion!r} is about the coefficients or covariances of one Gaussian "
             f"process, and each leaf of a forest has its own. Ask for 'weight'."
         )
-    return gp
+    return gp, criterion
+
+
+def _best(gp: AnyModel) -> str:
+    """The criterion that a model is asked by unless told otherwise."""
+    if not gp.classes:
+        return "variance"
+    if not isinstance(gp, Forest):
+        return "reduction"
+    return "margin" if len(gp.names) > 1 else "uncertainty"
 
 
 def _picks(
@@ -161,7 +187,9 @@ def _picks(
         (x,) = next(blocks(X[row : row + 1]))
         twins |= np.concatenate([(x == block).all(axis=1) for block in blocks(X)])
         if count < n - 1:
-            pool.pick(row, None if criterion == "variance" else int(pool.mean[row].argmax()))
+            # A label of a known class would be wrong for most rows if few classes are known.
+            still = criterion in ("variance", "reduction")
+            pool.pick(row, None if still else int(pool.mean[row].argmax()))
 
 
 def _values(criterion: str, pool: _Pool) -> Array:
@@ -174,8 +202,10 @@ def _values(criterion: str, pool: _Pool) -> Array:
         # Noise is counted once: sigma_*^2 includes it already.
         return np.asarray(-abs(mean).min(axis=1) / deviation)
     if criterion == "margin":
-        second, first = np.partition(mean, -2, axis=1)[:, -2:].T
-        return np.asarray((second - first) / deviation)
+        return np.asarray(-_apart(mean) / deviation)
+    if criterion == "reduction" and isinstance(pool, _Process):
+        doubt = np.maximum(1 - _apart(mean) / 2, _LEAST_DOUBT)
+        return np.asarray(doubt * pool.reduction(doubt))
     # mean_c' |t^(c') - mu^(c')| for each class c that the label may be, (u, M).
     apart, near = abs(1 + mean), abs(1 - mean)
     surprise = (apart.sum(axis=1, keepdims=True) - apart + near) / mean.shape[1]
@@ -191,6 +221,14 @@ def _values(criterion: str, pool: _Pool) -> Array:
     return np.asarray(weight)
 
 
+def _apart(mean: Array) -> Array:
+    """How far the two best scores of each row are apart, (u,); of one class, the score from -1."""
+    if mean.shape[1] == 1:
+        return mean[:, 0] + 1
+    second, first = np.partition(mean, -2, axis=1)[:, -2:].T
+    return np.asarray(first - second)
+
+
 def _reason(criterion: str, pool: _Pool, row: int) -> str:
     """Why the criterion picks this row, in a few words."""
     deviation = f"standard deviation {np.sqrt(_values('variance', pool)[row]):.2g}"
@@ -202,6 +240,12 @@ def _reason(criterion: str, pool: _Pool, row: int) -> str:
         case "uncertainty":
             c = int(abs(mean).argmin())
             reason = f"{names[c]} or not: score {mean[c]:.2g}"
+        case "reduction" if len(mean) == 1:
+            reason = f"like others in the pool: score {mean[0]:.2g}"
+        case "reduction":
+            second, first = np.argsort(mean, kind="stable")[-2:]
+            scores = f"scores {mean[first]:.2g} and {mean[second]:.2g}"
+            reason = f"{names[first]} or {names[second]}, and like others in the pool: {scores}"
         case "margin":
             second, first = np.argsort(mean, kind="stable")[-2:]
             scores = f"scores {mean[first]:.2g} and {mean[second]:.2g}"
@@ -277,6 +321,10 @@ class _Process(_Pool):
     def _rows(self, part: slice) -> Array:
         """The same with several rows, (k, u)."""
 
+    @abstractmethod
+    def _with(self, rows: Array) -> Array:
+        """The same with rows of these numbers (k,), (u, k)."""
+
     def pick(self, p: int, label: int | None) -> None:
         """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2.
 
@@ -297,6 +345,31 @@ class _Process(_Pool):
         self.at.append(p)
         self.pivots.append(np.sqrt(s))
         self.R = np.vstack([self.R, r])
+
+    @cached_property
+    def _some(self) -> tuple[Array, Array]:
+        """Rows that stand for the pool, (k,), and the posterior covariance with them, (u, k)."""
+        u = len(self.variance)
+        k = min(u, _SOME, max(_NUMBERS // u, 1))
+        at = np.linspace(0, u - 1, k).astype(int)
+        return at, self._with(at)
+
+    def reduction(self, doubt: Array) -> Array:
+        """sum_j d_j c(x, x_j)^2 / sigma_*^2, (u,): what the label of x takes off the variances.
+
+        doubt : d, (u,)
+
+        The row itself counts once, and others for all that they stand for: rows that happen to
+        stand for others would be picked for their own sake.
+        """
+        at, C = self._some
+        u, own = len(doubt), np.zeros(len(doubt))
+        own[at] = 1
+        squares = (C - self.R.T @ self.R[:, at]) ** 2
+        squares[at, np.arange(len(at))] = 0
+        others = (squares @ doubt[at]) * (u - 1) / np.maximum(len(at) - own, 1)
+        itself = doubt * (self.variance - self.noise) ** 2
+        return np.asarray((others + itself) * self.precision)
 
     def reach(self) -> Array:
         """The mean of |C| over the pool, (u,): how far the label of each has an effect."""
@@ -354,6 +427,12 @@ class _KernelPool(_Process):
     def _rows(self, part: slice) -> Array:
         return self._C[part]
 
+    def _with(self, rows: Array) -> Array:
+        covariance = self.model.covariance
+        V = covariance.half_solve(self._K)
+        C = finite(covariance.kernel, cross(covariance.kernel, self.X, self.X[rows]))
+        return np.asarray(C - product(V.T, V[:, rows]))
+
     def influence(self) -> Array:
         """|K~^-1 k_*|_1 of each, (u,), over the examples held and the picks.
 
@@ -384,6 +463,9 @@ class _LinearPool(_Process):
 
     def _rows(self, part: slice) -> Array:
         return np.asarray(self.model.covariance(self.X, self.X[part]).T)
+
+    def _with(self, rows: Array) -> Array:
+        return np.asarray(self.model.covariance(self.X, self.X[rows]))
 
 
 @final
@@ -457,7 +539,7 @@ class SuggestQuery(BaseEstimator):
 
     Parameters
     ----------
-    criterion : one of `suggest`
+    criterion : one of `suggest`; None is the best that the model has
     missing_label : what y holds where there is no label yet: NaN or None, which are the same here,
         a string or a number
     random_state : a seed for the criterion "random"
@@ -470,7 +552,7 @@ class SuggestQuery(BaseEstimator):
     array([3])
     """
 
-    criterion: str = "margin"
+    criterion: str | None = None
     missing_label: Any = np.nan
     random_state: int | None = None
 
@@ -500,7 +582,7 @@ class SuggestQuery(BaseEstimator):
                 raise InvalidInput("y has no label yet. Label a first example by hand.")
             held = np.flatnonzero(~missing)
             model = clone(clf).fit(_safe_indexing(X, held), np.array(labels[held].tolist()))
-        gp = _asked(model, self.criterion)
+        gp, criterion = _asked(model, self.criterion)
         if np.ndim(candidates) > 1:
             X, n = candidates, np.shape(candidates)[0]
             rows = np.arange(n)
@@ -509,7 +591,7 @@ class SuggestQuery(BaseEstimator):
             X = _safe_indexing(X, rows)
         pool, _ = inputs(model, X, "The set of candidates")
         count = whole_number("batch_size", batch_size, 1, pool.shape[0])
-        found = _picks(gp, pool, count, self.criterion, self.random_state)
+        found = _picks(gp, pool, count, criterion, self.random_state)
         picked, values, _ = zip(*found, strict=True)
         indices = rows[list(picked)]
         if not return_utilities:

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import expit, log_ndtr
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
+from sklearn.gaussian_process.kernels import DotProduct
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from tolerance import assert_rounded, assert_solves
@@ -180,6 +181,59 @@ def test_thresholds_are_those_of_refits(told, method):
     assert found.threshold(0.9) == np.quantile(found.left_out, 0.9)
     np.testing.assert_array_equal(found.unknown(0.9), found.values > found.threshold(0.9))
     assert found.to_pandas(0.9)["unknown"].tolist() == found.unknown(0.9).tolist()
+
+
+def spread_within(rows, labels, weights, Q):
+    """The squared distances (m,) of Q to the nearest class mean, and to the mean of all.
+
+    The first in the spread within the classes, the second in that of all, each with the noise
+    added; both with the uncertainty of the mean.
+    """
+    names = np.unique(labels)
+    means = np.array(
+        [np.average(rows[labels == c], axis=0, weights=weights[labels == c]) for c in names]
+    )
+    counts = np.array([weights[labels == c].sum() for c in names])
+
+    def squared(S, Z, n):
+        P = np.linalg.inv(S + NOISE * np.eye(S.shape[0]))
+        return np.einsum("ij,jk,ik->i", Z, P, Z) + 1 / n
+
+    apart = rows - means[np.searchsorted(names, labels)]
+    within = (apart.T * weights) @ apart
+    near = [squared(within, Q - m, n) for m, n in zip(means, counts, strict=True)]
+    centre = np.average(rows, axis=0, weights=weights)
+    total = ((rows - centre).T * weights) @ (rows - centre)
+    return np.min(near, axis=0), squared(total, Q - centre, weights.sum())
+
+
+@pytest.mark.parametrize("weights", [np.ones(N), WEIGHTS], ids=["plain", "weighted"])
+def test_the_default_is_the_excess_of_a_mahalanobis_distance(weights):
+    clf, rows = linear().fit(ROWS, LABELS, weights), X[N : N + 40]
+    near, total = spread_within(ROWS, LABELS, weights, rows)
+    found = novelty(clf, rows, reference=(ROWS, LABELS, weights))
+    want = NOISE * (near - total + (1 + total) / 32)
+    A, _ = system(weights, True)
+    assert_rounded(found.values, want, 100 * np.linalg.cond(A), abs(want).max())
+    for i in range(0, N, 19):
+        others = np.arange(N) != i
+        near, total = spread_within(ROWS[others], LABELS[others], weights[others], ROWS[[i]])
+        (want,) = NOISE * (near - total + (1 + total) / 32)
+        assert_rounded(found.left_out[i], want, 1000 * np.linalg.cond(A), want)
+
+
+@pytest.mark.parametrize("method", ["null_space", "mahalanobis"])
+def test_without_an_intercept_distances_are_those_of_the_kernel_model(method):
+    labels = LABELS.copy()
+    labels[5] = 99
+    clf = linear(intercept=False).fit(ROWS, labels)
+    gp = GPClassifier(DotProduct(0.0, "fixed"), NOISE).fit(ROWS, labels)
+    got = novelty(clf, X[N : N + 40], method, reference=(ROWS, labels))
+    want = novelty(gp, X[N : N + 40], method)
+    A, _ = system(np.ones(N), False)
+    factor = 1000 * np.linalg.cond(A)
+    assert_rounded(got.values, want.values, factor, want.values.max())
+    assert_rounded(got.left_out, want.left_out, factor, want.left_out.max())
 
 
 def test_the_only_row_of_a_class_takes_the_class_with_it():
@@ -468,10 +522,11 @@ MISTAKES = {
         InvalidInput,
         "reference must be a pair, (X, y), or (X, y, sample_weight).",
     ),
-    "null space": (
-        lambda: novelty(fitted(), ROWS, "null_space"),
+    "combined": (
+        lambda: novelty(fitted(), ROWS, "combined"),
         InvalidInput,
-        "method='null_space' is about examples, and a linear model holds none. Ask for 'score'.",
+        "method='combined' is about examples, and a linear model holds none. Ask for "
+        "'mahalanobis'.",
     ),
     "impact": (
         lambda: suggest(fitted(), ROWS, criterion="impact"),

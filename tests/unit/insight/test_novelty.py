@@ -14,11 +14,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from tolerance import assert_rounded, tolerance
 
-from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
+from knowmore import (
+    ForestGPClassifier,
+    GPClassifier,
+    GPRegressor,
+    LinearGPClassifier,
+    LinearGPRegressor,
+    LSSVMClassifier,
+)
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NoExamples, NotFitted
 from knowmore.insight import explain, novelty, reliability, suggest, suspects, tune
 
-METHODS = ("variance", "score", "probability", "null_space")
+METHODS = ("variance", "score", "probability", "null_space", "mahalanobis")
+# The weights of its parts are those of all examples: it has tests of its own against refits.
+ALL = ("combined", *METHODS)
 KERNEL = RBF(1.5)
 
 
@@ -57,9 +66,8 @@ def foley_sammon(K, y, cross, origin=False):
 def naive(method, noise, X, y, X_new, weights=1.0):
     """The value of each row by a fit from scratch; a new row weighs one."""
     own, noise = np.full(len(X_new), noise), noise / weights
-    if method == "null_space":
-        K = oracle.covariance(KERNEL, X, noise)
-        return foley_sammon(K, y, KERNEL(X_new, X), len(set(y.tolist())) == 1)
+    K = oracle.covariance(KERNEL, X, noise)
+    distance = foley_sammon(K, y, KERNEL(X_new, X), len(set(y.tolist())) == 1)
     _, T = oracle.one_vs_all(y.tolist())
     best = oracle.scores(KERNEL, noise, X, T, X_new).max(axis=1)
     variance = oracle.variance(KERNEL, noise, X, X_new, noise_new=own)
@@ -67,8 +75,44 @@ def naive(method, noise, X, y, X_new, weights=1.0):
         "variance": variance,
         "score": -best,
         "probability": norm.logcdf(-best / np.sqrt(variance)),
+        "null_space": distance,
+        "mahalanobis": distance**2 + variance / 32,
     }
     return values[method]
+
+
+def parts(noise, X, y, X_new):
+    """The distance, minus |m| and the deviation of each row, (m, 3), by a fit from scratch."""
+    E = (y[:, None] == np.unique(y)).astype(float)
+    m = oracle.scores(KERNEL, noise, X, E, X_new)
+    distance, variance = (naive(one, noise, X, y, X_new) for one in ("null_space", "variance"))
+    return np.column_stack([distance, -np.linalg.norm(m, axis=1), np.sqrt(variance)])
+
+
+def left_out_parts(noise, X, y, groups):
+    """Those of each example by the examples of other groups, (n, 3)."""
+    found = np.empty((len(X), 3))
+    for group in set(groups.tolist()):
+        g, rest = groups == group, groups != group
+        found[g] = parts(noise, X[rest], y[rest], X[g])
+    return found
+
+
+def fisher(alone, without, y):
+    """The weights of the parts: equal for the first two, the third by Fisher's discriminant."""
+    scale = 1 / alone.std(axis=0)
+    sides = []
+    for rows in (alone, without):
+        z = rows * scale
+        sides.append(np.column_stack([z[:, 0] + z[:, 1], z[:, 2]]))
+    S, means = np.zeros((2, 2)), []
+    for rows in sides:
+        by_class = [rows[y == c] for c in np.unique(y)]
+        centres = np.array([one.mean(axis=0) for one in by_class])
+        means.append(centres.mean(axis=0))
+        S += np.cov((rows - centres[y]).T, bias=True) + np.cov(centres.T, bias=True)
+    w = np.maximum(np.linalg.solve(S, means[1] - means[0]), 0)
+    return scale * np.array([w[0], w[0], w[1]]) / w.max()
 
 
 def bound(noise, X, values):
@@ -97,6 +141,59 @@ def test_left_out_values_match_refits(method, classes):
         [naive(method, 0.05, X[rest[i]], y[rest[i]], X[i : i + 1])[0] for i in range(len(X))]
     )
     assert abs(found.left_out - want).max() <= bound(0.05, X, want)
+
+
+@pytest.mark.parametrize("classes", [3, 4])
+def test_parts_are_weighed_by_leaving_out_examples_and_classes(classes):
+    X, y, queries = clusters(classes)
+    clf = GPClassifier(KERNEL, 0.05).fit(X, y)
+    alone = left_out_parts(0.05, X, y, np.arange(len(X)))
+    want = fisher(alone, left_out_parts(0.05, X, y, y), y)
+    weights = clf.model_.newness.weights
+    assert (want > 0).all()
+    assert abs(weights - want).max() <= bound(0.05, X, want) / alone.std(axis=0).min()
+    found = novelty(clf, queries)
+    values, left_out = parts(0.05, X, y, queries) @ weights, alone @ weights
+    assert abs(found.values - values).max() <= bound(0.05, X, values) * weights.max()
+    assert abs(found.left_out - left_out).max() <= bound(0.05, X, left_out) * weights.max()
+    known = clf.predict(queries, unknown=-1, rate=0.3) >= 0
+    np.testing.assert_array_equal(known, found.values <= np.quantile(found.left_out, 0.7))
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_parts_of_one_or_two_classes_count_alike(classes):
+    X, y, queries = clusters(classes)
+    found = novelty(GPClassifier(KERNEL, 0.05).fit(X, y), queries)
+    alone = left_out_parts(0.05, X, y, np.arange(len(X)))
+    weights = 1 / alone.std(axis=0)
+    values = parts(0.05, X, y, queries) @ weights
+    error = bound(0.05, X, values) * weights.max() ** 2
+    assert abs(found.values - values).max() <= error
+    assert abs(found.left_out - alone @ weights).max() <= error
+
+
+def test_the_best_method_is_the_default():
+    X, y, queries = clusters()
+    for estimator, method in (
+        (GPClassifier(KERNEL), "combined"),
+        (LinearGPClassifier(), "mahalanobis"),
+        (ForestGPClassifier(KERNEL), "probability"),
+        (GPRegressor(KERNEL), "variance"),
+        (LinearGPRegressor(), "variance"),
+    ):
+        found = novelty(estimator.fit(X, y), queries)
+        assert found.method == method
+        np.testing.assert_array_equal(found.values, novelty(estimator, queries, method).values)
+
+
+def test_rows_far_outside_are_new_to_every_default():
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    far = X.mean(axis=0) + 20 * rng.normal(size=(30, 64)) * X.std(axis=0)
+    for clf in (GPClassifier(), LinearGPClassifier(noise="loo")):
+        clf.fit(X[:500], y[:500])
+        reference = (X[:500], y[:500]) if isinstance(clf, LinearGPClassifier) else None
+        assert novelty(clf, far, reference=reference).unknown(0.99).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -134,7 +231,7 @@ def test_without_noise_each_class_is_one_point_of_the_null_space():
     assert found.left_out.min() > 1e3 * tolerance(K)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL)
 def test_an_example_held_without_noise_is_not_new(method):
     X, y, queries = clusters()
     found = novelty(GPClassifier(KERNEL, 0.0).fit(X, y), np.vstack([X, queries]), method)
@@ -144,7 +241,7 @@ def test_an_example_held_without_noise_is_not_new(method):
         assert found.values[: len(X)].max() < found.values[len(X) :].min()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL)
 def test_it_follows_every_edit(method):
     X, y, queries = clusters()
     clf = GPClassifier(KERNEL).fit(X, y)
@@ -157,7 +254,7 @@ def test_it_follows_every_edit(method):
     assert abs(found.left_out - fresh.left_out).max() <= bound(0.1, held.X, fresh.left_out)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL)
 @pytest.mark.parametrize("settings", [{"solver": "inverse"}, {"dtype": "float32"}])
 def test_other_factors_give_the_same_values(method, settings):
     X, y, queries = clusters()
@@ -170,7 +267,7 @@ def test_other_factors_give_the_same_values(method, settings):
     assert abs(found.left_out - want.left_out).max() <= error * abs(want.left_out).max()
 
 
-@pytest.mark.parametrize("method", ["score", "probability", "variance"])
+@pytest.mark.parametrize("method", ["score", "probability", "variance", "combined"])
 def test_silent_examples_are_as_new_as_far_away_rows(method):
     X, y = load_digits(return_X_y=True)
     found = novelty(GPClassifier(RBF(1.0)).fit(X[:60], y[:60]), X[60:80], method)
@@ -187,7 +284,7 @@ def test_an_answer_keeps_the_model_that_was_asked():
     assert found.threshold(0.5) == novelty(GPClassifier(KERNEL).fit(X, y), queries).threshold(0.5)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL)
 def test_a_threshold_is_a_quantile_of_the_left_out_values(method):
     X, y, queries = clusters()
     found = novelty(GPClassifier(KERNEL).fit(X, y), queries, method)
@@ -203,7 +300,7 @@ def test_predictions_can_say_unknown():
     clf = GPClassifier(RBF(25.0), 0.01).fit(X[held], y[held])
     rest = np.arange(len(X)) % 3 != 0
     new = y[rest] == 9
-    for method in METHODS:
+    for method in ALL:
         found = novelty(clf, X[rest], method)
         unknown = found.values > found.threshold(0.9)
         # Six standard deviations of the part of so many that a quantile of so few cuts off.
@@ -216,14 +313,14 @@ def test_predictions_can_say_unknown():
 def test_one_class_is_told_from_everything_else():
     X, y, _ = clusters(2)
     clf = GPClassifier(KERNEL).fit(X[y == 0], ["the one"] * 6)
-    for method in METHODS:
+    for method in ALL:
         found = novelty(clf, np.vstack([X[:6].mean(axis=0), X[:1] + 40]), method)
         assert found.values[0] < found.threshold(1.0) < found.values[1]
 
 
 def test_one_example_has_values_but_no_threshold():
     clf = GPClassifier(KERNEL).fit([[0.0, 0.0]], ["first"])
-    for method in METHODS:
+    for method in ALL:
         found = novelty(clf, [[0.0, 0.1], [9.0, 0.0]], method)
         assert found.values[0] < found.values[1]
         with pytest.raises(InvalidInput, match=r"needs two examples, but the model holds one"):
@@ -247,7 +344,7 @@ def test_the_answer_reads_as_a_table():
     X, y, queries = clusters()
     found = novelty(GPClassifier(KERNEL).fit(X, y), queries)
     lines = repr(found).splitlines()
-    assert lines[0] == "Novelty: 15 rows by probability, larger is newer"
+    assert lines[0] == "Novelty: 15 rows by combined, larger is newer"
     assert lines[-1] == "... 10 more"
     assert found.to_pandas()["value"].tolist() == found.values.tolist()
 
@@ -255,8 +352,8 @@ def test_the_answer_reads_as_a_table():
 @pytest.mark.parametrize(
     ("X", "method", "text"),
     [
-        (np.zeros((1, 3)), "entropy", r"^method='entropy' is not known. Choose one of 'variance', "
-         r"'score', 'probability', 'null_space'.$"),
+        (np.zeros((1, 3)), "entropy", r"^method='entropy' is not known. Choose one of 'combined', "
+         r"'mahalanobis', 'probability', 'variance', 'score', 'null_space'.$"),
         (np.zeros((0, 3)), "score", r"^X is empty. Give at least one row to ask about.$"),
         (np.zeros((1, 2)), "score", r"X has 2 features, but GPClassifier is expecting 3"),
         ([[np.inf, 0, 0]], "score", r"contains NaN or infinity"),
@@ -288,11 +385,11 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
         kinds = "GPClassifier, LinearGPClassifier or ForestGPClassifier"
         words = rf"^This question is for a fitted {kinds}, not"
         with pytest.raises(InvalidType, match=words):
-            novelty(other, queries)
+            novelty(other, queries, "score")
         linear = "LinearGPClassifier, LinearGPRegressor"
         words = f"a fitted GPClassifier, GPRegressor, {linear}, ForestGPClassifier or ForestGPReg"
         with pytest.raises(InvalidType, match=words):
-            novelty(other, queries, "variance")
+            novelty(other, queries)
 
 
 def test_answers_are_read_only_and_survive_pickling():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import oracle
 import pandas as pd
@@ -15,7 +17,7 @@ from knowmore import EigenspaceLDA, GPClassifier, GPRegressor
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import SuggestQuery, suggest
 
-CRITERIA = ("variance", "uncertainty", "margin", "weight", "impact", "emoc")
+CRITERIA = ("reduction", "variance", "uncertainty", "margin", "weight", "impact", "emoc")
 
 
 def make(classes=3, kernel=None, noise=0.1, n=25, u=30, weights=None, **settings):
@@ -26,13 +28,24 @@ def make(classes=3, kernel=None, noise=0.1, n=25, u=30, weights=None, **settings
     return clf, X, y, rng.normal(size=(u, 3)) * 1.5
 
 
-def value(criterion, mean, variance, C, influence):
-    """The criterion of one row, as the papers have it; mean (M,), C (u,) its covariances."""
+def doubt(mean):
+    """How near the two best of the scores (M,) are, from almost zero to one."""
+    return max(1 - (sorted(mean)[-1] - sorted(mean)[-2]) / 2, 1e-3)
+
+
+def value(criterion, mean, variance, C, influence, means):
+    """The criterion of one row, as the papers have it; mean (M,), C (u,) its covariances.
+
+    means : of all rows, (u, M)
+    """
     M, sigma = len(mean), np.sqrt(variance)
     targets = [[1.0 if c == k else -1.0 for c in range(M)] for k in range(M)]
     surprise = [sum(abs(t - m) for t, m in zip(ts, mean, strict=True)) / M for ts in targets]
     p = [norm.cdf(m / sigma) for m in mean]
     return {
+        "reduction": lambda: (
+            doubt(mean) * sum(doubt(m) * c**2 for m, c in zip(means, C, strict=True)) / variance
+        ),
         "variance": lambda: variance,
         "uncertainty": lambda: -min(abs(m) for m in mean) / sigma,
         "margin": lambda: -(sorted(mean)[-1] - sorted(mean)[-2]) / sigma,
@@ -50,7 +63,8 @@ def value(criterion, mean, variance, C, influence):
 def brute_force(kernel, noise, X, y, pool, n, criterion, weights=1.0):
     """Indices and values (n,); the joint covariance of all is conditioned again for every pick.
 
-    A pick is of weight one, and its label the class of the largest score then.
+    A pick is of weight one, and its label the class of the largest score then; by "reduction" the
+    scores stay.
     """
     _, T = oracle.one_vs_all(y.tolist())
     joint = kernel(np.vstack([X, pool]))
@@ -61,10 +75,11 @@ def brute_force(kernel, noise, X, y, pool, n, criterion, weights=1.0):
         rest = np.arange(len(X), len(joint))
         cross = joint[np.ix_(held, rest)]
         B = oracle.solve(joint[np.ix_(held, held)] + np.diag(noises[held]), cross)
-        mean = B.T @ T
+        if criterion != "reduction" or not chosen:
+            mean = B.T @ T
         C = joint[np.ix_(rest, rest)] - cross.T @ B
         each = {
-            j: value(criterion, mean[j], C[j, j] + noise, C[j], abs(B[:, j]).sum())
+            j: value(criterion, mean[j], C[j, j] + noise, C[j], abs(B[:, j]).sum(), mean)
             for j in range(len(pool))
             if j not in chosen
         }
@@ -95,6 +110,26 @@ def test_picks_match_conditioning_again_on_each(criterion, classes, kernel, nois
     K = oracle.covariance(kernel, np.vstack([X, pool]), noise)
     error = 4 * tolerance(K) * kernel.diag(pool).max() / noise
     assert (abs(found.values - values) <= error * np.abs(values).max()).all()
+
+
+@pytest.mark.parametrize("some", [1, 7])
+def test_some_rows_stand_for_a_large_pool(some, monkeypatch):
+    """Each of them for as many others, and none for itself: that counts once."""
+    monkeypatch.setattr(import_module("knowmore.insight.suggest"), "_SOME", some)
+    clf, _, _, pool = make()
+    at = np.linspace(0, len(pool) - 1, some).astype(int)
+    mean, variance = clf.decision_function(pool), clf.predict_variance(pool)
+    d, C = np.array([doubt(m) for m in mean]), clf.model_.joint(pool)
+    want = []
+    for j in range(len(pool)):
+        others = [i for i in at if i != j]
+        share = (len(pool) - 1) / max(len(others), 1)
+        itself = d[j] * (C[j, j] - 0.1) ** 2
+        want.append(
+            d[j] / variance[j] * (share * sum(d[i] * C[i, j] ** 2 for i in others) + itself)
+        )
+    (value,) = suggest(clf, pool).values
+    assert_rounded(value, max(want), 100.0)
 
 
 @pytest.mark.parametrize("settings", [{"solver": "inverse"}, {"dtype": "float32"}])
@@ -217,8 +252,9 @@ def test_one_class_and_one_example_can_be_asked():
         assert suggest(clf, pool, 1, criterion).indices.tolist() == [1]
     for criterion in ("weight", "impact", "emoc", "random"):
         assert sorted(suggest(clf, pool, 2, criterion).indices.tolist()) == [0, 1]
+    assert suggest(clf, pool).reasons[0].startswith("like others in the pool: score ")
     with pytest.raises(InvalidInput, match="needs two classes, not one"):
-        suggest(clf, pool)
+        suggest(clf, pool, criterion="margin")
 
 
 def test_a_regressor_supports_variance():
@@ -230,14 +266,15 @@ def test_a_regressor_supports_variance():
         match=r"^criterion='margin' is about classes, but a GPRegressor has none. "
         r"Ask for criterion='variance' or 'random'.$",
     ):
-        suggest(reg, [[0.5]])
+        suggest(reg, [[0.5]], criterion="margin")
+    assert suggest(reg, [[0.5], [9.0]]).criterion == "variance"
 
 
 def test_the_answer_reads_as_a_table():
     clf, _, _, pool = make()
     found = suggest(clf, pool, 7)
     lines = repr(found).splitlines()
-    assert lines[0] == "Suggestion: 7 to label by margin"
+    assert lines[0] == "Suggestion: 7 to label by reduction"
     assert lines[-1] == "... 2 more"
     assert len(lines) == 8
     table = found.to_pandas()
@@ -249,8 +286,8 @@ def test_the_answer_reads_as_a_table():
 @pytest.mark.parametrize(
     ("n", "pool", "criterion", "text"),
     [
-        (1, np.zeros((3, 3)), "best", r"^criterion='best' is not known. Choose one of 'variance', "
-         r"'uncertainty', 'margin', 'weight', 'impact', 'emoc', 'random'.$"),
+        (1, np.zeros((3, 3)), "best", r"^criterion='best' is not known. Choose one of 'reduction', "
+         r"'margin', 'uncertainty', 'variance', 'weight', 'impact', 'emoc', 'random'.$"),
         (4, np.zeros((3, 3)), "margin", r"^n=4. Give a whole number from 1 to 3.$"),
         (0, np.zeros((3, 3)), "margin", r"^n=0. Give a whole number from 1 to 3.$"),
         (1.5, np.zeros((3, 3)), "margin", r"^n=1.5. Give a whole"),
@@ -277,11 +314,11 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
         kinds = "GPClassifier, LinearGPClassifier or ForestGPClassifier"
         words = rf"^This question is for a fitted {kinds}, not"
         with pytest.raises(InvalidType, match=words):
-            suggest(other, pool)
+            suggest(other, pool, criterion="margin")
         linear = "LinearGPClassifier, LinearGPRegressor"
         words = f"a fitted GPClassifier, GPRegressor, {linear}, ForestGPClassifier or ForestGPReg"
         with pytest.raises(InvalidType, match=words):
-            suggest(other, pool, criterion="variance")
+            suggest(other, pool)
 
 
 # -- as a query strategy -------------------------------------------------------------------------
@@ -298,7 +335,7 @@ def partly_labelled(missing=np.nan):
 @pytest.mark.parametrize("missing", [np.nan, None, -1])
 def test_a_query_is_a_suggestion_among_the_unlabelled(missing):
     X, y = partly_labelled(missing)
-    strategy = SuggestQuery("margin", missing_label=missing)
+    strategy = SuggestQuery(missing_label=missing)
     indices, utilities = strategy.query(
         X, y, GPClassifier(RBF(1.0)), batch_size=3, return_utilities=True
     )
