@@ -33,6 +33,7 @@ from papers.one_shot.result import (
     Measure,
     OneShot,
     Way,
+    average,
     transfer,
 )
 
@@ -45,6 +46,7 @@ _LINES: dict[Way, tuple[str, str, str, str]] = {
     transfer(FEW): (f"transfer, WordNet, K = {FEW}", BLUE, "o", "-"),
     transfer(STRICT): (f"transfer, WordNet, K = {STRICT}", SKY, "v", "-"),
     transfer(): ("transfer", VERMILION, "s", "-"),
+    average(): ("the mean of ten supports", "0.15", "*", "-"),
     POOLED: ("pooled", ORANGE, "^", "--"),
     ADAPTED: ("Adapted LS-SVM", GREEN, "P", "--"),
     UNSEEN: ("Adapted LS-SVM, priors left out", PURPLE, "X", "--"),

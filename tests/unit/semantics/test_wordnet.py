@@ -82,7 +82,6 @@ def test_a_compound_is_not_what_comes_before_its_head(wordnet, name):
     assert name not in wordnet
 
 
-
 @pytest.mark.parametrize(
     ("name", "synsets"),
     [
