@@ -106,7 +106,7 @@ def _draw_course(ax: Axes, result: OneShot, source: str, measure: Measure) -> No
     ax.set_xticks(places, [str(p) for p in positives])
     ax.set_xlabel("pictures of the class")
     ax.set_ylabel("mean average precision (%)" if measure == "ap" else "mean recognition rate (%)")
-    ax.set_title(f"{source}, {len(result.tasks(source))} tasks, {result.splits} splits")
+    ax.set_title(f"{source}, {len(result.tasks(source))} tasks, {result.splits(source)} splits")
     quiet_axes(ax)
     ax.legend(frameon=False, loc="lower right", fontsize="small")
 

@@ -29,7 +29,7 @@ from papers.one_shot.result import (
 )
 
 # Fewer splits than this do not make an experiment.
-_ENOUGH = 8
+_ENOUGH = 5
 # What "nearly all" is taken to mean.
 _NEARLY_ALL = 0.9
 _WAYS = {
@@ -62,7 +62,7 @@ def preface(result: OneShot) -> Iterator[str]:
     sizes, tasks = result.sizes[THINGS], result.tasks(THINGS)
     small = " That is too little to judge the claims: run it without --quick."
     yield (
-        f"{THINGS}: {len(tasks)} target tasks, {result.splits} random splits. A task has "
+        f"{THINGS}: {len(tasks)} target tasks, {result.splits(THINGS)} random splits. A task has "
         f"{sizes.background} pictures of the background, {_listed(sizes.positives)} of its class, "
         f"and one of {result.supports} other classes with {sizes.support} pictures to learn "
         f"from; tested are up to {sizes.tested} other pictures of the class and at least "
@@ -71,11 +71,14 @@ def preface(result: OneShot) -> Iterator[str]:
         f"{_listed(result.noises[THINGS] + result.noises[FOREST])}. Standard errors are of "
         f"differences between pairs of the same task and split; a claim must beat the larger one. "
         f"A picture unlike all others is expected to be background, a mean of -1, for independent "
-        f"learning as for transfer; the paper's mean is zero." + small * (result.splits < _ENOUGH)
+        f"learning as for transfer; the paper's mean is zero."
+        + small
+        * (result.splits(THINGS) < _ENOUGH)
     )
     yield (
-        f"Caltech-256: three related and three unrelated classes, PHOG and the exponential "
-        f"chi-squared kernel, noise {_listed(result.noises[RELATED] + result.noises[UNRELATED])}. "
+        f"Caltech-256: three related and three unrelated classes, {result.splits(RELATED)} splits, "
+        f"PHOG and the exponential chi-squared kernel, noise "
+        f"{_listed(result.noises[RELATED] + result.noises[UNRELATED])}. "
         f"Recognition rates are by the sign of the score, classes counting alike. Only "
         f"{result.others[RELATED]} pictures of the background are left for a test. The priors of "
         f"Adapted LS-SVM have learnt the background that all tasks share; left out, they speak of "
@@ -232,7 +235,7 @@ def _transfer_helps(result: OneShot) -> Verdict:
         measured=(
             f"{gain}; against pooling {pooled}. With words from a forest "
             f"{result.gain(FOREST, 1, transfer(), INDEPENDENT)}. With a mean of zero, as in the "
-            f"paper, {result.gain(THINGS, 1, *map(undecided, (transfer(), INDEPENDENT)))}; but "
+            f"paper, {result.gain(THINGS, 1, undecided(transfer()), undecided(INDEPENDENT))}; but "
             f"independent learning gains more by the other mean, "
             f"{result.gain(THINGS, 1, INDEPENDENT, undecided(INDEPENDENT))}"
         ),

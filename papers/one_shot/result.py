@@ -135,10 +135,9 @@ class OneShot:
             found[one.source, one.positives, way].setdefault(one.task, []).append(one)
         return dict(found)
 
-    @property
-    def splits(self) -> int:
+    def splits(self, source: str) -> int:
         """How many there were."""
-        return 1 + max(one.split for one in self.outcomes)
+        return 1 + max(one.split for one in self.outcomes if one.source == source)
 
     def tasks(self, source: str) -> list[str]:
         """In the order of their appearance."""
