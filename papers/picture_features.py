@@ -59,9 +59,9 @@ def codebook(seed: int) -> KMeansCodebook:
     return KMeansCodebook(WORDS, random_state=seed, n_jobs=-1)
 
 
-def bag(levels: int = 1) -> SpatialPyramid:
+def bag(levels: int = 1, words: int = WORDS) -> SpatialPyramid:
     """Histograms of visual words; with more levels, pyramids of them."""
-    nothing = Words(np.empty((0, 2)), np.empty(0, dtype=np.intp), WORDS)
+    nothing = Words(np.empty((0, 2)), np.empty(0, dtype=np.intp), words)
     return SpatialPyramid(levels).fit([nothing])
 
 

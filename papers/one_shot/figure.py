@@ -33,6 +33,7 @@ from papers.one_shot.result import (
     Measure,
     OneShot,
     Way,
+    average,
     transfer,
 )
 
@@ -45,6 +46,7 @@ _LINES: dict[Way, tuple[str, str, str, str]] = {
     transfer(FEW): (f"transfer, WordNet, K = {FEW}", BLUE, "o", "-"),
     transfer(STRICT): (f"transfer, WordNet, K = {STRICT}", SKY, "v", "-"),
     transfer(): ("transfer", VERMILION, "s", "-"),
+    average(): ("the mean of ten supports", "0.15", "*", "-"),
     POOLED: ("pooled", ORANGE, "^", "--"),
     ADAPTED: ("Adapted LS-SVM", GREEN, "P", "--"),
     UNSEEN: ("Adapted LS-SVM, priors left out", PURPLE, "X", "--"),
@@ -104,7 +106,7 @@ def _draw_course(ax: Axes, result: OneShot, source: str, measure: Measure) -> No
     ax.set_xticks(places, [str(p) for p in positives])
     ax.set_xlabel("pictures of the class")
     ax.set_ylabel("mean average precision (%)" if measure == "ap" else "mean recognition rate (%)")
-    ax.set_title(f"{source}, {len(result.tasks(source))} tasks, {result.splits} splits")
+    ax.set_title(f"{source}, {len(result.tasks(source))} tasks, {result.splits(source)} splits")
     quiet_axes(ax)
     ax.legend(frameon=False, loc="lower right", fontsize="small")
 

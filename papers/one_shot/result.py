@@ -15,7 +15,8 @@ from papers.one_shot.tasks import Sizes
 
 Measure = Literal["ap", "rate"]
 
-THINGS, RELATED, UNRELATED = "Caltech-101", "Caltech-256, related", "Caltech-256, unrelated"
+THINGS, FOREST = "Caltech-101", "Caltech-101, forest"
+RELATED, UNRELATED = "Caltech-256, related", "Caltech-256, unrelated"
 # How many supports the paper lets WordNet leave, and how many it finds too few.
 FEW, STRICT = 10, 3
 
@@ -24,17 +25,31 @@ class Way(NamedTuple):
     """How a task is learnt.
 
     K : how many supports WordNet leaves to choose from; None leaves all
+    prior : the label that is expected of a picture unlike all others
     """
 
-    kind: Literal["independent", "pooled", "transfer", "adapted", "adapted, unseen", "hindsight"]
+    kind: Literal[
+        "independent", "pooled", "transfer", "average", "adapted", "adapted, unseen", "hindsight"
+    ]
     criterion: str = ""
     search: str = ""
     K: int | None = None
+    prior: float = -1.0
 
 
 def transfer(K: int | None = None, criterion: str = "ap", search: str = "grid") -> Way:
     """Dependent Gaussian processes, the support and rho chosen by leave-one-out."""
     return Way("transfer", criterion, search, K)
+
+
+def average(K: int | None = None) -> Way:
+    """The mean of ten supports, each at its rho, by their log predictive probability."""
+    return Way("average", "lpp", "grid", K)
+
+
+def undecided(way: Way) -> Way:
+    """As in the paper: of a picture unlike all others neither label is expected."""
+    return way._replace(prior=0.0)
 
 
 # Without a support; with the best one at rho = 1; an LS-SVM that starts from the best of theirs,
@@ -63,6 +78,7 @@ class Outcome(NamedTuple):
     criterion: str
     search: str
     K: int | None
+    prior: float
     support: str
     rho: float
     left_out: float
@@ -115,14 +131,13 @@ class OneShot:
     def _found(self) -> dict[tuple[str, int, Way], dict[str, list[Outcome]]]:
         found: dict[tuple[str, int, Way], dict[str, list[Outcome]]] = defaultdict(dict)
         for one in self.outcomes:
-            way = Way(one.kind, one.criterion, one.search, one.K)  # type: ignore[arg-type]
+            way = Way(one.kind, one.criterion, one.search, one.K, one.prior)  # type: ignore[arg-type]
             found[one.source, one.positives, way].setdefault(one.task, []).append(one)
         return dict(found)
 
-    @property
-    def splits(self) -> int:
+    def splits(self, source: str) -> int:
         """How many there were."""
-        return 1 + max(one.split for one in self.outcomes)
+        return 1 + max(one.split for one in self.outcomes if one.source == source)
 
     def tasks(self, source: str) -> list[str]:
         """In the order of their appearance."""

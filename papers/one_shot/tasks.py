@@ -8,7 +8,7 @@ appended; targets share the supports' factors. The inputs of models are rows of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, final
 
@@ -17,7 +17,7 @@ import numpy as np
 from knowmore.edits import Add
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky
-from knowmore.models import KernelModel, OneShot, Support, one_vs_all
+from knowmore.models import KernelModel, OneShot, Rule, Support, one_vs_all
 from knowmore.models.oneshot.choice import CRITERIA, Best, Search, average_precision, grid
 from knowmore.models.oneshot.pairs import Pair
 from papers.adapted import Adapted, Prior
@@ -108,7 +108,7 @@ class Stage:
             for name, rest in rests.items()
             if len(rest)
         )
-        model = OneShot.of(seen.kernel, examples, supports)
+        model = OneShot.of(seen.kernel, examples, supports, rule=Rule(noise="adaptive"))
         return cls(seen, model.covariance.noise, split)
 
     @cached_property
@@ -150,11 +150,20 @@ class Stage:
         return KernelModel.of(self.seen.kernel, self.noise, examples, one_vs_all, Cholesky())
 
     def target(self, name: str, positives: int) -> Target:
-        """A target task that knows some pictures of its class."""
+        """A target task that knows some pictures of its class, with each support but itself."""
         rows = self.split.positives[name][:positives]
         examples = self.ground.examples.apply(Add(_inputs(rows), np.ones(positives, dtype=int)))
+        model = self.ground.follow(examples)
         learnt = np.concatenate([self.split.background, rows])
-        return Target(self, name, learnt, self.ground.follow(examples))
+        supports = self.split.supports
+        C = self.seen.block(learnt, np.concatenate(list(supports.values())))
+        ends = np.cumsum([len(rows) for rows in supports.values()])[:-1]
+        pairs = {
+            other: Pair.of(model, self.supports[other], block, positive=1)
+            for other, block in zip(supports, np.split(C, ends, axis=1), strict=True)
+            if other != name
+        }
+        return Target(self, name, learnt, model, pairs)
 
 
 def _inputs(rows: Array) -> Array:
@@ -165,24 +174,33 @@ def _inputs(rows: Array) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A target task: rows (n_T,) of its pictures, the background's first."""
+    """A target task: rows (n_T,) of its pictures, the background's first.
+
+    pairs : the task with each support
+    prior : the label of what resembles nothing; zero, as in the paper, is neither
+    """
 
     stage: Stage
     name: str
     rows: Array
     model: KernelModel
+    pairs: dict[str, Pair]
+    prior: float = 0.0
 
-    @cached_property
-    def pairs(self) -> dict[str, Pair]:
-        """The task with each support; a class does not support itself."""
-        seen, supports = self.stage.seen, self.stage.split.supports
-        C = seen.block(self.rows, np.concatenate(list(supports.values())))
-        ends = np.cumsum([len(rows) for rows in supports.values()])[:-1]
-        return {
-            name: Pair.of(self.model, self.stage.supports[name], block, positive=1)
-            for name, block in zip(supports, np.split(C, ends, axis=1), strict=True)
-            if name != self.name
+    def expecting(self, prior: float) -> Target:
+        """The same, but that pictures unlike all others are expected to have this label."""
+        coding = Rule(prior=prior).coding
+        model = KernelModel.on(self.model.covariance, coding)
+        pairs = {
+            name: replace(
+                pair,
+                target=model,
+                support=KernelModel.on(pair.support.covariance, coding),
+                prior=prior,
+            )
+            for name, pair in self.pairs.items()
         }
+        return replace(self, model=model, pairs=pairs, prior=prior)
 
     def found(
         self, criterion: str, search: Search = grid, among: Sequence[str] | None = None
@@ -210,12 +228,17 @@ class Target:
 
     def alone(self) -> Array:
         """Scores (m,) of the pictures asked, learnt independently."""
-        return np.asarray(self.model.coefficients[:, 1] @ self._k)
+        return np.asarray(self.prior + self.model.coefficients[:, 1] @ self._k)
 
     def helped(self, support: str, rho: float) -> Array:
         """Their scores, learnt with the help of a support."""
         k = self.stage.seen.block(self.stage.split.supports[support], self.asked)
-        return np.asarray(self.pairs[support].coefficients(rho) @ np.vstack([self._k, rho * k]))
+        a = self.pairs[support].coefficients(rho)
+        return np.asarray(self.prior + a @ np.vstack([self._k, rho * k]))
+
+    def averaged(self, found: Sequence[tuple[str, float]]) -> Array:
+        """The mean of their scores with the help of each of some supports at its rho."""
+        return np.mean([self.helped(*one) for one in found], axis=0)
 
     def adapted(self, *, unseen: bool) -> tuple[str, Prior, Array]:
         """Their scores by Adapted LS-SVM, and whose machine it starts from, how far.
@@ -228,11 +251,16 @@ class Target:
         K, tried = self.stage.seen.block(self.rows, self.rows), []
         for C, scores in zip(COSTS, self.stage.priors[int(unseen)], strict=True):
             t = scores[:, others]
-            machine = Adapted.of(K, self.model.targets.T[:, 1], C, t[self.rows])
+            machine = Adapted.of(K, self._labels, C, t[self.rows])
             tried.append((machine.best(BETAS), machine, t[self.asked]))
         best, machine, t = max(tried, key=lambda one: one[0].value)
         scores = machine.mean(self._k, t, best.along(len(others)))
         return names[others[best.which]], best, scores
+
+    @property
+    def _labels(self) -> Array:
+        """Of the pictures learnt, (n_T,)."""
+        return np.where(self.stage.seen.labels[self.rows] == self.name, 1.0, -1.0)
 
     def judged(self, scores: Array) -> Score:
         """How good such scores are."""

@@ -17,6 +17,7 @@ from papers.one_shot.report import verdicts
 from papers.one_shot.result import (
     ADAPTED,
     FEW,
+    FOREST,
     HINDSIGHT,
     INDEPENDENT,
     POOLED,
@@ -27,8 +28,10 @@ from papers.one_shot.result import (
     UNSEEN,
     OneShot,
     Outcome,
+    average,
     gain,
     transfer,
+    undecided,
 )
 from papers.one_shot.tasks import BETAS, COSTS, Sizes, Split, Stage, split
 
@@ -101,22 +104,27 @@ def learnt(stage, name, positives):
     return rows, np.repeat([-1.0, 1.0], [SIZES.background, positives])
 
 
+@pytest.mark.parametrize("prior", [0.0, -1.0])
 @pytest.mark.parametrize("positives", [1, 3])
 @pytest.mark.parametrize("rho", [0.0, 0.6, 1.0])
-def test_scores_are_those_of_one_large_process(seen, stage, positives, rho):
+def test_scores_are_those_of_one_large_process(seen, stage, positives, rho, prior):
     target, (rows, y) = stage.target("cat", positives), learnt(stage, "cat", positives)
+    target = target.expecting(prior)
     help_, asked = stage.split.supports["lynx"], target.asked
     both = np.concatenate([rows, help_])
     same = np.equal.outer(*[np.arange(len(both)) < len(rows)] * 2)
     K = seen.gram[np.ix_(both, both)] * np.where(same, 1.0, rho) + 1e-3 * np.eye(len(both))
     k = seen.gram[np.ix_(both, asked)] * np.where(np.arange(len(both)) < len(rows), 1, rho)[:, None]
-    T = np.concatenate([y, np.ones(len(help_))])[:, None]
-    want = (k.T @ np.linalg.solve(K, T))[:, 0]
+    T = np.concatenate([y, np.ones(len(help_))])[:, None] - prior
+    want = prior + (k.T @ np.linalg.solve(K, T))[:, 0]
     assert_solves(target.helped("lynx", rho)[:, None], want[:, None], K, T, left=k)
     if rho == 0:
         assert_solves(target.alone()[:, None], want[:, None], K, T, left=k)
     assert "cat" not in target.pairs
     assert target.pooled("ap")["lynx"].rho == 1
+    other = target.helped("nut", 0.3)
+    mean = target.averaged([("lynx", rho), ("nut", 0.3)])
+    assert_rounded(mean, (target.helped("lynx", rho) + other) / 2)
 
 
 def machine(K, y, C, t=0.0):
@@ -195,14 +203,17 @@ def quick(tmp_path_factory):
 
 def test_every_way_in_every_task_and_split(quick):
     assert quick.tasks(THINGS) == list(one_shot.NAMED)
-    assert quick.noises == dict.fromkeys((THINGS, RELATED, UNRELATED), (0.0,))
-    for source in THINGS, RELATED, UNRELATED:
+    sources = (THINGS, FOREST, RELATED, UNRELATED)
+    assert quick.noises == dict.fromkeys(sources, (0.0,))
+    for source in sources:
         for positives in quick.positives(source):
             ways = quick.ways(source, positives)
-            assert {INDEPENDENT, POOLED, transfer()} <= set(ways)
-            assert ({ADAPTED, UNSEEN} <= set(ways)) == (source != THINGS or positives == 1)
+            assert {INDEPENDENT, POOLED, transfer(), transfer(criterion="lpp")} <= set(ways)
+            assert {average(), undecided(INDEPENDENT), undecided(transfer())} <= set(ways)
+            few = source in (RELATED, UNRELATED) or (source, positives) == (THINGS, 1)
+            assert ({ADAPTED, UNSEEN} <= set(ways)) == few
             for way in ways:
-                shape = len(quick.tasks(source)), quick.splits
+                shape = len(quick.tasks(source)), quick.splits(source)
                 for measure in "ap", "rate":
                     values = quick.values(source, positives, way, measure)
                     assert values.shape == shape
@@ -210,6 +221,7 @@ def test_every_way_in_every_task_and_split(quick):
     first = quick.ways(THINGS, 1)
     assert {transfer(criterion=name) for name in CRITERIA} <= set(first)
     assert {transfer(FEW, search="golden"), HINDSIGHT, transfer(STRICT)} <= set(first)
+    assert {average(FEW), undecided(transfer(FEW))} <= set(first)
 
 
 def test_choices_are_among_what_was_left(quick):
@@ -231,11 +243,11 @@ def test_choices_are_among_what_was_left(quick):
 
 
 def test_the_same_seed_gives_the_same_splits(quick):
-    seeds = np.random.SeedSequence(0).spawn(3 * quick.splits)
+    seeds = np.random.SeedSequence(0).spawn(8)
     plan = one_shot._set(RELATED, one_shot._QUICK)
-    again = one_shot._learnt(plan, 0, seeds[quick.splits])
+    again = one_shot._learnt(plan, 0, seeds[4])
     before = [one for one in quick.outcomes if one.source == RELATED and one.split == 0]
-    assert [one[:9] for one in again.outcomes] == [one[:9] for one in before]
+    assert [one[:10] for one in again.outcomes] == [one[:10] for one in before]
     assert_rounded([one.ap for one in again.outcomes], [one.ap for one in before])
 
 
@@ -248,7 +260,7 @@ def test_reports(quick, tmp_path):
     assert len(rows) == len(quick.outcomes)
     assert float(rows[-1]["ap"]) == quick.outcomes[-1].ap
     assert "without --quick" in report.parts[0]
-    assert len(verdicts_of(report)) == 8
+    assert len(verdicts_of(report)) == 9
 
 
 def test_absent_data_are_told(tmp_path, monkeypatch):
@@ -285,6 +297,8 @@ def claims(**changed):
         "adapted": 0.55,
         "unseen": 0.55,
         "others": 0.5,
+        "average": 0.65,
+        "late average": 0.6,
     } | changed
     ways = {
         (THINGS, 1, INDEPENDENT): values["alone"],
@@ -297,6 +311,11 @@ def claims(**changed):
         (THINGS, 9, transfer(FEW)): 0.6,
         (THINGS, 9, transfer(STRICT)): 0.6,
     }
+    for way in INDEPENDENT, transfer():
+        ways[THINGS, 1, undecided(way)] = 0.3
+        ways[FOREST, 1, way] = 0.5
+    ways[FOREST, 1, average()] = ways[THINGS, 1, average()] = values["average"]
+    ways[THINGS, 9, average()] = values["late average"]
     ways |= {(THINGS, 1, transfer(criterion=name)): values["others"] for name in names}
     ways[THINGS, 1, transfer(FEW, "weighted")] = 0.5
     for source in RELATED, UNRELATED:
@@ -311,13 +330,15 @@ def claims(**changed):
     ("changed", "broken"),
     [
         ({}, []),
-        ({"alone": 0.8}, [0, 2, 3]),
-        ({"late": 0.9}, [1]),
-        ({"few": 0.5, "strict": 0.4}, [4]),
-        ({"strict": 0.75}, [5]),
-        ({"adapted": 0.65}, [6]),
-        ({"unseen": 0.65}, [6]),
-        ({"others": 0.65}, [7]),
+        ({"alone": 0.8}, [0, 1, 3, 4]),
+        ({"average": 0.35}, [1]),
+        ({"late average": 0.5}, [1]),
+        ({"late": 0.9}, [2]),
+        ({"few": 0.5, "strict": 0.4}, [5]),
+        ({"strict": 0.75}, [6]),
+        ({"adapted": 0.65}, [7]),
+        ({"unseen": 0.65}, [7]),
+        ({"others": 0.65}, [8]),
     ],
 )
 def test_verdicts_follow_the_numbers(changed, broken):

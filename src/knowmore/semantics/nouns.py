@@ -19,6 +19,8 @@ from knowmore.concurrency import cached_property
 _PLURAL = ("s", "ses", "xes", "zes", "ches", "shes", "men", "ies")
 _SINGULAR = ("", "s", "x", "z", "ch", "sh", "man", "y")
 _JOINTS = str.maketrans("", "", "-_.")
+# Parts and sides that data sets name after a thing, as in "car_side" or "cougar_face".
+_VIEWS = frozenset(("back", "body", "easy", "face", "front", "head", "rear", "side", "top", "view"))
 # The singulars of irregular plurals.
 _Exceptions = Mapping[str, Sequence[str]]
 
@@ -57,9 +59,14 @@ class Nouns(Frozen):
     def look_up(self, noun: str) -> tuple[int, ...]:
         """The synsets that a noun means, most frequent first; none if WordNet does not have it.
 
-        A noun counts as a plural only if no lemma is spelt like it: gas is not a plural of Ga. The
-        last resort is a lemma that differs by blanks, hyphens or full stops.
+        A noun counts as a plural only if no lemma is spelt like it: gas is not a plural of Ga. Then
+        come lemmas that differ by blanks, hyphens or full stops. The last resort is the head of a
+        compound: a touring bike is a bike.
         """
+        return next(filter(None, map(self._spelt, (noun, *heads(noun)))), ())
+
+    def _spelt(self, noun: str) -> tuple[int, ...]:
+        """The synsets that a noun means as a whole."""
         spellings = forms(noun, self._exceptions)
         similar = (
             [lemma for form in some for lemma in self._by_letters.get(letters(form), ())]
@@ -152,6 +159,26 @@ def forms(noun: str, exceptions: _Exceptions) -> tuple[tuple[str, ...], tuple[st
     plain = re.sub(r"\s+", "_", noun.strip().lower())
     irregular = exceptions.get(plain.replace("-", "_"), ())
     return (plain, *irregular), tuple(_singulars(plain, exceptions))
+
+
+def heads(noun: str) -> Iterator[str]:
+    """What a compound may be a kind of: its last words, the most of them first.
+
+    Numbers at either end, and words for what is seen of a thing, are no part of its name.
+
+    >>> list(heads("touring-bike")), list(heads("electric-guitar-101")), list(heads("car_side"))
+    (['bike'], ['electric_guitar', 'guitar'], ['car'])
+    """
+    whole = words = re.split(r"[-_\s]+", noun.strip(" -_").lower())
+    # As in "252.car-side-101".
+    words = [re.sub(r"^\d+\.?", "", words[0]), *words[1:]]
+    words = words if words[0] else words[1:]
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _VIEWS):
+        words = words[:-1]
+    if words != whole and words:
+        yield "_".join(words)
+    for i in range(1, len(words)):
+        yield "_".join(words[i:])
 
 
 def _singulars(noun: str, exceptions: _Exceptions) -> Iterator[str]:

@@ -59,6 +59,30 @@ def wordnet(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "synset"),
+    [
+        ("sheep-dog", "dog.n.01"),
+        ("big_white_cats", "cat.n.01"),
+        ("church mice", "mouse.n.01"),
+        ("056.dog", "dog.n.01"),
+        ("snoopy-101", "snoopy.n.01"),
+        ("cat_face", "cat.n.01"),
+        ("012.tool-side-101", "tool.n.01"),
+        # What is known as a whole stays whole.
+        ("left-handed spanner", "left-handed_spanner.n.01"),
+        ("old left handed spanner", "left-handed_spanner.n.01"),
+    ],
+)
+def test_a_compound_is_what_its_head_is(wordnet, name, synset):
+    assert [one.name for one in wordnet.synsets(name)] == [synset]
+
+
+@pytest.mark.parametrize("name", ["dog-biscuit", "101", "face", "cat-101-biscuit", "-", ""])
+def test_a_compound_is_not_what_comes_before_its_head(wordnet, name):
+    assert name not in wordnet
+
+
+@pytest.mark.parametrize(
     ("name", "synsets"),
     [
         ("dog", ["dog.n.01"]),
@@ -77,7 +101,7 @@ def wordnet(tmp_path):
         ("men", ["men.n.01", "man.n.01"]),
         ("men of war", ["man-of-war.n.01"]),
         ("Men-of-war", ["man-of-war.n.01"]),
-        ("hoisting-men", []),
+        ("hoisting-men", ["men.n.01", "man.n.01"]),
         ("crane.n.00", []),
         ("crane.n.03", []),
         ("gnu", []),
