@@ -7,7 +7,10 @@ size, and the weight of a particle follows from how far its patch is from the ei
 
     log w = -|(I - P'P)(x - m)|^2 / s^2
 
-with the mean m and the leading directions P of the patches that the memory holds.
+with the mean m and the leading directions P of the patches that the memory holds. The object is
+taken to be at the mean of the states by these weights, and that patch is learnt. Other than in the
+paper the brightness of a patch does not count, only its differences; and of the paper's affine
+maps those that leave angles right, and the aspect ratio, are enough here.
 """
 
 from __future__ import annotations
@@ -92,22 +95,27 @@ def follow(
     """The boxes (T, 4) of what is in `box` (4,) of the first of the pictures (T, H, W)."""
     x, y, *size = box
     best = np.array([x + size[0] / 2, y + size[1] / 2, 0.0, 0.0, 0.0])
-    memory.learn(patches_at(frames[0], best[None], size)[0])
+    memory.learn(_contrasts(frames[0], best[None], size)[0])
     found, cloud = [_box(best, size)], np.repeat(best[None], particles, axis=0)
     for frame in frames[1:]:
         cloud = cloud + rng.normal(size=cloud.shape) * _MOVES
-        patches = patches_at(frame, cloud, size)
-        scores = -memory.distances(patches) / _SPREAD
-        top = int(scores.argmax())
-        best = cloud[top]
-        memory.learn(patches[top])
+        scores = -memory.distances(_contrasts(frame, cloud, size)) / _SPREAD
+        weights = np.exp(scores - scores.max())
+        weights /= weights.sum()
+        best = weights @ cloud
+        memory.learn(_contrasts(frame, best[None], size)[0])
         found.append(_box(best, size))
-        weights = np.exp(scores - scores[top])
-        cloud = cloud[rng.choice(particles, particles, p=weights / weights.sum())]
+        cloud = cloud[rng.choice(particles, particles, p=weights)]
     return np.stack(found)
 
 
-def patches_at(frame: Array, states: Array, size: Array | list[float]) -> Array:
+def _contrasts(frame: Array, states: Array, size: list[float]) -> Array:
+    """The patches less the mean of each."""
+    patches = patches_at(frame, states, size)
+    return np.asarray(patches - patches.mean(axis=1, keepdims=True))
+
+
+def patches_at(frame: Array, states: Array, size: list[float]) -> Array:
     """What is under each state (m, 5) of an object of that width and height, (m, SIDE^2)."""
     grid = (np.arange(SIDE) + 0.5) / SIDE - 0.5
     u, v = (part.ravel() for part in np.meshgrid(grid * size[0], grid * size[1]))

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
+from sklearn.covariance import LedoitWolf
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
+from knowmore.kernels import squared_distances
 from papers.arrays import Array
 from papers.picture_features import unit
 
 _COSTS, _FOLDS = (1.0, 10.0, 100.0), 3
-# The part of the variance that is kept before distances to classes are measured.
-_KEPT = 0.95
+# So many directions at most are kept before distances to classes are measured.
+_KEPT = 100
 
 
 def logistic(*, balanced: bool = False) -> LogisticRegression:
@@ -58,14 +61,14 @@ def energy(model: LogisticRegression, Z: Array) -> Array:
 
 
 def mahalanobis(X: Array, y: Array, Z: Array) -> Array:
-    """The distance (m,) to the nearest class mean by the covariance within classes, after PCA."""
-    pca = PCA(_KEPT, svd_solver="full").fit(X)
+    """The distance (m,) to the nearest class mean by the covariance within classes, after PCA.
+
+    The covariance is Ledoit and Wolf's: few rows would leave another one singular.
+    """
+    pca = PCA(min(_KEPT, *X.shape), svd_solver="full").fit(X)
     A, B = pca.transform(X), pca.transform(Z)
     names, codes = np.unique(y, return_inverse=True)
     means = np.stack([A[codes == c].mean(axis=0) for c in range(len(names))])
-    S = np.cov((A - means[codes]).T)
-    # A thousandth of the mean variance on top: few rows leave S singular.
-    L = np.linalg.cholesky(S + 1e-3 * np.trace(S) / len(S) * np.eye(len(S)))
-    a, b = (np.linalg.solve(L, rows.T).T for rows in (means, B))
-    squares = (b**2).sum(axis=1)[:, None] - 2 * b @ a.T + (a**2).sum(axis=1)
-    return np.asarray(squares.min(axis=1))
+    L = np.linalg.cholesky(LedoitWolf(assume_centered=True).fit(A - means[codes]).covariance_)
+    a, b = (solve_triangular(L, rows.T, lower=True).T for rows in (means, B))
+    return np.asarray(squared_distances(b, a, 1.0).min(axis=1))
