@@ -1,0 +1,245 @@
+"""The routes of the studio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, final
+
+from anyio import CapacityLimiter, Event, create_task_group, move_on_after, sleep, to_thread
+from fastapi import Body, FastAPI, Header, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, FiniteFloat
+from starlette.exceptions import HTTPException
+
+from knowmore.errors import KnowmoreError, NotEnoughMemory, NotWritten
+from knowmore.studio.door import Door
+from knowmore.studio.edits import Edit
+from knowmore.studio.guard import Guard
+from knowmore.studio.plane import Bounds, Grid
+from knowmore.studio.studio import Studio, Trial
+
+# Seconds between two looks at the file while somebody listens, between signs of life, and between
+# two looks at whether the server ends.
+_LOOK, _BEAT, _TICK = 0.5, 15.0, 1.0
+_KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+Side = Annotated[int, Query(ge=8, le=256)]
+Key = Annotated[str, Header(alias="Idempotency-Key", min_length=8, max_length=100)]
+T = TypeVar("T")
+
+
+class Said(BaseModel):
+    """What went wrong, in words."""
+
+    error: str
+
+
+class Edited(BaseModel):
+    """What an edit did."""
+
+    model_config = ConfigDict(extra="allow")
+    number: int
+    n: int
+    ids: list[int | str]
+    update_ms: float
+
+
+def application(path: Path, door: Door) -> FastAPI:
+    """The studio of a file, which is opened now and let go of when the server ends."""
+    studio, limiter, listening = Studio(path), CapacityLimiter(1), Listening()
+
+    async def work(task: Callable[..., T], *arguments: Any) -> T:
+        """What takes long, in the one thread for it: the others go on meanwhile."""
+        before = studio.events.count
+        try:
+            return await to_thread.run_sync(task, *arguments, limiter=limiter)
+        finally:
+            if studio.events.count != before:
+                listening.wake()
+
+    async def look() -> None:
+        while True:
+            await sleep(_LOOK)
+            if listening.count:
+                try:
+                    await work(studio.now)
+                except (KnowmoreError, OSError):
+                    # Whoever asks next is told.
+                    continue
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        async with create_task_group() as tasks:
+            tasks.start_soon(look)
+            yield
+            tasks.cancel_scope.cancel()
+        studio.close()
+
+    app = FastAPI(
+        title="knowmore studio",
+        version=version("knowmore"),
+        summary="A page on a model that keeps learning, and forgets exactly.",
+        lifespan=life,
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        responses={422: {"model": Said, "description": "What cannot be done, and why."}},
+    )
+    app.add_middleware(Guard, door=door)
+    app.add_exception_handler(KnowmoreError, _told)
+    app.add_exception_handler(RequestValidationError, _unreadable)
+    app.add_exception_handler(HTTPException, _other)
+    _add_files(app)
+
+    @app.get("/events", response_class=StreamingResponse)
+    async def events(
+        after: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+        last: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+    ) -> Any:
+        """What happens to the file, as server-sent events; the journal's number is their id."""
+        known = int(last) if last is not None and last.isdecimal() and len(last) < 16 else after
+        missed, count = await work(studio.missed, known)
+
+        async def stream() -> AsyncIterator[str]:
+            nonlocal count
+            quiet = 0.0
+            with listening:
+                yield "retry: 1000\n\n" + "".join(one.text() for one in missed)
+                while not door.closing:
+                    new, count = studio.events.newer(count), studio.events.count
+                    if new is None:
+                        # Too far behind: it comes again, and is told what it missed.
+                        return
+                    quiet = 0.0 if new or quiet >= _BEAT else quiet + _TICK
+                    if new or not quiet:
+                        yield "".join(one.text() for one in new) or ": still here\n\n"
+                    await listening.wait()
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    @app.get("/api/state")
+    async def state() -> Any:
+        """The model as a whole: classes, settings, how often it is right, what undo would undo."""
+        return JSONResponse(await work(studio.state))
+
+    @app.get("/api/plane/points")
+    async def points() -> Any:
+        """Every example in the plane, and whether the others agree with its label."""
+        return JSONResponse(await work(studio.points))
+
+    @app.get("/api/plane/field", response_class=Response)
+    async def field(
+        x0: FiniteFloat,
+        x1: FiniteFloat,
+        y0: FiniteFloat,
+        y1: FiniteFloat,
+        w: Side = 96,
+        h: Side = 96,
+        noise: Annotated[FiniteFloat | None, Query(ge=0, le=1e6)] = None,
+        length_scale: Annotated[FiniteFloat | None, Query(gt=0, le=1e9)] = None,
+    ) -> Any:
+        """Scores, variances and the unknown over a grid, as bytes; with other settings on trial."""
+        grid = Grid(Bounds(x0, x1, y0, y1), w, h)
+        found = await work(studio.field, grid, Trial(noise, length_scale))
+        return Response(found, media_type="application/octet-stream")
+
+    @app.get("/api/plane/check")
+    async def check(
+        x0: FiniteFloat,
+        x1: FiniteFloat,
+        y0: FiniteFloat,
+        y1: FiniteFloat,
+        w: Side = 96,
+        h: Side = 96,
+    ) -> Any:
+        """How far the field is from that of a fit from scratch, and how long that takes."""
+        return JSONResponse(await work(studio.check, Grid(Bounds(x0, x1, y0, y1), w, h)))
+
+    @app.post("/api/edit", response_model=Edited)
+    async def edit(asked: Annotated[Edit, Body()], key: Key) -> Any:
+        """Edit the file; the edit is durable when the answer comes."""
+        return JSONResponse(await work(studio.edit, key, asked))
+
+    return app
+
+
+@final
+class Listening:
+    """Streams that wait for something to happen.
+
+    count : how many there are
+    """
+
+    def __init__(self) -> None:
+        self.count, self._event = 0, Event()
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.count -= 1
+
+    async def wait(self) -> None:
+        """Until something happens, but no longer than a moment."""
+        with move_on_after(_TICK):
+            await self._event.wait()
+
+    def wake(self) -> None:
+        """Something happened."""
+        self._event.set()
+        self._event = Event()
+
+
+def _add_files(app: FastAPI) -> None:
+    """The files of the page, each at a path of its own: nothing else can be asked for."""
+    for one in files("knowmore.studio").joinpath("static").iterdir():
+        kind = _KINDS.get(Path(one.name).suffix)
+        if kind is not None:
+            path = "/" if one.name == "index.html" else f"/{one.name}"
+            app.get(path, include_in_schema=False)(_answering(one.read_bytes(), kind))
+
+
+def _answering(content: bytes, kind: str) -> Callable[[], Any]:
+    async def answer() -> Response:
+        return Response(content, headers={"content-type": kind})
+
+    return answer
+
+
+async def _told(_: Request, error: Exception) -> JSONResponse:
+    """What the model or its file could not do, in its words."""
+    status = 507 if isinstance(error, (NotWritten, NotEnoughMemory)) else 422
+    return JSONResponse({"error": _plain(str(error))}, status)
+
+
+async def _unreadable(_: Request, error: Exception) -> JSONResponse:
+    """A request of another form: where, and why; without repeating what was sent."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return JSONResponse({"error": "The body is not JSON that can be read."}, 422)
+    where = ".".join(str(one) for one in first["loc"][1:]) or "the body"
+    return JSONResponse({"error": _plain(f"{where}: {first['msg']}.")}, 422)
+
+
+async def _other(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 400:
+        # A body that is nested too deeply, or has a number of too many digits.
+        return JSONResponse({"error": "The body is not JSON that can be read."}, 422)
+    headers = error.headers
+    return JSONResponse({"error": _plain(str(error.detail))}, error.status_code, headers)
+
+
+def _plain(text: str) -> str:
+    """Words that UTF-8 can write."""
+    return text.encode(errors="backslashreplace").decode()
