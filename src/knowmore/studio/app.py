@@ -13,15 +13,18 @@ from anyio import CapacityLimiter, Event, create_task_group, move_on_after, slee
 from fastapi import Body, FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from starlette.exceptions import HTTPException
 
 from knowmore.errors import KnowmoreError, NotEnoughMemory, NotWritten
 from knowmore.studio.door import Door
-from knowmore.studio.edits import Edit
+from knowmore.studio.edits import Asked, Edit, Text
 from knowmore.studio.guard import Guard
+from knowmore.studio.history import journal, state_at, verified, without
+from knowmore.studio.inbox import doubts
 from knowmore.studio.plane import Bounds, Grid
-from knowmore.studio.studio import Studio, Trial
+from knowmore.studio.studio import Studio, Trial, checked
+from knowmore.studio.whatif import Question, flips
 
 # Seconds between two looks at the file while somebody listens, between signs of life, and between
 # two looks at whether the server ends.
@@ -53,9 +56,27 @@ class Edited(BaseModel):
     update_ms: float
 
 
+class At(Asked):
+    """An entry of the journal; 0: before the first."""
+
+    number: Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Whose(Asked):
+    """A contributor."""
+
+    contributor: Text
+
+
+class Nothing(Asked):
+    """A question without parts."""
+
+
 def application(path: Path, door: Door) -> FastAPI:
     """The studio of a file, which is opened now and let go of when the server ends."""
-    studio, limiter, listening = Studio(path), CapacityLimiter(1), Listening()
+    studio, listening = Studio(path), Listening()
+    # A fit from scratch, to compare with, keeps nobody waiting.
+    limiter, apart = CapacityLimiter(1), CapacityLimiter(1)
 
     async def work(task: Callable[..., T], *arguments: Any) -> T:
         """What takes long, in the one thread for it: the others go on meanwhile."""
@@ -146,10 +167,14 @@ def application(path: Path, door: Door) -> FastAPI:
         h: Side = 96,
         noise: Annotated[FiniteFloat | None, Query(ge=0, le=1e6)] = None,
         length_scale: Annotated[FiniteFloat | None, Query(gt=0, le=1e9)] = None,
+        at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     ) -> Any:
-        """Scores, variances and the unknown over a grid, as bytes; with other settings on trial."""
+        """Scores, variances and the unknown over a grid, as bytes.
+
+        With other settings on trial, or as they were after an entry of the journal.
+        """
         grid = Grid(Bounds(x0, x1, y0, y1), w, h)
-        found = await work(studio.field, grid, Trial(noise, length_scale))
+        found = await work(studio.field, grid, Trial(noise, length_scale), at)
         return Response(found, media_type="application/octet-stream")
 
     @app.get("/api/plane/check")
@@ -162,7 +187,38 @@ def application(path: Path, door: Door) -> FastAPI:
         h: Side = 96,
     ) -> Any:
         """How far the field is from that of a fit from scratch, and how long that takes."""
-        return JSONResponse(await work(studio.check, Grid(Bounds(x0, x1, y0, y1), w, h)))
+        parts = await work(studio.to_check, Grid(Bounds(x0, x1, y0, y1), w, h))
+        return JSONResponse(await to_thread.run_sync(checked, *parts, limiter=apart))
+
+    @app.post("/api/whatif")
+    async def whatif(asked: Annotated[Question, Body()]) -> Any:
+        """Which answers an edit would change; nothing is written."""
+        return JSONResponse(await work(lambda: flips(studio.now(), asked)))
+
+    @app.get("/api/suspects")
+    async def suspects(limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Any:
+        """Labels that the others contradict, the biggest doubt first."""
+        return JSONResponse(await work(lambda: doubts(studio.now(), limit)))
+
+    @app.get("/api/log")
+    async def log() -> Any:
+        """The journal, the oldest entry first."""
+        return JSONResponse(await work(journal, studio))
+
+    @app.post("/api/state-at")
+    async def at(asked: At) -> Any:
+        """The state of the file after an entry of the journal; nothing is written."""
+        return JSONResponse(await work(state_at, studio, asked.number))
+
+    @app.post("/api/preview-forget")
+    async def preview(asked: Whose) -> Any:
+        """Which answers would change without a contributor; nothing is written."""
+        return JSONResponse(await work(without, studio, asked.contributor))
+
+    @app.post("/api/verify")
+    async def verify(_: Nothing) -> Any:
+        """The certificate of the file."""
+        return JSONResponse(await work(verified, studio))
 
     @app.post("/api/edit", response_model=Edited)
     async def edit(asked: Annotated[Edit, Body()], key: Key) -> Any:

@@ -38,11 +38,13 @@ Rows = Annotated[list[list[FiniteFloat]], Field(min_length=1, max_length=_MOST)]
 Places = Annotated[list[tuple[FiniteFloat, FiniteFloat]], Field(min_length=1, max_length=_MOST)]
 
 
-class _Asked(BaseModel):
+class Asked(BaseModel):
+    """What a page asks for; it may have no other parts."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class Add(_Asked):
+class Add(Asked):
     """Learn examples: rows X, or places in the plane."""
 
     verb: Literal["add"]
@@ -52,7 +54,7 @@ class Add(_Asked):
     contributor: Text | None = "studio"
 
 
-class Replace(_Asked):
+class Replace(Asked):
     """Give examples other features: rows X, or other places in the plane."""
 
     verb: Literal["replace"]
@@ -61,7 +63,7 @@ class Replace(_Asked):
     plane: Places | None = None
 
 
-class Relabel(_Asked):
+class Relabel(Asked):
     """Give examples other labels, one each or one for all."""
 
     verb: Literal["relabel"]
@@ -69,7 +71,7 @@ class Relabel(_Asked):
     y: Labels | Label
 
 
-class Forget(_Asked):
+class Forget(Asked):
     """Forget examples for ever: these, or all of a contributor."""
 
     verb: Literal["forget"]
@@ -78,13 +80,13 @@ class Forget(_Asked):
     confirm: Literal[True]
 
 
-class Turn(_Asked):
+class Turn(Asked):
     """Undo the last edit, or do what was undone again."""
 
     verb: Literal["undo", "redo"]
 
 
-class Settings(_Asked):
+class Settings(Asked):
     """Give the model another noise or length scale."""
 
     verb: Literal["settings"]
@@ -92,7 +94,7 @@ class Settings(_Asked):
     length_scale: Annotated[FiniteFloat, Field(gt=0, le=1e9)] | None = None
 
 
-class Scene(_Asked):
+class Scene(Asked):
     """Learn a ready-made scene of the plane.
 
     clear : forget all examples for ever first

@@ -1,6 +1,6 @@
 """What a model says of every place of a plane, after each edit: it follows, it is not asked anew.
 
-K~ = LL'. For the places X* and W = L^-1 kappa(X, X*) (n, m) the scores are W'(L^-1 T) and the
+K~ = LL'. For the places X* and W = L^-1 kappa(X, X*) (n, m) the scores are W' L^-1 T and the
 variances kappa(x*, x*) - sum_i W_i*^2 + sigma^2. Leading rows of W depend on the leading examples
 alone: those before the first that was changed are kept. Labels do not enter W.
 """
@@ -41,12 +41,13 @@ class Answers(Frozen):
         """The same rows, by the model that an estimator has now."""
         model = estimator.model_
         if not _is_followed(model):
-            return _asked(estimator, self.X)
+            return asked(estimator, self.X)
         covariance = model.covariance
         W = self._solved(covariance)
         explained = np.einsum("ij,ij->j", W, W)
         variance = np.maximum(covariance.prior(self.X) - explained, 0) + covariance.noise
-        return Answers(self.X, W.T @ model.half, variance, (W, covariance))
+        scores = W.T @ (model.half @ model.targets.mix)
+        return Answers(self.X, scores, variance, (W, covariance))
 
     def _solved(self, covariance: Covariance) -> Array:
         """W for another covariance; leading rows that stay are not computed again."""
@@ -85,7 +86,7 @@ def _unchanged(before: Covariance, after: Covariance) -> int:
     return shared if same.all() else int(same.argmin())
 
 
-def _asked(estimator: Any, X: Array) -> Answers:
+def asked(estimator: Any, X: Array) -> Answers:
     """By any model, from scratch."""
     model, inputs = estimator.model_, estimator.model_inputs(X)
     scores, variance = np.asarray(model.mean(*inputs)), None

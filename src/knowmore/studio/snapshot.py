@@ -180,12 +180,12 @@ class Snapshot:
             found["kernel"] = widened(self.kernel, length_scale)
         return found
 
-    def with_estimator(self, estimator: Any) -> Snapshot:
-        """The same file, had the examples been learnt by another estimator."""
+    def with_estimator(self, estimator: Any, examples: Examples | None) -> Snapshot:
+        """The same file, had these examples been learnt by this estimator."""
         other = object.__new__(Snapshot)
-        for name in ("name", "kind", "entries", "number", "examples", "is_classifier", "columns"):
+        for name in ("name", "kind", "entries", "number", "is_classifier", "columns", "_store"):
             setattr(other, name, getattr(self, name))
-        other.estimator, other._store = estimator, self._store
+        other.estimator, other.examples = unnamed(estimator), examples
         return other
 
     def refitted(self, **parameters: Any) -> Any:

@@ -13,9 +13,10 @@ import numpy as np
 import knowmore
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, NoExamples
+from knowmore.store.past import past
 from knowmore.studio.edits import applied
 from knowmore.studio.events import Event, Events
-from knowmore.studio.field import Answers
+from knowmore.studio.field import Answers, asked
 from knowmore.studio.plane import Bounds, Grid, Plane, bounds_of, plane_of
 from knowmore.studio.snapshot import Snapshot
 
@@ -54,6 +55,7 @@ class Studio:
         self._plane: Plane | None = None
         self._bounds: Bounds | None = None
         self._followed: OrderedDict[Grid, _Followed] = OrderedDict()
+        self._past: tuple[int, int, Snapshot] | None = None
         self._answered: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
 
     def close(self) -> None:
@@ -138,7 +140,10 @@ class Studio:
 
     def points(self) -> dict[str, Any]:
         """Every example in the plane."""
-        now = self.now()
+        return self.points_of(self.now())
+
+    def points_of(self, now: Snapshot) -> dict[str, Any]:
+        """The same in any state of the file."""
         places = self._seen(now)
         return {
             "number": now.number,
@@ -167,8 +172,10 @@ class Studio:
 
     # -- the field ---------------------------------------------------------------------------
 
-    def field(self, grid: Grid, trial: Trial) -> bytes:
+    def field(self, grid: Grid, trial: Trial, at: int | None = None) -> bytes:
         """The field of scores, variances and the unknown over a grid, as bytes.
+
+        trial : settings to try; at : the entry of the journal after which the field was such
 
         A header as JSON, with its length before it (4 bytes, the lowest first); then the number of
         the winning class (1 byte each), its score and the variance (4 bytes each, floats), and
@@ -176,8 +183,10 @@ class Studio:
         """
         now = self.now()
         self._seen(now)
+        if at is not None:
+            return self._from_scratch(self.at(now, at), grid, {"number": at})
         if now.examples is None:
-            return _packed({"number": now.number, "w": grid.w, "h": grid.h, "classes": []})
+            return _empty(now, grid)
         if trial != Trial():
             return self._tried(now, grid, trial)
         found = self._followed_to(now, grid)
@@ -222,27 +231,31 @@ class Studio:
     def _tried(self, now: Snapshot, grid: Grid, trial: Trial) -> bytes:
         """The field that other settings would give; nothing is written."""
         other = now.refitted(**now.with_settings(*trial))
-        tried = now.with_estimator(other)
-        answers = Answers.of(other, self._rows(now, grid))
-        header = self._header(tried, grid, None) | {"trial": True}
-        return _packed(header, *_layers(tried, answers))
+        tried = now.with_estimator(other, now.examples)
+        return self._from_scratch(tried, grid, {"trial": True})
 
-    def check(self, grid: Grid) -> dict[str, Any]:
-        """How long a fit from scratch takes, and how far the field that followed is from its."""
+    def _from_scratch(self, then: Snapshot, grid: Grid, more: dict[str, Any]) -> bytes:
+        if then.examples is None:
+            return _empty(then, grid)
+        answers = Answers.of(then.estimator, self._rows(then, grid))
+        return _packed(self._header(then, grid, None) | more, *_layers(then, answers))
+
+    def at(self, now: Snapshot, number: int) -> Snapshot:
+        """The file as it was after an entry of the journal."""
+        if self._past is None or self._past[:2] != (now.number, number):
+            then = past(self.store, number)
+            found = now.with_estimator(then.estimator or now.estimator, then.examples)
+            self._past = now.number, number, found
+        return self._past[2]
+
+    def to_check(self, grid: Grid) -> tuple[Snapshot, Array, Answers, float]:
+        """What `checked` takes: the state, the rows of the grid, the answers for these, a time."""
         now = self.now()
         self._seen(now)
         if now.examples is None:
             raise NoExamples("The model holds no examples yet. Add some first.")
-        followed, begin = self._followed_to(now, grid), perf_counter()
-        fresh = Answers.of(now.refitted(), self._rows(now, grid))
-        took = (perf_counter() - begin) * 1e3
-        apart = float(abs(fresh.scores - followed.answers.scores).max(initial=0))
-        return {
-            "number": now.number,
-            "update_ms": followed.update_ms,
-            "refit_ms": took,
-            "difference": apart,
-        }
+        followed = self._followed_to(now, grid)
+        return now, self._rows(now, grid), followed.answers, followed.update_ms
 
     # -- edits -------------------------------------------------------------------------------
 
@@ -275,6 +288,22 @@ class Studio:
         return answer
 
 
+def checked(now: Snapshot, X: Array, answers: Answers, update_ms: float) -> dict[str, Any]:
+    """How long a fit from scratch takes, and how far its scores are from those that followed.
+
+    All is frozen: it may take its time in another thread.
+    """
+    begin = perf_counter()
+    fresh = asked(now.refitted(), X)
+    took = (perf_counter() - begin) * 1e3
+    return {
+        "number": now.number,
+        "update_ms": update_ms,
+        "refit_ms": took,
+        "difference": float(abs(fresh.scores - answers.scores).max(initial=0)),
+    }
+
+
 def entry_of(entry: Any) -> dict[str, Any] | None:
     """An entry of the journal for JSON."""
     if entry is None:
@@ -302,6 +331,10 @@ def _layers(now: Snapshot, answers: Answers) -> tuple[Array, Array, Array, Array
         variance.astype("<f4"),
         unknown.astype(np.uint8),
     )
+
+
+def _empty(now: Snapshot, grid: Grid) -> bytes:
+    return _packed({"number": now.number, "w": grid.w, "h": grid.h, "classes": []})
 
 
 def _packed(header: dict[str, Any], *arrays: Array) -> bytes:
