@@ -16,9 +16,9 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from starlette.exceptions import HTTPException
 
-from knowmore.errors import KnowmoreError, NotEnoughMemory, NotWritten
+from knowmore.errors import InvalidInput, KnowmoreError, NotEnoughMemory, NotWritten
 from knowmore.studio.door import Door
-from knowmore.studio.edits import Asked, Edit, Text
+from knowmore.studio.edits import Asked, Edit, Text, Value
 from knowmore.studio.guard import Guard
 from knowmore.studio.history import journal, state_at, verified, without
 from knowmore.studio.inbox import doubts
@@ -113,6 +113,7 @@ def application(path: Path, door: Door) -> FastAPI:
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         responses={422: {"model": Said, "description": "What cannot be done, and why."}},
     )
     app.add_middleware(Guard, door=door)
@@ -159,10 +160,10 @@ def application(path: Path, door: Door) -> FastAPI:
 
     @app.get("/api/plane/field", response_class=Response)
     async def field(
-        x0: FiniteFloat,
-        x1: FiniteFloat,
-        y0: FiniteFloat,
-        y1: FiniteFloat,
+        x0: Value,
+        x1: Value,
+        y0: Value,
+        y1: Value,
         w: Side = 96,
         h: Side = 96,
         noise: Annotated[FiniteFloat | None, Query(ge=0, le=1e6)] = None,
@@ -173,21 +174,21 @@ def application(path: Path, door: Door) -> FastAPI:
 
         With other settings on trial, or as they were after an entry of the journal.
         """
-        grid = Grid(Bounds(x0, x1, y0, y1), w, h)
+        grid = _grid(Bounds(x0, x1, y0, y1), w, h)
         found = await work(studio.field, grid, Trial(noise, length_scale), at)
         return Response(found, media_type="application/octet-stream")
 
     @app.get("/api/plane/check")
     async def check(
-        x0: FiniteFloat,
-        x1: FiniteFloat,
-        y0: FiniteFloat,
-        y1: FiniteFloat,
+        x0: Value,
+        x1: Value,
+        y0: Value,
+        y1: Value,
         w: Side = 96,
         h: Side = 96,
     ) -> Any:
         """How far the field is from that of a fit from scratch, and how long that takes."""
-        parts = await work(studio.to_check, Grid(Bounds(x0, x1, y0, y1), w, h))
+        parts = await work(studio.to_check, _grid(Bounds(x0, x1, y0, y1), w, h))
         return JSONResponse(await to_thread.run_sync(checked, *parts, limiter=apart))
 
     @app.post("/api/whatif")
@@ -253,6 +254,12 @@ class Listening:
         """Something happened."""
         self._event.set()
         self._event = Event()
+
+
+def _grid(bounds: Bounds, w: int, h: int) -> Grid:
+    if bounds.x0 >= bounds.x1 or bounds.y0 >= bounds.y1:
+        raise InvalidInput("The bounds are empty: x0 must be below x1, and y0 below y1.")
+    return Grid(bounds, w, h)
 
 
 def _add_files(app: FastAPI) -> None:

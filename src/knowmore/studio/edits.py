@@ -34,8 +34,10 @@ Whole = Annotated[int, Field(ge=-_WHOLE, le=_WHOLE)]
 Label = bool | Whole | FiniteFloat | Text
 Ids = Annotated[list[Whole | Text], Field(min_length=1, max_length=_MOST)]
 Labels = Annotated[list[Label], Field(min_length=1, max_length=_MOST)]
-Rows = Annotated[list[list[FiniteFloat]], Field(min_length=1, max_length=_MOST)]
-Places = Annotated[list[tuple[FiniteFloat, FiniteFloat]], Field(min_length=1, max_length=_MOST)]
+# Squares of larger ones could not be summed.
+Value = Annotated[FiniteFloat, Field(ge=-1e100, le=1e100)]
+Rows = Annotated[list[list[Value]], Field(min_length=1, max_length=_MOST)]
+Places = Annotated[list[tuple[Value, Value]], Field(min_length=1, max_length=_MOST)]
 
 
 class Asked(BaseModel):

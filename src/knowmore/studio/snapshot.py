@@ -115,6 +115,8 @@ class Snapshot:
 
     def classes(self) -> list[dict[str, Any]]:
         """Each class with the number of its examples and how many are right if unseen."""
+        if not self.labels:
+            return []
         count = np.bincount(self.codes, minlength=len(self.labels))
         right = np.bincount(self.codes[self.right], minlength=len(self.labels))
         judged = self.left is not None

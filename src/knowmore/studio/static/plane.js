@@ -172,10 +172,9 @@ export function plane(studio) {
     small.getContext('2d').putImageData(image, 0, 0);
     pen.imageSmoothingQuality = 'high';
     pen.drawImage(small, left, upper, right - left, lower - upper);
-    const place = (column, row) => [
-      left + ((column + 0.5) / w) * (right - left),
-      lower - ((row + 0.5) / h) * (lower - upper),
-    ];
+    // The outermost cells reach to the edge, and so do lines through them.
+    const part = (i, count) => (i <= 0 ? 0 : i >= count - 1 ? 1 : (i + 0.5) / count);
+    const place = (column, row) => [left + part(column, w) * (right - left), lower - part(row, h) * (lower - upper)];
     if (layers.variance) paintVariance(pen, place);
     if (layers.unknown) paintUnknown(pen, place, [left, upper, right - left, lower - upper]);
   }
