@@ -78,7 +78,8 @@ def _learnt(source: Path) -> Path:
 
     if not source.exists():
         raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.")
-    path = source.with_name(f"{source.resolve().name}.km")
+    whole = source.resolve()
+    path = source.with_name(f"{whole.name if whole.is_dir() else whole.stem}.km")
     request = Request(
         path, str(source), None, None, contributor=None, origin=None, sync=False, dry_run=False
     )

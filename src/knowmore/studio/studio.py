@@ -16,7 +16,7 @@ from knowmore.errors import InvalidInput, NoExamples
 from knowmore.store.past import past
 from knowmore.studio.edits import applied
 from knowmore.studio.events import Event, Events
-from knowmore.studio.field import Answers, asked
+from knowmore.studio.field import Answers
 from knowmore.studio.plane import Bounds, Grid, Plane, bounds_of, plane_of
 from knowmore.studio.snapshot import Snapshot
 
@@ -294,7 +294,7 @@ def checked(now: Snapshot, X: Array, answers: Answers, update_ms: float) -> dict
     All is frozen: it may take its time in another thread.
     """
     begin = perf_counter()
-    fresh = asked(now.refitted(), X)
+    fresh = Answers.anew(now.refitted(), X)
     took = (perf_counter() - begin) * 1e3
     return {
         "number": now.number,
