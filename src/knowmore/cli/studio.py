@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import webbrowser
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 from typing import Any
 
 import knowmore
@@ -22,33 +22,35 @@ _PLANE, _WIDTH, _NOISE = Path("plane.km"), 0.3, 0.05
 
 def run(source: Path | None, *, host: str, port: int, opens: bool) -> None:
     """Serve the studio of a model until interrupted."""
-    uvicorn = optional("uvicorn", "studio")
-    usual: Any = uvicorn.Server
     path = _model(source)
     with listening(host, port) as socket:
         door = Door(host, socket.getsockname()[1])
-        app = create_app(path, door)
-
-        class Server(usual):
-            def handle_exit(self, *arguments: Any) -> None:
-                door.closing = True
-                super().handle_exit(*arguments)
-
-        # A page that listens is told to go within a moment.
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            server_header=False,
-            http=impatient(_IDLE),
-            timeout_graceful_shutdown=2,
-        )
+        # Whoever comes now waits until the model is loaded.
         print(door.address, flush=True)
         print(f"The studio of {path}. Ctrl+C ends it.", file=sys.stderr, flush=True)
         if opens:
-            timer = Timer(0.5, webbrowser.open, (door.address,))
-            timer.daemon = True
-            timer.start()
-        Server(config).run(sockets=[socket])
+            Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
+        _server(path, door).run(sockets=[socket])
+
+
+def _server(path: Path, door: Door) -> Any:
+    uvicorn = optional("uvicorn", "studio")
+    usual: Any = uvicorn.Server
+
+    class Server(usual):
+        def handle_exit(self, *arguments: Any) -> None:
+            door.closing = True
+            super().handle_exit(*arguments)
+
+    config = uvicorn.Config(
+        create_app(path, door),
+        log_level="warning",
+        server_header=False,
+        http=impatient(_IDLE),
+        # A page that listens is told to go within a moment.
+        timeout_graceful_shutdown=2,
+    )
+    return Server(config)
 
 
 def _model(source: Path | None) -> Path:

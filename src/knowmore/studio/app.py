@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +24,7 @@ from knowmore.studio.guard import Guard
 from knowmore.studio.history import journal, state_at, verified, without
 from knowmore.studio.inbox import doubts
 from knowmore.studio.plane import Bounds, Grid
-from knowmore.studio.studio import Studio, Trial, checked
+from knowmore.studio.studio import Studio, Trial, checked, warm
 from knowmore.studio.whatif import Question, flips
 
 # Seconds between two looks at the file while somebody listens, between signs of life, and between
@@ -101,6 +102,7 @@ def application(path: Path, door: Door) -> FastAPI:
     async def life(_: FastAPI) -> AsyncIterator[None]:
         async with create_task_group() as tasks:
             tasks.start_soon(look)
+            tasks.start_soon(partial(to_thread.run_sync, warm, limiter=apart))
             yield
             tasks.cancel_scope.cancel()
         studio.close()

@@ -106,7 +106,7 @@ export function swatch(slot, size = 18) {
  * for minus the winner's, which is exact for two classes.
  * @param {(i: number) => number} slotOf the colour of a class
  */
-export function fieldImage(field, slotOf, look, finer = 4) {
+export function fieldImage(field, slotOf, look, finer = 3) {
   const { w, h, best, score, classes } = field;
   const image = new ImageData(finer * w, finer * h);
   const pixels = image.data;

@@ -132,7 +132,7 @@ export function plane(studio) {
   const slotAt = (i) => studio.slot(points.labels[points.class[i]]);
 
   /** The example at a place of the frame, or -1. */
-  function at(px, py, reach = 11) {
+  function at(px, py, reach = radius() + 4.5) {
     let best = -1;
     let nearest = reach ** 2;
     for (let i = points.ids.length - 1; i >= 0; i -= 1) {
