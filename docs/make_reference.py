@@ -24,6 +24,7 @@ PACKAGES = (
     "knowmore.distributed",
     "knowmore.export",
     "knowmore.serve",
+    "knowmore.studio",
     "knowmore.models",
     "knowmore.linalg",
     "knowmore.examples",

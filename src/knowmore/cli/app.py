@@ -205,3 +205,27 @@ def serve(
     from knowmore.cli.serve import run
 
     run(model, host=host, port=port, token=token, label_studio=label_studio)
+
+
+@app.command(rich_help_panel=_OTHERS)
+@quickly
+def studio(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="M.km|FOLDER|TABLE",
+            help="A model, or what to learn first, into a model beside it.",
+            show_default="plane.km, made if there is none",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to serve.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser.")] = False,
+) -> None:
+    """Teach by hand in a browser: a local page on a model, where every click is an exact edit.
+
+    The first line on standard output is its address, which lets one browser in, once.
+    """
+    from knowmore.cli.studio import run
+
+    run(source, host=host, port=port, opens=not no_open)

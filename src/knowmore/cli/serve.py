@@ -30,15 +30,15 @@ def run(model: Path, *, host: str, port: int, token: str | None, label_studio: b
     # The application limits requests: uvicorn would count connections.
     config = uvicorn.Config(app, log_level="warning", server_header=False, http=impatient(_IDLE))
     server = uvicorn.Server(config)
-    with _listening(host, port) as listening:
-        name, number = listening.getsockname()[:2]
+    with listening(host, port) as bound:
+        name, number = bound.getsockname()[:2]
         where = f"[{name}]" if ":" in name else name
         print(
             f"Serving {model} at http://{where}:{number}. Ctrl+C ends it.",
             file=sys.stderr,
             flush=True,
         )
-        server.run(sockets=[listening])
+        server.run(sockets=[bound])
     if errors:
         raise errors[0]
 
@@ -79,7 +79,8 @@ def impatient(seconds: float) -> Any:
     return Impatient
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that waits for connections; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)

@@ -1,0 +1,144 @@
+"""How fast the studio answers, in a real browser: `python -m benchmarks.studio [CLICKS]`.
+
+It takes Debian's chromium and playwright. Times are what a person would see, painting included.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+from sklearn.gaussian_process.kernels import RBF
+
+import knowmore
+
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+COUNT = "performance.getEntriesByName('click to field').length"
+
+
+def main(clicks: int = 40) -> None:
+    static = files("knowmore.studio").joinpath("static")
+    size = sum(len(one.read_bytes()) for one in static.iterdir())
+    print(f"the page: {size / 1000:.0f} kB")
+    sizes = (500, 2000)
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
+        for n in sizes:
+            path = made(Path(folder) / f"{n}.km", n)
+            with opened(browser, path) as page:
+                print(f"n = {n}: {shown(click_times(page, clicks))} from click to field")
+                print(f"n = {n}: {shown(answer_times(page, clicks // 2))} from answer to ranking")
+        path = made(Path(folder) / "many.km", 10_000, knowmore.LinearGPClassifier())
+        with opened(browser, path) as page:
+            print(f"10,000 points: {frames(page):.0f} frames a second while dragging")
+        browser.close()
+
+
+def made(path: Path, n: int, estimator: Any = None) -> Path:
+    """A file of n examples in the plane, some of them with a wrong label."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, 2))
+    y = np.where(np.sin(4 * X[:, 0]) > X[:, 1], "up", "down")
+    wrong = rng.random(n) < 0.05
+    y[wrong] = np.where(y[wrong] == "up", "down", "up")
+    with knowmore.open(path, estimator or knowmore.GPClassifier(RBF(0.3), noise=0.1)) as store:
+        store.add(X, y)
+    return path
+
+
+@contextmanager
+def opened(browser: Any, path: Path) -> Any:
+    """A page on a file, from the command to where it can be used."""
+    begin = perf_counter()
+    command = [sys.executable, "-m", "knowmore", "studio", str(path), "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        context = browser.new_context(viewport={"width": 1200, "height": 900})
+        page = context.new_page()
+        page.goto(process.stdout.readline().strip())
+        page.wait_for_selector("body[data-ready]", timeout=120_000)
+        print(f"{path.stem}: {perf_counter() - begin:.1f} s from the start to a usable page")
+        yield page
+        context.close()
+        process.terminate()
+
+
+def click_times(page: Any, clicks: int) -> list[float]:
+    """Milliseconds from a click until the field with the new example is painted."""
+    box, rng = page.locator("canvas.top").bounding_box(), np.random.default_rng(1)
+    # No fit from scratch in between.
+    page.evaluate("performance.clearMeasures()")
+    while (done := count(page)) < clicks:
+        # At the edge there are no examples that it could meet instead.
+        u, v = rng.uniform(0.02, 0.1), rng.uniform(0.02, 0.98)
+        page.mouse.click(box["x"] + u * box["width"], box["y"] + v * box["height"])
+        if page.evaluate("document.querySelector('.panel section:nth-child(3)').hidden"):
+            page.wait_for_function(f"{COUNT} > {done}", timeout=60_000)
+            page.wait_for_timeout(100)
+        else:
+            page.keyboard.press("Escape")
+    script = "performance.getEntriesByName('click to field').map((one) => one.duration)"
+    times: list[float] = page.evaluate(script)
+    return times
+
+
+def count(page: Any) -> int:
+    found: int = page.evaluate(COUNT)
+    return found
+
+
+def answer_times(page: Any, answers: int) -> list[float]:
+    """Milliseconds from a key in the inbox until the ranking without it is shown."""
+    page.keyboard.press("i")
+    page.wait_for_function("document.querySelectorAll('.doubts li').length > 0", timeout=60_000)
+    times = []
+    for _ in range(answers):
+        begin = "performance.mark('asked'); [document.getElementById('doubt').textContent]"
+        (before,) = page.evaluate(begin)
+        page.keyboard.press("a")
+        page.wait_for_function(
+            "(text) => document.getElementById('doubt').textContent !== text", arg=before
+        )
+        times.append(page.evaluate("performance.measure('answer', 'asked').duration"))
+    page.keyboard.press("p")
+    return times
+
+
+def frames(page: Any) -> float:
+    """Frames a second while an example is dragged."""
+    points = page.evaluate("fetch('/api/plane/points').then((one) => one.json())")
+    bounds = page.evaluate("studio.state.plane.bounds")
+    box = page.locator("canvas.top").bounding_box()
+    x = box["x"] + (points["x"][0] - bounds["x0"]) / (bounds["x1"] - bounds["x0"]) * box["width"]
+    y = box["y"] + (bounds["y1"] - points["y"][0]) / (bounds["y1"] - bounds["y0"]) * box["height"]
+    page.evaluate(
+        "() => { window.frames_ = 0; const on = () => { window.frames_ += 1; "
+        "requestAnimationFrame(on); }; on(); }"
+    )
+    page.mouse.move(x, y)
+    page.mouse.down()
+    begin, first, turn = perf_counter(), page.evaluate("window.frames_"), 0
+    while perf_counter() - begin < 3:
+        turn += 1
+        page.mouse.move(x + 50 * np.cos(turn / 10), y + 50 * np.sin(turn / 10))
+    rate = (page.evaluate("window.frames_") - first) / (perf_counter() - begin)
+    page.keyboard.press("Escape")
+    page.mouse.up()
+    return float(rate)
+
+
+def shown(times: list[float]) -> str:
+    median, most = np.quantile(times, [0.5, 0.95])
+    return f"{median:.0f} ms (p95 {most:.0f} ms)"
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,92 @@
+"""`knowmore studio`: a page on a model, until it is interrupted."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import knowmore
+from knowmore.cli.serve import impatient, listening
+from knowmore.errors import MissingData
+from knowmore.extras import optional
+from knowmore.studio import Door, create_app
+
+# Connections that ask nothing for so many seconds are closed.
+_IDLE = 20.0
+# What is made if nothing is named: a plane from -1 to 1, where this width looks well.
+_PLANE, _WIDTH, _NOISE = Path("plane.km"), 0.3, 0.05
+
+
+def run(source: Path | None, *, host: str, port: int, opens: bool) -> None:
+    """Serve the studio of a model until interrupted."""
+    path = _model(source)
+    with listening(host, port) as socket:
+        door = Door(host, socket.getsockname()[1])
+        # Whoever comes now waits until the model is loaded.
+        print(door.address, flush=True)
+        print(f"The studio of {path}. Ctrl+C ends it.", file=sys.stderr, flush=True)
+        if opens:
+            Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
+        _server(path, door).run(sockets=[socket])
+
+
+def _server(path: Path, door: Door) -> Any:
+    uvicorn = optional("uvicorn", "studio")
+    usual: Any = uvicorn.Server
+
+    class Server(usual):
+        def handle_exit(self, *arguments: Any) -> None:
+            door.closing = True
+            super().handle_exit(*arguments)
+
+    config = uvicorn.Config(
+        create_app(path, door),
+        log_level="warning",
+        server_header=False,
+        http=impatient(_IDLE),
+        # A page that listens is told to go within a moment.
+        timeout_graceful_shutdown=2,
+    )
+    return Server(config)
+
+
+def _model(source: Path | None) -> Path:
+    """The file of the model that was named, learnt first if it is not one itself."""
+    if source is None:
+        return _empty_plane()
+    if source.suffix == ".km":
+        if not source.is_file():
+            raise MissingData(f"There is no file {str(source)!r}. Make one: knowmore learn.")
+        return source
+    return _learnt(source)
+
+
+def _empty_plane() -> Path:
+    if not _PLANE.exists():
+        from sklearn.gaussian_process.kernels import RBF
+
+        knowmore.open(_PLANE, knowmore.GPClassifier(RBF(_WIDTH), noise=_NOISE)).close()
+        print(f"Made {_PLANE}, an empty plane.", file=sys.stderr, flush=True)
+    return _PLANE
+
+
+def _learnt(source: Path) -> Path:
+    """The model beside a folder of pictures or a table, which has learnt what is there."""
+    from knowmore.cli.learning import Request, learn
+    from knowmore.cli.showing import counted, progress_bar, show_skipped, talk
+
+    if not source.exists():
+        raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.")
+    whole = source.resolve()
+    path = source.with_name(f"{whole.name if whole.is_dir() else whole.stem}.km")
+    request = Request(
+        path, str(source), None, None, contributor=None, origin=None, sync=False, dry_run=False
+    )
+    with progress_bar("learning") as progress:
+        found, read = learn(request, progress)
+    show_skipped(read.skipped)
+    talk(f"{path} has learnt {source}: {counted(found.examples)}, {found.added} of them new.")
+    return path

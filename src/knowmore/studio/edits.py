@@ -1,0 +1,180 @@
+"""The edits that a page may ask for, as JSON has them, and how they reach the file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
+
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput
+from knowmore.store import Store
+from knowmore.studio.plane import Plane
+from knowmore.studio.scenes import SCENES
+from knowmore.studio.snapshot import Snapshot
+
+# The most examples of one edit.
+_MOST = 10_000
+# Whole numbers that a file can hold.
+_WHOLE = 2**53
+
+
+def _text(value: str) -> str:
+    """A text that can be written."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("holds half a character") from error
+    return value
+
+
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_text)]
+Whole = Annotated[int, Field(ge=-_WHOLE, le=_WHOLE)]
+Label = bool | Whole | FiniteFloat | Text
+Ids = Annotated[list[Whole | Text], Field(min_length=1, max_length=_MOST)]
+Labels = Annotated[list[Label], Field(min_length=1, max_length=_MOST)]
+# Squares of larger ones could not be summed.
+Value = Annotated[FiniteFloat, Field(ge=-1e100, le=1e100)]
+Rows = Annotated[list[list[Value]], Field(min_length=1, max_length=_MOST)]
+Places = Annotated[list[tuple[Value, Value]], Field(min_length=1, max_length=_MOST)]
+
+
+class Asked(BaseModel):
+    """What a page asks for; it may have no other parts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Add(Asked):
+    """Learn examples: rows X, or places in the plane."""
+
+    verb: Literal["add"]
+    X: Rows | None = None
+    plane: Places | None = None
+    y: Labels
+    contributor: Text | None = "studio"
+
+
+class Replace(Asked):
+    """Give examples other features: rows X, or other places in the plane."""
+
+    verb: Literal["replace"]
+    ids: Ids
+    X: Rows | None = None
+    plane: Places | None = None
+
+
+class Relabel(Asked):
+    """Give examples other labels, one each or one for all."""
+
+    verb: Literal["relabel"]
+    ids: Ids
+    y: Labels | Label
+
+
+class Forget(Asked):
+    """Forget examples for ever: these, or all of a contributor."""
+
+    verb: Literal["forget"]
+    ids: Ids | None = None
+    contributor: Text | None = None
+    confirm: Literal[True]
+
+
+class Turn(Asked):
+    """Undo the last edit, or do what was undone again."""
+
+    verb: Literal["undo", "redo"]
+
+
+class Settings(Asked):
+    """Give the model another noise or length scale."""
+
+    verb: Literal["settings"]
+    noise: Annotated[FiniteFloat, Field(ge=0, le=1e6)] | None = None
+    length_scale: Annotated[FiniteFloat, Field(gt=0, le=1e9)] | None = None
+
+
+class Scene(Asked):
+    """Learn a ready-made scene of the plane.
+
+    clear : forget all examples for ever first
+    """
+
+    verb: Literal["scene"]
+    name: Literal["moons", "spiral", "blobs", "island"]
+    clear: bool = False
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+
+Edit = Annotated[
+    Add | Replace | Relabel | Forget | Turn | Settings | Scene, Field(discriminator="verb")
+]
+
+
+def applied(edit: Any, store: Store, now: Snapshot, plane: Plane | None) -> list[Any]:
+    """Apply an edit to a file; returns the ids of the examples that it was about."""
+    match edit:
+        case Add():
+            X = _rows(edit, now, plane, len(edit.y))
+            found: list[Any] = store.add(X, edit.y, contributor=edit.contributor).tolist()
+            return found
+        case Replace():
+            store.replace(edit.ids, _rows(edit, now, plane, len(edit.ids), edit.ids))
+            return edit.ids
+        case Relabel():
+            y = edit.y if isinstance(edit.y, list) else [edit.y] * len(edit.ids)
+            store.relabel(edit.ids, y)
+            return edit.ids
+        case Forget():
+            if (edit.ids is None) == (edit.contributor is None):
+                raise InvalidInput("Give either the ids of examples or a contributor to forget.")
+            store.forget(edit.ids, contributor=edit.contributor)
+            return edit.ids or []
+        case Turn():
+            (store.undo if edit.verb == "undo" else store.redo)()
+            return []
+        case Settings():
+            store.set_parameters(**now.with_settings(edit.noise, edit.length_scale))
+            return []
+        case _:
+            return _learn_scene(edit, store, now)
+
+
+def _rows(
+    edit: Add | Replace, now: Snapshot, plane: Plane | None, count: int, ids: Any = None
+) -> Array:
+    """The features (k, d) that an edit gives."""
+    if (edit.X is None) == (edit.plane is None):
+        raise InvalidInput("Give either rows X or places in the plane.")
+    given = edit.X if edit.plane is None else edit.plane
+    assert given is not None
+    if len(given) != count:
+        raise InvalidInput(f"{len(given)} rows were given for {count} examples. Give one each.")
+    if len({len(row) for row in given}) != 1:
+        raise InvalidInput("The rows differ in length. Give each as many numbers as the others.")
+    rows = np.array(given, dtype=float)
+    if edit.plane is None:
+        return rows
+    if plane is None:
+        raise InvalidInput("There is no plane to place examples in yet. Give rows X.")
+    if ids is None or now.examples is None:
+        return plane.rows(rows)
+    return plane.moved(now.examples.X[now.examples.rows(tuple(ids))], rows)
+
+
+def _learn_scene(edit: Scene, store: Store, now: Snapshot) -> list[Any]:
+    scene = SCENES[edit.name]
+    if now.examples is not None and now.examples.X.shape[1] != 2:
+        raise InvalidInput(
+            f"A scene has two features, but this model has {now.examples.X.shape[1]}."
+        )
+    if edit.clear and now.examples is not None:
+        store.forget([*now.examples.names])
+    X, labels = scene.make(np.random.default_rng(edit.seed))
+    with store.together("scene"):
+        if now.noise is not None and hasattr(now.estimator, "kernel"):
+            store.set_parameters(**now.with_settings(scene.noise, scene.length_scale))
+        found: list[Any] = store.add(X, labels, contributor=edit.name).tolist()
+    return found

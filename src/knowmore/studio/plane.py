@@ -1,0 +1,108 @@
+"""The plane that a model is drawn in: its two features, or two directions through its examples.
+
+It is chosen once and kept while examples come and go: a map that moves cannot be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+from knowmore.arrays import Array, Frozen
+from knowmore.estimators import EigenspaceLDA, EigenspacePCA
+
+# Rows that a plane through many features is chosen from.
+_ENOUGH = 2000
+
+
+class Bounds(NamedTuple):
+    """What is seen of a plane."""
+
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+
+
+class Grid(NamedTuple):
+    """The middles of w times h cells that fill the bounds, row by row from y0 up."""
+
+    bounds: Bounds
+    w: int
+    h: int
+
+    def places(self) -> Array:
+        """(h w, 2)."""
+        x0, x1, y0, y1 = self.bounds
+        x = x0 + (np.arange(self.w) + 0.5) / self.w * (x1 - x0)
+        y = y0 + (np.arange(self.h) + 0.5) / self.h * (y1 - y0)
+        return np.column_stack([np.tile(x, self.h), np.repeat(y, self.w)])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Plane(Frozen):
+    """origin + z axes, for places z (m, 2); origin (d,), axes (2, d), of length one and orthogonal.
+
+    by : "features", "eigenspace" or "discriminants"
+    names : of the two axes
+    """
+
+    origin: Array
+    axes: Array
+    by: str
+    names: tuple[str, str]
+
+    def places(self, X: Array) -> Array:
+        """Where examples X (n, d) are seen, (n, 2)."""
+        return np.asarray((X - self.origin) @ self.axes.T)
+
+    def rows(self, places: Array) -> Array:
+        """The features (m, d) of places (m, 2) in the plane."""
+        return np.asarray(self.origin + places @ self.axes)
+
+    def moved(self, X: Array, places: Array) -> Array:
+        """Examples X (n, d) such that they are seen at places (n, 2); what is not seen stays."""
+        return np.asarray(X + (places - self.places(X)) @ self.axes)
+
+
+def plane_of(X: Array, labels: Array, names: tuple[str, ...]) -> Plane | None:
+    """The plane of examples X (n, d) with labels (n,), or None if they have none.
+
+    Two features are a plane. Of more there are the two leading discriminants, if there are three
+    classes or more, or the two leading directions of the eigenspace.
+    """
+    n, d = X.shape
+    if d == 2:
+        return Plane(np.zeros(2), np.eye(2), "features", (names[0], names[1]))
+    if d < 2 or n < 3:
+        return None
+    some = np.linspace(0, n - 1, min(n, _ENOUGH)).astype(int)
+    X, labels = X[some], labels[some]
+    origin, by = X.mean(axis=0), "eigenspace"
+    if labels.ndim == 1 and 3 <= len(set(labels.tolist())) < len(X) // 2:
+        directions = EigenspaceLDA(n_components=2).fit(X, labels).scalings_.T
+        by = "discriminants"
+    else:
+        directions = np.asarray(EigenspacePCA(n_components=2).fit(X).components_)
+    axes = np.linalg.qr(directions.T)[0].T
+    if axes.shape != (2, d) or not np.isfinite(axes).all():
+        return None
+    word = "discriminant" if by == "discriminants" else "direction"
+    return Plane(origin, axes, by, (f"{word} 1", f"{word} 2"))
+
+
+def bounds_of(places: Array, reach: float | None) -> Bounds:
+    """Bounds around places (n, 2), with room for more.
+
+    reach : the length scale of the kernel: the model has something to say so far around examples
+    """
+    if not len(places):
+        return Bounds(-1.0, 1.0, -1.0, 1.0)
+    low, high = places.min(axis=0), places.max(axis=0)
+    room = np.maximum(0.15 * (high - low), 1.5 * (reach or 0.0))
+    room = np.where(room > 0, room, np.maximum(abs(high), 1.0))
+    (x0, y0), (x1, y1) = (low - room).tolist(), (high + room).tolist()
+    return Bounds(x0, x1, y0, y1)

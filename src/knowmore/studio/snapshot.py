@@ -1,0 +1,218 @@
+"""A model at one state of its file, and what the page shows of it."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from knowmore.arrays import Array
+from knowmore.concurrency import cached_property
+from knowmore.errors import KnowmoreError
+from knowmore.estimators.shell import unnamed
+from knowmore.examples import Examples
+from knowmore.export.description import column_names
+from knowmore.insight import novelty
+from knowmore.insight.asking import WITH_VARIANCE
+from knowmore.models import LeftOut, LinearModel
+from knowmore.models.novelty import improbability
+from knowmore.store import Entry, Store
+
+# The fraction of the known examples that may be called unknown.
+RATE = 0.05
+# Where kernels keep a single length scale.
+_WIDTHS = ("length_scale", "k1__length_scale", "k2__length_scale")
+
+
+@final
+class Snapshot:
+    """What a file held at one moment; what is derived from it is computed when first asked for.
+
+    number : of the last entry of the journal that is not undone, or 0
+    entries : the journal
+    estimator : a copy, which later edits do not reach
+    examples : None if there are none
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.name, self.kind = store.path.name, store.kind
+        self.entries = store.log()
+        self.number = max((one.number for one in self.entries if not one.undone), default=0)
+        self.estimator: Any = unnamed(store.estimator)
+        self.examples: Examples | None = store.examples if len(store) else None
+        self.is_classifier = bool(is_classifier(store))
+        self.columns = column_names(store) if self.examples is not None else ()
+        self._store = store
+
+    def __len__(self) -> int:
+        return 0 if self.examples is None else len(self.examples)
+
+    @property
+    def undo(self) -> Entry | None:
+        """The entry that `undo` would undo, were that possible."""
+        return next((one for one in self.entries if one.number == self.number), None)
+
+    @property
+    def redo(self) -> Entry | None:
+        """The entry that `redo` would do again."""
+        return next((one for one in self.entries if one.undone), None)
+
+    # -- every example without itself --------------------------------------------------------
+
+    @cached_property
+    def left(self) -> LeftOut | None:
+        """The prediction for each example by the others; None if there can be none."""
+        if len(self) < 2 or not self.is_classifier:
+            return None
+        try:
+            if isinstance(self.estimator.model_, LinearModel):
+                return self._store.leave_one_out()
+            found: LeftOut = self.estimator.leave_one_out()
+            return found
+        except KnowmoreError:
+            return None
+
+    @cached_property
+    def wrong(self) -> Array:
+        """Which examples the others predict otherwise than they are labelled, (n,)."""
+        if self.left is None or len(self.left.ids) != len(self):
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray((self.left.predicted != self.left.labels) & ~self.left.silent)
+
+    @cached_property
+    def silent(self) -> Array:
+        """Which examples the others say nothing of, (n,)."""
+        if self.left is None or len(self.left.ids) != len(self):
+            return np.zeros(len(self), dtype=bool)
+        return self.left.silent
+
+    @cached_property
+    def right(self) -> Array:
+        """Which examples the others predict as they are labelled, (n,)."""
+        return ~self.wrong & ~self.silent
+
+    @property
+    def accuracy(self) -> float | None:
+        """The fraction of examples that would be predicted rightly if unseen."""
+        return None if self.left is None else float(self.right.mean())
+
+    # -- classes and settings ----------------------------------------------------------------
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        """The classes, in their order."""
+        if self.examples is None or not self.is_classifier:
+            return []
+        return [*np.unique(self.examples.labels).tolist()]
+
+    @cached_property
+    def codes(self) -> Array:
+        """The class of each example by its number, (n,); zero if there are none."""
+        if self.examples is None or not self.is_classifier:
+            return np.zeros(len(self), dtype=int)
+        return np.asarray(np.unique(self.examples.labels, return_inverse=True)[1])
+
+    def classes(self) -> list[dict[str, Any]]:
+        """Each class with the number of its examples and how many are right if unseen."""
+        if not self.labels:
+            return []
+        count = np.bincount(self.codes, minlength=len(self.labels))
+        right = np.bincount(self.codes[self.right], minlength=len(self.labels))
+        judged = self.left is not None
+        return [
+            {"label": label, "count": int(n), "loo_accuracy": int(r) / int(n) if judged else None}
+            for label, n, r in zip(self.labels, count, right, strict=True)
+        ]
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel in use; None if there is none yet, or never."""
+        if self.examples is not None and hasattr(self.estimator, "kernel_"):
+            return self.estimator.kernel_
+        return getattr(self.estimator, "kernel", None)
+
+    @property
+    def noise(self) -> float | None:
+        """The noise in use; None if the kind of model has no such setting."""
+        given = self.estimator.get_params(deep=False).get("noise")
+        if self.examples is not None and hasattr(self.estimator, "noise_"):
+            given = self.estimator.noise_
+        return float(given) if isinstance(given, (int, float)) else None
+
+    @property
+    def length_scale(self) -> float | None:
+        """That of the kernel in use; None if it has not a single one."""
+        name = width_name(self.kernel)
+        return None if name is None else float(self.kernel.get_params()[name])
+
+    @cached_property
+    def evidence(self) -> float | None:
+        """The log marginal likelihood; None if the kind of model has none."""
+        ask = getattr(self.estimator, "log_marginal_likelihood", None)
+        return None if ask is None or not len(self) else float(ask())
+
+    # -- what is unknown ---------------------------------------------------------------------
+
+    @cached_property
+    def threshold(self) -> float | None:
+        """The improbability above which a row is of no class; None if the model cannot tell."""
+        known = self.is_classifier and isinstance(self.estimator, WITH_VARIANCE)
+        if self.examples is None or len(self) < 2 or not known:
+            return None
+        if isinstance(self.estimator.model_, LinearModel):
+            return None
+        found = novelty(self.estimator, self.examples.X[:1])
+        return found.threshold(1 - RATE) if found.separates(1 - RATE) else None
+
+    def unknown(self, scores: Array, variance: Array | None) -> Array:
+        """Which rows are of no class, (m,), by their scores (m, M) and variances (m,)."""
+        if self.threshold is None or variance is None:
+            return np.zeros(len(scores), dtype=bool)
+        return np.asarray(improbability(scores, variance) > self.threshold)
+
+    # -- other settings ----------------------------------------------------------------------
+
+    def with_settings(self, noise: float | None, length_scale: float | None) -> dict[str, Any]:
+        """The parameters of the estimator that these settings are; those left out stay."""
+        found: dict[str, Any] = {}
+        if noise is not None:
+            found["noise"] = noise
+        if length_scale is not None:
+            found["kernel"] = widened(self.kernel, length_scale)
+        return found
+
+    def with_estimator(self, estimator: Any, examples: Examples | None) -> Snapshot:
+        """The same file, had these examples been learnt by this estimator."""
+        other = object.__new__(Snapshot)
+        for name in ("name", "kind", "entries", "number", "is_classifier", "columns", "_store"):
+            setattr(other, name, getattr(self, name))
+        other.estimator, other.examples = unnamed(estimator), examples
+        return other
+
+    def refitted(self, **parameters: Any) -> Any:
+        """A fresh fit of the examples, with the kernel in use or other parameters."""
+        assert self.examples is not None
+        fresh = clone(self.estimator)
+        if self.kernel is not None and "kernel" in fresh.get_params(deep=False):
+            parameters = {"kernel": self.kernel} | parameters
+        fresh.set_params(**parameters)
+        examples = self.examples
+        return fresh.fit(examples.X, examples.labels, sample_weight=examples.weights)
+
+
+def width_name(kernel: Any) -> str | None:
+    """The parameter of a kernel that is its only length scale."""
+    parameters = kernel.get_params() if hasattr(kernel, "get_params") else {}
+    names = [name for name in _WIDTHS if np.ndim(parameters.get(name, [0])) == 0]
+    return names[0] if len(names) == 1 else None
+
+
+def widened(kernel: Any, length_scale: float) -> Any:
+    """A kernel with another length scale; an RBF kernel if it has none."""
+    name = width_name(kernel)
+    if name is None:
+        from sklearn.gaussian_process.kernels import RBF
+
+        return RBF(length_scale)
+    return clone(kernel).set_params(**{name: length_scale})

@@ -1,0 +1,68 @@
+// Questions and edits. Every answer is about a state of the file, which its number tells.
+
+/** An answer that is not what was asked for, in the words of the studio. */
+export class Refused extends Error {
+  constructor(status, words) {
+    super(words);
+    this.status = status;
+  }
+}
+
+async function answered(response) {
+  if (response.ok) return response;
+  const said = await response.json().catch(() => ({}));
+  throw new Refused(response.status, said.error ?? `The studio answered ${response.status}.`);
+}
+
+/** @param {string} path @returns {Promise<any>} JSON */
+export async function get(path) {
+  return (await answered(await fetch(path))).json();
+}
+
+/** Ask with JSON; nothing is edited but by `edit`. */
+export async function post(path, body, headers = {}) {
+  const options = {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  };
+  return (await answered(await fetch(path, options))).json();
+}
+
+/** Edit the file. Whoever hears no answer asks again with the same key: it is done once. */
+export async function edit(body) {
+  const key = { 'Idempotency-Key': crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
+  for (let turn = 0; ; turn += 1) {
+    try {
+      return await post('/api/edit', body, key);
+    } catch (error) {
+      if (error instanceof Refused || turn === 3) throw error;
+      await new Promise((done) => setTimeout(done, 200 * 2 ** turn));
+    }
+  }
+}
+
+/**
+ * The field over a grid: what wins at each place, its score, the variance, and the unknown.
+ * @param {Record<string, number>} query bounds, w and h, and settings on trial
+ */
+export async function field(query) {
+  const response = await answered(await fetch(`/api/plane/field?${new URLSearchParams(query)}`));
+  const bytes = await response.arrayBuffer();
+  const length = new DataView(bytes).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
+  const m = header.w * header.h;
+  let at = 4 + length;
+  const take = (Kind) => {
+    const part = bytes.slice(at, (at += m * Kind.BYTES_PER_ELEMENT));
+    return new Kind(part);
+  };
+  if (!header.classes.length) return { ...header, empty: true };
+  return {
+    ...header,
+    best: take(Uint8Array),
+    score: take(Float32Array),
+    variance: take(Float32Array),
+    unknown: take(Uint8Array),
+  };
+}

@@ -1,0 +1,233 @@
+// Colours, markers, fields and contours: nothing here knows of models.
+
+// The palette of Okabe and Ito, which colour-blind people can tell apart.
+export const COLOURS = ['#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9', '#B8A800', '#7A7A7A'];
+const RGB = COLOURS.map((one) => [1, 3, 5].map((i) => parseInt(one.slice(i, i + 2), 16)));
+export const SHAPES = ['disc', 'square', 'triangle', 'diamond', 'wedge', 'star', 'plus', 'hexagon'];
+
+export const colour = (slot) => COLOURS[slot % COLOURS.length];
+export const shape = (slot) => SHAPES[(slot + Math.floor(slot / COLOURS.length)) % SHAPES.length];
+
+/** The colours of the page, light or dark. */
+export function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(name).trim();
+  const paper = of('--field').match(/\w\w/g).map((one) => parseInt(one, 16));
+  return { paper, ink: of('--ink'), edge: of('--edge'), dark: of('--dark') === '1' };
+}
+
+const corners = (count, turn, radii = [1]) =>
+  Array.from({ length: count }, (_, i) => {
+    const angle = turn + (2 * Math.PI * i) / count;
+    const r = radii[i % radii.length];
+    return [r * Math.cos(angle), r * Math.sin(angle)];
+  });
+const UP = -Math.PI / 2;
+const OUTLINES = {
+  square: corners(4, Math.PI / 4, [1.22]),
+  triangle: corners(3, UP, [1.28]),
+  diamond: corners(4, 0, [1.28]),
+  wedge: corners(3, -UP, [1.28]),
+  star: corners(10, UP, [1.4, 0.62]),
+  plus: [[-0.4, -1.1], [0.4, -1.1], [0.4, -0.4], [1.1, -0.4], [1.1, 0.4], [0.4, 0.4], [0.4, 1.1], [-0.4, 1.1], [-0.4, 0.4], [-1.1, 0.4], [-1.1, -0.4], [-0.4, -0.4]],
+  hexagon: corners(6, 0, [1.1]),
+};
+
+/** Trace a marker. @param {CanvasRenderingContext2D} pen */
+export function trace(pen, name, x, y, r) {
+  pen.beginPath();
+  if (name === 'disc') {
+    pen.arc(x, y, r, 0, 2 * Math.PI);
+  } else {
+    for (const [u, v] of OUTLINES[name]) pen.lineTo(x + r * u, y + r * v);
+    pen.closePath();
+  }
+}
+
+/** Draw one marker. @param {CanvasRenderingContext2D} pen */
+export function marker(pen, slot, x, y, r, look) {
+  trace(pen, shape(slot), x, y, r);
+  pen.lineJoin = 'round';
+  pen.lineWidth = Math.max(r * 0.62, 2);
+  pen.strokeStyle = look.edge;
+  pen.stroke();
+  pen.fillStyle = colour(slot);
+  pen.fill();
+}
+
+export function ring(pen, x, y, r, look, dashed = false) {
+  pen.save();
+  pen.beginPath();
+  pen.arc(x, y, r, 0, 2 * Math.PI);
+  if (dashed) pen.setLineDash([3, 3]);
+  pen.lineWidth = 4;
+  pen.strokeStyle = look.edge;
+  if (!dashed) pen.stroke();
+  pen.lineWidth = 1.8;
+  pen.strokeStyle = look.ink;
+  pen.stroke();
+  pen.restore();
+}
+
+const kept = new Map();
+
+/** A marker drawn once, to be copied many times: 10,000 of them in a frame. */
+export function sprite(slot, r, look, scale, around = '') {
+  const key = [slot, r, look.dark, scale, around].join();
+  if (!kept.has(key)) {
+    const half = Math.ceil(r * 2.6);
+    const canvas = document.createElement('canvas');
+    canvas.width = canvas.height = 2 * half * scale;
+    const pen = canvas.getContext('2d');
+    pen.scale(scale, scale);
+    marker(pen, slot, half, half, r, look);
+    if (around) ring(pen, half, half, r * 1.95, look, around === 'silent');
+    kept.set(key, { canvas, half });
+  }
+  return kept.get(key);
+}
+
+/** A marker as an element of the page. */
+export function swatch(slot, size = 18) {
+  const canvas = document.createElement('canvas');
+  canvas.className = 'swatch';
+  canvas.width = canvas.height = 2 * size;
+  canvas.setAttribute('aria-hidden', 'true');
+  const pen = canvas.getContext('2d');
+  marker(pen, slot, size, size, size * 0.6, { edge: 'transparent' });
+  return canvas;
+}
+
+/**
+ * The field as a picture of w times h, `finer` times as fine: the colour of the winner in the strength
+ * of its score, which vanishes at borders, as in Fig. 1 of Lütz, Rodner and Denzler.
+ *
+ * Between cells the score of each class is interpolated; where another wins, that of a class is taken
+ * for minus the winner's, which is exact for two classes.
+ * @param {(i: number) => number} slotOf the colour of a class
+ */
+export function fieldImage(field, slotOf, look, finer = 3) {
+  const { w, h, best, score, classes } = field;
+  const image = new ImageData(finer * w, finer * h);
+  const pixels = image.data;
+  const paper = look.paper;
+  const most = look.dark ? 0.74 : 0.8;
+  const inks = classes.map((_, i) => RGB[slotOf(i) % RGB.length]);
+  const side = (count) => Array.from({ length: finer * count }, (_, i) => {
+    const place = Math.min(Math.max((i + 0.5) / finer - 0.5, 0), count - 1);
+    const low = Math.min(Math.floor(place), Math.max(count - 2, 0));
+    return [low, place - low];
+  });
+  const [columns, rows] = [side(w), side(h)];
+  for (let j = 0; j < rows.length; j += 1) {
+    const [row, v] = rows[j];
+    // Rows of the field go up, those of a picture down.
+    let at = 4 * (rows.length - 1 - j) * columns.length;
+    for (const [column, u] of columns) {
+      const i = row * w + column;
+      const [ka, kb, kc, kd] = [best[i], best[i + 1], best[i + w], best[i + w + 1]];
+      const a = (1 - u) * (1 - v) * score[i];
+      const b = u * (1 - v) * score[i + 1];
+      const c = (1 - u) * v * score[i + w];
+      const d = u * v * score[i + w + 1];
+      let [winner, top] = [ka, a + b + c + d];
+      if (ka !== kb || ka !== kc || ka !== kd) {
+        top = -Infinity;
+        for (const k of [ka, kb, kc, kd]) {
+          const sum = (k === ka ? a : -a) + (k === kb ? b : -b) + (k === kc ? c : -c) + (k === kd ? d : -d);
+          if (sum > top) [winner, top] = [k, sum];
+        }
+      }
+      const t = top <= 0 ? 0 : most * Math.min(top, 1) ** 0.9;
+      const ink = inks[winner] ?? inks[0];
+      pixels[at] = paper[0] + t * (ink[0] - paper[0]);
+      pixels[at + 1] = paper[1] + t * (ink[1] - paper[1]);
+      pixels[at + 2] = paper[2] + t * (ink[2] - paper[2]);
+      pixels[at + 3] = 255;
+      at += 4;
+    }
+  }
+  return image;
+}
+
+/** The place deepest within what is marked, if there is room for words. @returns {number} or -1 */
+export function deepest(marked, w, h) {
+  let layer = Uint8Array.from(marked);
+  let last = -1;
+  for (let depth = 0; depth < 40; depth += 1) {
+    const next = new Uint8Array(layer.length);
+    let found = -1;
+    for (let i = w; i < layer.length - w; i += 1) {
+      const edge = i % w === 0 || i % w === w - 1;
+      if (!edge && layer[i] && layer[i - 1] && layer[i + 1] && layer[i - w] && layer[i + w]) next[found = i] = 1;
+    }
+    if (found < 0) return depth >= 5 ? last : -1;
+    [layer, last] = [next, found];
+  }
+  return last;
+}
+
+/** Each value as the mean of its neighbourhood, twice: steps of cells become slopes. */
+export function smoothed(values, w, h) {
+  let from = Float32Array.from(values);
+  for (let turn = 0; turn < 2; turn += 1) {
+    for (const [step, count, length] of [[1, w, h], [w, h, w]]) {
+      const to = new Float32Array(from.length);
+      const along = step === 1 ? w : 1;
+      for (let j = 0; j < length; j += 1) {
+        for (let i = 0; i < count; i += 1) {
+          const at = j * along + i * step;
+          const before = i ? from[at - step] : from[at];
+          const after = i + 1 < count ? from[at + step] : from[at];
+          to[at] = (before + 2 * from[at] + after) / 4;
+        }
+      }
+      from = to;
+    }
+  }
+  return from;
+}
+
+/**
+ * Where values cross a level, by marching squares.
+ * @param {(column: number, row: number) => [number, number]} place of the middle of a cell
+ * @returns {Path2D}
+ */
+export function contour(values, w, h, level, place) {
+  const path = new Path2D();
+  const cut = (a, b) => (level - a) / (b - a);
+  for (let j = 0; j + 1 < h; j += 1) {
+    for (let i = 0; i + 1 < w; i += 1) {
+      const at = j * w + i;
+      const [a, b, c, d] = [values[at], values[at + 1], values[at + w + 1], values[at + w]];
+      const sides = [];
+      if (a > level !== b > level) sides.push([i + cut(a, b), j]);
+      if (b > level !== c > level) sides.push([i + 1, j + cut(b, c)]);
+      if (d > level !== c > level) sides.push([i + cut(d, c), j + 1]);
+      if (a > level !== d > level) sides.push([i, j + cut(a, d)]);
+      for (let k = 0; k + 1 < sides.length; k += 2) {
+        path.moveTo(...place(...sides[k]));
+        path.lineTo(...place(...sides[k + 1]));
+      }
+    }
+  }
+  return path;
+}
+
+/** Slanted lines, for where the model says that it does not know. */
+export function hatch(pen, look, scale) {
+  const tile = document.createElement('canvas');
+  const size = 9 * scale;
+  tile.width = tile.height = size;
+  const own = tile.getContext('2d');
+  own.strokeStyle = look.ink;
+  own.globalAlpha = look.dark ? 0.2 : 0.16;
+  own.lineWidth = 1.1 * scale;
+  own.beginPath();
+  for (const shift of [-size, 0, size]) {
+    own.moveTo(shift - 2, size + 2);
+    own.lineTo(shift + size + 2, -2);
+  }
+  own.stroke();
+  return pen.createPattern(tile, 'repeat');
+}

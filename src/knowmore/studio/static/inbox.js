@@ -1,0 +1,168 @@
+// The inbox: labels that the others contradict, the biggest doubt first; one key answers.
+
+import { get, post } from './api.js';
+import { swatch } from './draw.js';
+import { element, percent, plural } from './page.js';
+
+const KEYS = [
+  ['A', 'accept: take the label that the others say'],
+  ['K', 'keep the label, and go on'],
+  ['1 – 9', 'give it another label'],
+  ['Delete Delete', 'forget it for ever'],
+  ['J, Enter', 'the next one'],
+];
+
+/** @param {any} studio what all views share @returns a view */
+export function inbox(studio) {
+  let found = { suspects: [], silent: 0, judged: 0 };
+  let chosen = null; // an id
+  let armed = null;
+  const kept = new Set();
+
+  const right = element('strong', { id: 'inbox-right' });
+  const count = element('span', { id: 'inbox-count' });
+  const list = element('ol', { class: 'doubts', 'aria-label': 'Suspects, the biggest doubt first' });
+  const body = element('div', { class: 'doubt card', id: 'doubt', tabindex: 0, 'aria-label': 'The suspect' });
+  const view = element('section', { class: 'inbox' },
+    element('div', { class: 'doubts-side' }, element('p', { class: 'card count' }, right, ' right if unseen · ', count), list), body);
+
+  const open = () => found.suspects.filter((one) => !kept.has(keyOf(one)));
+  const keyOf = (one) => JSON.stringify([one.id, one.label, one.preferred]);
+  const now = () => open().find((one) => one.id === chosen) ?? open()[0] ?? null;
+
+  async function load() {
+    found = await get('/api/suspects?limit=200');
+    chosen = now()?.id ?? null;
+    show();
+  }
+
+  function show() {
+    const left = open();
+    right.textContent = percent(found.accuracy);
+    count.textContent = `${plural(left.length, 'doubt')} left`;
+    list.replaceChildren(...left.slice(0, 60).map((one) => element('li', {}, element('button', {
+      type: 'button', 'aria-current': one.id === chosen ? 'true' : null, onclick: () => pick(one.id),
+    }, swatch(studio.slot(one.label)), element('span', { class: 'name' }, String(one.id)),
+    element('span', { class: 'bar', title: `margin ${one.margin.toFixed(2)}` }, bar(one.margin))))));
+    showOne();
+  }
+
+  function bar(margin) {
+    const fill = element('i');
+    fill.style.width = `${Math.round(100 * Math.min(margin / 2, 1))}%`;
+    return fill;
+  }
+
+  function showOne() {
+    const one = now();
+    if (!one) {
+      body.replaceChildren(element('h2', {}, 'No doubt is left'),
+        element('p', {}, found.judged ? `The others agree with every label that they can judge, or you kept it.` : 'The model needs examples of two classes.'));
+      return;
+    }
+    const said = (slot, words, label) => element('div', { class: 'said' }, swatch(slot), element('div', {},
+      element('span', { class: 'quiet' }, words), element('strong', {}, String(label))));
+    body.replaceChildren(...[
+      element('h2', {}, `Example ${one.id}`),
+      element('div', { class: 'both' }, said(studio.slot(one.label), 'is labelled', one.label),
+        element('span', { class: 'arrow', 'aria-hidden': 'true' }, '→'),
+        said(studio.slot(one.preferred), `the others say, ${percent(one.probability)}`, one.preferred)),
+      one.contradicting.length ? element('p', { class: 'quiet' }, 'Most against its label: ', one.contradicting.join(', '), '.') : null,
+      values(one),
+      element('div', { class: 'row answers' },
+        action('A', `It is ${one.preferred}`, accept, 'primary'),
+        action('K', 'Keep the label', keep),
+        ...studio.classes.map((c, i) => [c, i]).filter(([c]) => c.label !== one.label && c.label !== one.preferred).slice(0, 6)
+          .map(([c, i]) => action(String(i + 1), String(c.label), () => relabel(c.label), '', c.label)),
+        action('Delete', armed === one.id ? 'For ever?' : 'Forget', forget, 'end')),
+      element('p', { class: 'quiet', id: 'whatif' }),
+    ].filter(Boolean));
+  }
+
+  function values(one) {
+    const rows = Object.entries(one.features).map(([name, value]) =>
+      element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, String(Number(value.toPrecision(5))))));
+    return element('table', {}, element('tbody', {}, ...rows));
+  }
+
+  function action(key, words, run, kind = '', label = null) {
+    const hint = () => preview(label ?? (run === accept ? now().preferred : null), run === forget);
+    return element('button', { type: 'button', class: kind, onclick: run, onmouseenter: hint, onfocus: hint }, element('kbd', {}, key), ` ${words}`);
+  }
+
+  async function preview(label, gone) {
+    const one = now();
+    if (label == null && !gone) return;
+    const asked = gone ? { verb: 'forget', ids: [one.id] } : { verb: 'relabel', ids: [one.id], y: label };
+    try {
+      const would = await post('/api/whatif', asked);
+      const place = document.getElementById('whatif');
+      if (place) place.textContent = `Then ${plural(would.flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
+    } catch (error) {
+      studio.say(error.message);
+    }
+  }
+
+  function pick(id) {
+    [chosen, armed] = [id, null];
+    show();
+  }
+
+  /** The suspect after this one, which is about to leave. */
+  function following(one) {
+    const left = open();
+    return left[left.indexOf(one) + 1]?.id ?? null;
+  }
+
+  function relabel(label) {
+    const one = now();
+    if (!one) return;
+    chosen = null;
+    armed = null;
+    studio.act({ verb: 'relabel', ids: [one.id], y: label }, () => `${one.id} is ${label} now.`);
+  }
+
+  const accept = () => now() && relabel(now().preferred);
+
+  function keep() {
+    const one = now();
+    if (!one) return;
+    chosen = following(one);
+    kept.add(keyOf(one));
+    show();
+    studio.say(`${one.id} stays ${one.label}.`);
+  }
+
+  function next() {
+    const one = now();
+    if (one) pick(following(one) ?? open()[0].id);
+  }
+
+  function forget() {
+    const one = now();
+    if (!one) return;
+    if (armed !== one.id) {
+      armed = one.id;
+      showOne();
+      studio.say(`Forget ${one.id} for ever? Press Delete again.`);
+      return;
+    }
+    [chosen, armed] = [null, null];
+    studio.act({ verb: 'forget', ids: [one.id], confirm: true }, () => `Forgotten for ever: ${one.id}.`);
+  }
+
+  function key(event) {
+    const lower = event.key.toLowerCase();
+    if (lower === 'a') accept();
+    else if (lower === 'k') keep();
+    else if (lower === 'j' || (event.key === 'Enter' && event.target === body)) next();
+    else if (event.key === 'Delete' || event.key === 'Backspace') forget();
+    else if (/^[1-9]$/.test(event.key)) {
+      const one = studio.classes[Number(event.key) - 1];
+      if (one) relabel(one.label);
+    } else return false;
+    return true;
+  }
+
+  return { name: 'inbox', title: 'Inbox', shortcut: 'i', element: view, keys: KEYS, load, key };
+}

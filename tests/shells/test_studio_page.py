@@ -1,0 +1,344 @@
+"""The page in a real browser, with real mouse and keyboard, on a real file.
+
+What it shows is compared with what the library says of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import knowmore
+from knowmore.insight import suspects
+
+pytest.importorskip("uvicorn")
+api = pytest.importorskip("playwright.sync_api", reason="needs playwright, for a real browser")
+CHROMIUM = Path("/usr/bin/chromium")
+if not CHROMIUM.exists():
+    pytest.skip("needs Debian's chromium, for a real browser", allow_module_level=True)
+
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Started:
+    """`knowmore studio` in a folder, and what it printed first."""
+
+    def __init__(self, folder, *arguments):
+        command = [sys.executable, "-m", "knowmore", "studio", *arguments, "--no-open"]
+        self.process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.address = self.process.stdout.readline().strip()
+
+    def end(self, how=signal.SIGINT):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+class Page:
+    """A page of a studio, as somebody sees it."""
+
+    def __init__(self, page, path):
+        self.page, self.path = page, path
+        self.problems = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda said: said.type == "error" and self.problems.append(said.text))
+
+    def text(self, selector):
+        return self.page.inner_text(selector)
+
+    def ask(self, path):
+        return self.page.evaluate("path => fetch(path).then((one) => one.json())", path)
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def until(self, holds, *arguments):
+        """Wait until this is true of the page."""
+        self.page.wait_for_function(holds, arg=[*arguments], timeout=30_000)
+
+    def says(self, name, words):
+        """Wait until an element says this."""
+        holds = "([id, words]) => document.getElementById(id).textContent.includes(words)"
+        self.until(holds, name, words)
+
+    def number(self, number):
+        """Wait until the page shows this state of the journal."""
+        self.until("([n]) => studio.state.number === n", number)
+
+    def place(self, x, y):
+        """Where a place of the plane from -1 to 1 is on the screen."""
+        box = self.page.locator("canvas.top").bounding_box()
+        return box["x"] + (x + 1) / 2 * box["width"], box["y"] + (1 - y) / 2 * box["height"]
+
+    def click(self, x, y, **options):
+        self.page.mouse.click(*self.place(x, y), **options)
+
+    def store(self):
+        return knowmore.open(self.path)
+
+    def agrees(self):
+        """The figures beside the plane are those of the file."""
+        with self.store() as store:
+            left = store.leave_one_out()
+            right = ((left.predicted == left.labels) & ~left.silent).mean()
+            shown = self.text("#right").replace("\u202f", "").rstrip("%")
+            assert float(shown) == pytest.approx(100 * right, abs=0.051)
+            assert int(self.text("#count")) == len(store)
+            evidence = float(self.text("#evidence"))
+            assert evidence == pytest.approx(store.log_marginal_likelihood(), abs=0.051)
+
+
+@pytest.fixture
+def started(tmp_path):
+    running = []
+
+    def start(*arguments):
+        running.append(Started(tmp_path, *arguments))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def opened(browser, started, tmp_path):
+    """A page on a new plane."""
+    studio = started()
+    context = browser.new_context(viewport={"width": 1100, "height": 800})
+    page = Page(context.new_page(), tmp_path / "plane.km")
+    page.page.goto(studio.address)
+    page.page.wait_for_selector("body[data-ready]", timeout=60_000)
+    page.studio, page.context = studio, context
+    yield page
+    context.close()
+    assert page.problems == []
+
+
+def test_the_mouse_teaches_and_the_file_learns(opened):
+    assert re.match(r"http://127\.0\.0\.1:\d+/$", opened.page.url.partition("#")[0])
+    opened.click(-0.5, 0.0)
+    opened.number(1)
+    opened.press("2")
+    opened.click(0.5, 0.0)
+    opened.number(2)
+    opened.click(0.6, 0.2)
+    opened.number(3)
+    with opened.store() as store:
+        assert store.examples.labels.tolist() == ["A", "B", "B"]
+        assert np.allclose(store.examples.X, [[-0.5, 0], [0.5, 0], [0.6, 0.2]], atol=0.01)
+    opened.agrees()
+    # Drag the first to another place: its features change, and it stays who it is.
+    mouse = opened.page.mouse
+    mouse.move(*opened.place(-0.5, 0.0))
+    mouse.down()
+    mouse.move(*opened.place(-0.3, 0.3), steps=5)
+    mouse.up()
+    opened.number(4)
+    with opened.store() as store:
+        place = store.examples.X[store.examples.rows((0,))[0]]
+        assert np.allclose(place, [-0.3, 0.3], atol=0.01)
+        assert store.log()[-1].verb == "replace"
+    # A number key relabels the chosen one, U takes it back, R gives it again.
+    opened.click(0.6, 0.2)
+    opened.press("1")
+    opened.number(5)
+    opened.press("u")
+    opened.number(4)
+    opened.press("r")
+    opened.number(5)
+    with opened.store() as store:
+        assert sorted(store.examples.labels.tolist()) == ["A", "A", "B"]
+    # A right click asks; what it offers forgets.
+    opened.click(0.5, 0.0, button="right")
+    opened.page.wait_for_selector(".menu:not([hidden])")
+    opened.page.get_by_role("menuitem", name="Forget for ever").click()
+    opened.number(6)
+    with opened.store() as store:
+        assert store.ids_.tolist() == [2, 0] or sorted(store.ids_.tolist()) == [0, 2]
+        assert store.log()[-1].verb == "forget"
+        assert store.verify().ok
+
+
+def test_the_keyboard_alone_suffices(opened):
+    opened.page.locator("canvas.top").focus()
+    opened.press("Shift+ArrowLeft", "Shift+ArrowLeft", "Enter")
+    opened.number(1)
+    opened.press("n")
+    opened.page.wait_for_selector("#ask[open]")
+    opened.page.keyboard.type("rose")
+    opened.press("Enter")
+    opened.press("Shift+ArrowUp", "Shift+ArrowUp", "Enter")
+    opened.number(2)
+    with opened.store() as store:
+        assert store.examples.labels.tolist() == ["A", "rose"]
+        assert np.allclose(store.examples.X, [[-0.4, 0], [-0.4, 0.4]], atol=0.01)
+    # Take it along, and drop it elsewhere.
+    opened.press("]", "]", "m", "ArrowRight", "ArrowRight", "Enter")
+    opened.number(3)
+    opened.press("]", "Delete")
+    assert "Press Delete again" in opened.text("#live")
+    opened.press("Delete")
+    opened.number(4)
+    with opened.store() as store:
+        assert len(store) == 1
+    opened.press("v", "d", "e")
+    assert opened.page.locator(".checks input:checked").count() == 0
+    opened.press("?")
+    assert "forget the chosen example" in opened.text("#keys")
+    opened.press("Escape")
+
+
+def test_settings_and_scenes(opened):
+    opened.page.click("[data-scene=moons]")
+    opened.number(1)
+    opened.says("line", "difference")
+    opened.agrees()
+    line = opened.text("#line")
+    found = re.fullmatch(r"update [\d.]+ ms, refit [\d.]+ ms, difference (\S+)", line)
+    assert float(found[1]) < 1e-9
+    opened.page.locator("#set-noise").focus()
+    opened.press("ArrowRight")
+    opened.number(2)
+    with opened.store() as store:
+        assert store.noise_ == pytest.approx(0.05 * 10**0.01, rel=0.02)
+    opened.agrees()
+    assert opened.page.evaluate(
+        "performance.getEntriesByType('resource').every("
+        "(one) => new URL(one.name).host === location.host)"
+    )
+
+
+def test_two_windows_and_another_process(opened):
+    other = Page(opened.context.new_page(), opened.path)
+    other.page.goto(opened.page.url)
+    other.page.wait_for_selector("body[data-ready]", timeout=60_000)
+    opened.click(0.1, 0.1)
+    other.number(1)
+    assert "Elsewhere: add of 1 example." in other.text("#live")
+    with opened.store() as store:
+        store.add([[0.5, 0.5]], ["B"])
+    opened.number(2)
+    other.number(2)
+    assert opened.text("#count") == other.text("#count") == "2"
+
+
+def test_the_inbox_takes_one_key_an_answer(opened):
+    opened.page.click("[data-scene=blobs]")
+    opened.number(1)
+    with opened.store() as store:
+        wrong = store.ids_[[3, 30]].tolist()
+        store.relabel(wrong, "plum")
+    opened.number(2)
+    opened.press("i")
+    opened.page.wait_for_selector("#doubt h2")
+    with opened.store() as store:
+        first = suspects(store.estimator)
+    assert opened.text("#doubt h2") == f"Example {first.ids[0]}"
+    assert str(first.preferred[0]) in opened.text("#doubt")
+    opened.press("a")
+    opened.number(3)
+    with opened.store() as store:
+        label = store.examples.labels[store.examples.rows((first.ids[0].item(),))[0]]
+        assert label == first.preferred[0]
+        again = suspects(store.estimator)
+    opened.until(
+        "([id]) => document.querySelector('#doubt h2').textContent === `Example ${id}`",
+        again.ids[0].item(),
+    )
+    before = opened.text("#inbox-count")
+    opened.press("k")
+    assert opened.text("#inbox-count") != before
+    opened.press("u")
+    opened.number(2)
+
+
+def test_history_leads_back(opened):
+    for i in range(3):
+        opened.click(-0.5 + 0.4 * i, 0.2)
+        opened.number(i + 1)
+    opened.press("h")
+    opened.until(
+        "() => document.getElementById('past-words').textContent.includes('After entry 3')"
+    )
+    opened.press("ArrowLeft")
+    opened.until(
+        "() => document.getElementById('past-words').textContent.includes('entry 2: 2 exam')"
+    )
+    opened.press("Home")
+    opened.until(
+        "() => document.getElementById('past-words').textContent.includes('entry 0: 0 exam')"
+    )
+    opened.page.select_option("#whose", "studio")
+    opened.page.click("#verify")
+    opened.says("certificate", "Verified.")
+    with opened.store() as store:
+        assert len(store) == 3
+
+
+def test_a_studio_that_is_killed_loses_nothing_and_the_page_says_so(opened, started, browser):
+    opened.click(0.3, 0.3)
+    opened.number(1)
+    assert opened.studio.end(signal.SIGKILL) == -signal.SIGKILL
+    opened.page.wait_for_selector("#away:not([hidden])", timeout=30_000)
+    assert "Every edit that was confirmed is in the file." in opened.text("#away")
+    # It goes on asking, in vain, which a browser notes as an error.
+    opened.page.close()
+    opened.problems.clear()
+    with opened.store() as store:
+        assert len(store) == 1
+        assert store.verify().ok
+    again = started()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(again.address)
+    page.wait_for_selector("body[data-ready]", timeout=60_000)
+    assert page.inner_text("#count") == "1"
+    context.close()
+    assert again.end() == 130
+
+
+AXE = Path(os.environ.get("KNOWMORE_AXE", "axe.min.js"))
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: KNOWMORE_AXE=.../axe.min.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(opened, scheme):
+    opened.page.emulate_media(color_scheme=scheme)
+    opened.page.click("[data-scene=moons]")
+    opened.number(1)
+    for key in "pih":
+        opened.press(key)
+        time.sleep(1)
+        opened.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = opened.page.evaluate("axe.run(document)")["violations"]
+        assert [json.dumps(one["nodes"][0]["target"]) + one["id"] for one in found] == []
