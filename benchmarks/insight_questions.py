@@ -24,15 +24,15 @@ from knowmore.errors import KnowmoreWarning
 from knowmore.insight import novelty, suggest, tune
 from knowmore.kernels import median_rbf
 
-METHODS = ("variance", "score", "probability", "null_space")
-CRITERIA = ("margin", "uncertainty", "variance", "emoc", "weight", "impact", "random")
+METHODS = ("combined", "mahalanobis", "probability", "variance", "score", "null_space")
+CRITERIA = ("reduction", "margin", "uncertainty", "variance", "emoc", "weight", "impact", "random")
 NOISE = 0.01
 
 
 # -- novelty -------------------------------------------------------------------------------------
 
 # What `novelty` does unless told otherwise: it stands for all of ours.
-OURS = "probability"
+OURS = "combined"
 # What is tried in hindsight. Widths of an RBF kernel are in median distances.
 WIDTHS = (1 / 2, 1, 1 / 3, 1 / 5, 1 / 8, 1 / 10)
 NEIGHBOURS = (20, 10, 5, 3, 2)
@@ -172,7 +172,7 @@ def scenes_needed(scale: Scale) -> Iterator[Row]:
     runs, most, test = (3, 1000, TEST) if scale.name == "full" else (1, 25, 30)
     X, y = vectors.scenes(scale)
     task = _Task(X, y, GPClassifier(median_rbf(X)), test)
-    yield from _needed("scenes", task, ("margin", "random"), runs, most, None)
+    yield from _needed("scenes", task, ("reduction", "margin", "random"), runs, most, None)
 
 
 def _needed(

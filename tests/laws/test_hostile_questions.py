@@ -135,9 +135,9 @@ def by_insight(estimator):
     if not isinstance(estimator, LivingEstimator):
         return
     if isinstance(estimator, GPClassifier):
-        for method in ("variance", "score", "probability", "null_space"):
+        for method in (None, "mahalanobis", "variance", "score", "probability", "null_space"):
             yield f"novelty by {method}", partial(_novelty, method)
-        for criterion in ("variance", "uncertainty", "margin", "weight", "impact", "emoc"):
+        for criterion in (None, "variance", "uncertainty", "margin", "weight", "impact", "emoc"):
             yield f"suggest by {criterion}", partial(_suggest, criterion)
         yield "calibrated", lambda clf, Q: insight.calibrate(clf).predict_proba(Q)
         yield "reliability", lambda clf, Q: insight.reliability(clf, Q, np.arange(len(Q)) % 3)
