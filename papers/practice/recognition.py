@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import balanced_accuracy_score
 
 from knowmore import GPClassifier
-from knowmore.kernels import ExponentialIntersection, corner, cross, squared_distances
+from knowmore.kernels import corner, cross, squared_distances
 from papers.arrays import Array
 from papers.findings import Progress, silent
 from papers.picture_features import unit
@@ -106,7 +106,7 @@ class _Hinge:
 
 
 def _of_pyramids(X: Array, Z: Array) -> tuple[Array, Array]:
-    kernel = wide(ExponentialIntersection(), X)
+    kernel = wide(X)
     return corner(kernel, X).astype(float), cross(kernel, Z, X).astype(float)
 
 
