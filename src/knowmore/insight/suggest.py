@@ -363,13 +363,14 @@ class _Process(_Pool):
         stand for others would be picked for their own sake.
         """
         at, C = self._some
-        u, own = len(doubt), np.zeros(len(doubt))
+        u, own, deviation = len(doubt), np.zeros(len(doubt)), np.sqrt(self.variance)
         own[at] = 1
-        squares = (C - self.R.T @ self.R[:, at]) ** 2
+        # Divided first: a square alone may be beyond the range of numbers.
+        squares = ((C - self.R.T @ self.R[:, at]) / deviation[:, None]) ** 2
         squares[at, np.arange(len(at))] = 0
         others = (squares @ doubt[at]) * (u - 1) / np.maximum(len(at) - own, 1)
-        itself = doubt * (self.variance - self.noise) ** 2
-        return np.asarray((others + itself) * self.precision)
+        itself = doubt * ((self.variance - self.noise) / deviation) ** 2
+        return np.where(self.variance > self.rounding, others + itself, 0.0)
 
     def reach(self) -> Array:
         """The mean of |C| over the pool, (u,): how far the label of each has an effect."""
