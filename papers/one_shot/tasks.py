@@ -238,7 +238,7 @@ class Target:
 
     def averaged(self, found: Sequence[tuple[str, float]]) -> Array:
         """The mean of their scores with the help of each of some supports at its rho."""
-        return np.mean([self.helped(*one) for one in found], axis=0)
+        return np.asarray(np.mean([self.helped(*one) for one in found], axis=0))
 
     def adapted(self, *, unseen: bool) -> tuple[str, Prior, Array]:
         """Their scores by Adapted LS-SVM, and whose machine it starts from, how far.
