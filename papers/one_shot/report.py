@@ -29,7 +29,7 @@ from papers.one_shot.result import (
 )
 
 # Fewer splits than this do not make an experiment.
-_ENOUGH = 5
+_ENOUGH = 4
 # What "nearly all" is taken to mean.
 _NEARLY_ALL = 0.9
 _WAYS = {
