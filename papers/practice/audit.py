@@ -61,7 +61,9 @@ def _ours(X: Array, codes: Array) -> tuple[Array, Array]:
 
 def _cleanlab(issues: Callable[..., Array], X: Array, codes: Array) -> tuple[Array, Array]:
     """The rows suspected, and all rows ranked by their self-confidence."""
-    found = cross_val_predict(logistic(), X, codes, cv=_FOLDS, method="predict_proba", n_jobs=-1)
+    found = cross_val_predict(
+        logistic(False), X, codes, cv=_FOLDS, method="predict_proba", n_jobs=-1
+    )
     rows = issues(codes, found, return_indices_ranked_by="self_confidence")
     return rows, np.argsort(found[np.arange(len(codes)), codes], kind="stable")
 

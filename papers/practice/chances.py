@@ -61,7 +61,7 @@ def _rows(
     tallies = {name: Tally() for name in able}
     for split in range(2 if quick else 5):
         train, asked = table.split(rng, learnt, tested)
-        theirs = partial(_error, table, train, asked, logistic)
+        theirs = partial(_error, table, train, asked, partial(logistic, table.histograms))
         for name, tally in tallies.items():
             tally.timed(split, name, partial(_error, table, train, asked, able[name]))
             tally.timed(split, _PEER, theirs)

@@ -79,7 +79,8 @@ def _ways(
         return NPlusOneClassifier(source).fit(X[learnt], y[learnt]).predict(X[asked])
 
     def regression(rows: Array) -> Array:
-        return np.asarray(logistic(balanced=True).fit(X[rows], y[rows]).predict(X[asked]))
+        model = logistic(table.histograms, balanced=True).fit(X[rows], y[rows])
+        return np.asarray(model.predict(X[asked]))
 
     return {
         _OURS: ours,

@@ -84,14 +84,16 @@ def _ways(
         return np.asarray(model.decision_function(Z))
 
     def regression(balanced: bool) -> Array:
-        return np.asarray(sign * logistic(balanced=balanced).fit(X, y).decision_function(Z))
+        return np.asarray(
+            sign * logistic(table.histograms, balanced=balanced).fit(X, y).decision_function(Z)
+        )
 
     return {
         _OURS: ours,
         "alone": partial(ours, search=0.0),
         "logistic regression": partial(regression, False),
         "logistic regression, balanced": partial(regression, True),
-        "centroid": partial(centroid, X, y == name, Z),
+        "centroid": partial(centroid, X, y == name, Z, table.histograms),
     }
 
 

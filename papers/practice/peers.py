@@ -12,6 +12,8 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from knowmore.kernels import squared_distances
@@ -23,18 +25,25 @@ _COSTS, _FOLDS = (1.0, 10.0, 100.0), 3
 _KEPT = 100
 
 
-def logistic(*, balanced: bool = False) -> LogisticRegression:
-    """scikit-learn's default, with iterations enough to get there."""
-    return LogisticRegression(max_iter=1000, class_weight="balanced" if balanced else None)
+def logistic(histograms: bool, *, balanced: bool = False) -> Any:
+    """scikit-learn's default, with iterations enough to get there.
+
+    Histograms are square-rooted and standardised first: as they are, their numbers are so small
+    that the regularisation would leave next to nothing.
+    """
+    model = LogisticRegression(max_iter=1000, class_weight="balanced" if balanced else None)
+    if not histograms:
+        return model
+    return make_pipeline(FunctionTransformer(np.sqrt), StandardScaler(), model)
 
 
-def centroid(X: Array, positive: Array, Z: Array) -> Array:
+def centroid(X: Array, positive: Array, Z: Array, histograms: bool) -> Array:
     """Scores (m,) of Z (m, D): along the line from the mean of the others to that of `positive`.
 
-    X (n, D), positive (n,). Rows are taken at unit length.
+    X (n, D), positive (n,). Rows are taken at unit length, those of histograms square-rooted.
     """
-    X = unit(X)
-    return np.asarray(unit(Z) @ (X[positive].mean(axis=0) - X[~positive].mean(axis=0)))
+    X, Z = (unit(np.sqrt(rows) if histograms else rows) for rows in (X, Z))
+    return np.asarray(Z @ (X[positive].mean(axis=0) - X[~positive].mean(axis=0)))
 
 
 def svc(K: Array, y: Array) -> GridSearchCV:
@@ -47,12 +56,12 @@ def against_all(K: Array, y: Array, C: float) -> Any:
     return OneVsRestClassifier(SVC(C=C, kernel="precomputed"), n_jobs=-1).fit(K, y)
 
 
-def softmax_novelty(model: LogisticRegression, Z: Array) -> Array:
+def softmax_novelty(model: Any, Z: Array) -> Array:
     """One less the largest probability, (m,)."""
     return np.asarray(1 - model.predict_proba(Z).max(axis=1))
 
 
-def energy(model: LogisticRegression, Z: Array) -> Array:
+def energy(model: Any, Z: Array) -> Array:
     """Minus the log of the sum of exponentials of the scores, (m,)."""
     scores = model.decision_function(Z)
     if scores.ndim == 1:

@@ -56,8 +56,10 @@ def _ways(table: Table, train: Array, asked: Array) -> dict[str, Callable[[], Ar
     return {
         _OURS: lambda: novelty(GPClassifier().fit(X, y), Z).values,
         "Mahalanobis": lambda: mahalanobis(X, y, Z),
-        "energy, logistic regression": lambda: energy(logistic().fit(X, y), Z),
-        "softmax, logistic regression": lambda: softmax_novelty(logistic().fit(X, y), Z),
+        "energy, logistic regression": lambda: energy(logistic(table.histograms).fit(X, y), Z),
+        "softmax, logistic regression": lambda: softmax_novelty(
+            logistic(table.histograms).fit(X, y), Z
+        ),
     }
 
 

@@ -42,12 +42,14 @@ class Table:
 
     name : of the examples and the feature
     X (n, D), y (n,), and `aside` (n,), whether an example may not be tested
+    histograms : whether X are histograms
     """
 
     name: str
     X: Array
     y: Array
     aside: Array
+    histograms: bool
 
     @property
     def classes(self) -> Array:
@@ -81,12 +83,12 @@ class Table:
 def look(source: str, feature: str, quick: bool) -> Table:
     """The table of a data set by one feature; `quick`: a few examples of a few classes."""
     if source == DIGITS:
-        return _plain(digits(), source)
+        return _plain(digits(), source, False)
     if source == ANIMALS:
         # The parts that visual words make up.
         counts = animals_with_attributes("surf")
         parts = counts.X / counts.X.sum(axis=1, keepdims=True)
-        return _plain(Examples.of(parts, counts.labels), f"{source}, {feature}")
+        return _plain(Examples.of(parts, counts.labels), f"{source}, {feature}", True)
     load, step = _SOURCES[source]
     pictures = load()
     groups = _chosen(pictures.labels, quick)
@@ -94,11 +96,12 @@ def look(source: str, feature: str, quick: bool) -> Table:
     few = _FEW_ASIDE if quick else _ASIDE[source]
     aside = np.concatenate([np.arange(len(group)) < few for group in groups])
     X = _described(list(pictures.X[rows]), list(pictures.X[rows[aside]]), feature, step)
-    return Table(f"{source}, {feature}", X, pictures.labels[rows], aside)
+    return Table(f"{source}, {feature}", X, pictures.labels[rows], aside, feature != EMBEDDINGS)
 
 
-def _plain(examples: Examples, name: str) -> Table:
-    return Table(name, examples.X, examples.labels, np.zeros(len(examples), dtype=bool))
+def _plain(examples: Examples, name: str, histograms: bool) -> Table:
+    nothing = np.zeros(len(examples), dtype=bool)
+    return Table(name, examples.X, examples.labels, nothing, histograms)
 
 
 def _chosen(labels: Array, quick: bool) -> list[Array]:

@@ -116,7 +116,7 @@ def test_planted_labels_are_wrong_and_counted():
 def test_splits_test_nothing_that_was_put_aside_or_learnt():
     y = np.repeat(list("abc"), (10, 20, 40))
     aside = np.tile([True, False], 35)
-    table = tables.Table("t", np.zeros((70, 1)), y, aside)
+    table = tables.Table("t", np.zeros((70, 1)), y, aside, False)
     for learnt, tested in ((9, 5), (5, 50), (10, 3)):
         train, test = table.split(np.random.default_rng(learnt), learnt, tested)
         assert not aside[test].any()
@@ -127,7 +127,7 @@ def test_splits_test_nothing_that_was_put_aside_or_learnt():
 
 def test_the_background_is_no_class():
     y = np.array(["a", tables.BACKGROUND, "b"])
-    table = tables.Table("t", np.zeros((3, 1)), y, np.zeros(3, dtype=bool))
+    table = tables.Table("t", np.zeros((3, 1)), y, np.zeros(3, dtype=bool), False)
     assert table.classes.tolist() == ["a", "b"]
 
 
