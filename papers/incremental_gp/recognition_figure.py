@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from papers.findings import BLUE, GREEN, ORANGE, new_figure, quiet_axes
+from papers.findings import BLUE, GREEN, GREY, ORANGE, new_figure, quiet_axes
 from papers.incremental_gp.recognition_report import Recognition, Task, published
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH = 0.27
+_WIDTH = 0.2
 _BARS = {
-    "ours": ("GPClassifier", BLUE, -1),
-    "svc": ("SVC, one against one", ORANGE, 0),
-    "svc_against_all": ("SVC, one against all", GREEN, 1),
+    "ours": ("GPClassifier", BLUE, -1.5),
+    "hinge": ("GPClassifier, squared hinge", GREY, -0.5),
+    "svc": ("SVC, one against one", ORANGE, 0.5),
+    "svc_against_all": ("SVC, one against all", GREEN, 1.5),
 }
 _MARKS: dict[str, dict[str, Any]] = {
     "theirs": {"label": "Lazebnik et al. 2006", "marker": "D", "markerfacecolor": "white"},
@@ -26,7 +27,7 @@ _MARKS: dict[str, dict[str, Any]] = {
 
 
 def draw(result: Recognition) -> Figure:
-    """A panel for each task, three bars for each feature."""
+    """A panel for each task, four bars for each feature."""
     figure = new_figure(4.2 * len(result.tasks), 4.6)
     axes = figure.subplots(1, len(result.tasks), sharey=True, squeeze=False)[0]
     for ax, task in zip(axes, result.tasks, strict=True):

@@ -62,7 +62,7 @@ def seen(classes=3, each=6, seed=0):
 
 
 def outcome(task, feature, ours, svm, left_out):
-    return Outcome(*task, feature, 0, 10, 10, 1.0, 0.1, left_out, ours, 1.0, svm, svm)
+    return Outcome(*task, feature, 0, 10, 10, 1.0, 0.1, left_out, ours, ours, 1.0, svm, svm)
 
 
 # -- what is computed ----------------------------------------------------------------------------
@@ -139,6 +139,7 @@ def test_every_task_feature_and_split(quick):
         assert quick.rate(task, PYRAMID).mean() > 1 / 3
         assert quick.rate(task, PYRAMID, "svc").mean() > 1 / 3
         assert quick.rate(task, PYRAMID, "svc_against_all").mean() > 1 / 3
+        assert quick.rate(task, PYRAMID, "hinge").mean() > 1 / 3
     assert all(0 <= one.ours <= 1 and 0 <= one.left_out <= 1 for one in quick.outcomes)
 
 
@@ -177,9 +178,9 @@ def test_verdicts_follow_the_numbers(miss):
         for feature in {one.feature for one in found}
         if (task, feature) not in asked
     ]
-    *targets, svc, against_all, foretold = verdicts(Recognition(tuple(found), None))
+    *targets, svc, against_all, hinge, foretold = verdicts(Recognition(tuple(found), None))
     assert len(targets) == len(asked)
-    assert all(one.holds == (miss == 0) for one in (*targets, svc, against_all, foretold))
+    assert all(one.holds == (miss == 0) for one in (*targets, svc, against_all, hinge, foretold))
     assert f"from {-100 * miss + 0.0:+.1f} points" in svc.measured
 
 
