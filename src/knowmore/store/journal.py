@@ -151,16 +151,19 @@ class Journal:
             found += self.file.connection.execute(f"SELECT row FROM examples {where}", some)
         return [row for (row,) in found]
 
-    def entries(self) -> list[Entry]:
-        """All entries, the oldest first."""
-        entries = self.file.all_rows("journal")
+    def entries(self, after: int = 0) -> list[Entry]:
+        """All entries, or those after a number, the oldest first."""
+        if after:
+            entries = list(self.file.rows("journal", "WHERE number > ?", (after,)))
+        else:
+            entries = self.file.all_rows("journal")
         whose: dict[int, set[str | None]] = {}
         joined = (
             "SELECT DISTINCT changes.number, examples.contributor FROM changes JOIN examples "
-            "ON examples.row = changes.row WHERE changes.enters = 1"
+            "ON examples.row = changes.row WHERE changes.enters = 1 AND changes.number > ?"
         )
         with self.file.understood("journal"):
-            for number, text in self.file.connection.execute(joined):
+            for number, text in self.file.connection.execute(joined, (after,)):
                 whose.setdefault(number, set()).add(string(text))
             one = {number: next(iter(names)) for number, names in whose.items() if len(names) == 1}
             return [entry(row, one.get(row[0])) for row in sorted(entries)]

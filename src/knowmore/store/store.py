@@ -587,10 +587,10 @@ class Store:
             if name.startswith(prefix) and not name.startswith(sources.SUPPORT)
         }
 
-    def log(self) -> list[Entry]:
-        """The journal, the oldest entry first."""
+    def log(self, after: int = 0) -> list[Entry]:
+        """The journal, the oldest entry first; or only the entries after this number."""
         with self._lock, self._file.reading():
-            return Journal(self._file, self._held.numbers).entries()
+            return Journal(self._file, self._held.numbers).entries(after)
 
     def status(self) -> Status:
         """What the file holds, in numbers."""

@@ -18,6 +18,7 @@ from knowmore.insight.asking import WITH_VARIANCE
 from knowmore.models import LeftOut, LinearModel
 from knowmore.models.novelty import improbability
 from knowmore.store import Entry, Store
+from knowmore.store.journal import FORGETS
 
 # The fraction of the known examples that may be called unknown.
 RATE = 0.05
@@ -33,11 +34,13 @@ class Snapshot:
     entries : the journal
     estimator : a copy, which later edits do not reach
     examples : None if there are none
+
+    before : an earlier one, whose journal is continued if it still stands
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, before: Snapshot | None = None) -> None:
         self.name, self.kind = store.path.name, store.kind
-        self.entries = store.log()
+        self.entries = _journal(store, before)
         self.number = max((one.number for one in self.entries if not one.undone), default=0)
         self.estimator: Any = unnamed(store.estimator)
         self.examples: Examples | None = store.examples if len(store) else None
@@ -199,6 +202,17 @@ class Snapshot:
         fresh.set_params(**parameters)
         examples = self.examples
         return fresh.fit(examples.X, examples.labels, sample_weight=examples.weights)
+
+
+def _journal(store: Store, before: Snapshot | None) -> list[Entry]:
+    """All entries of a file; only those are read that an earlier list lacks, if it still stands."""
+    if before is not None and before.entries and before.redo is None:
+        last = before.entries[-1]
+        found = store.log(after=last.number - 1)
+        # Who brought an example is not known any more once that is forgotten.
+        if found[:1] == [last] and not any(one.verb in FORGETS for one in found[1:]):
+            return [*before.entries, *found[1:]]
+    return store.log()
 
 
 def width_name(kernel: Any) -> str | None:

@@ -68,7 +68,7 @@ class Studio:
         return self._renewed() if self.store.refresh() else self._now
 
     def _renewed(self) -> Snapshot:
-        before, self._now = self._now, Snapshot(self.store)
+        before, self._now = self._now, Snapshot(self.store, self._now)
         self.events.note(before, self._now)
         return self._now
 

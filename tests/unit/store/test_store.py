@@ -552,3 +552,14 @@ def test_leaving_one_out_needs_no_rows_again(name, tmp_path):
         assert len(store.leave_one_out().scores) == 20
         store.forget("x0")
         assert len(store.leave_one_out().scores) == 19
+
+
+def test_the_end_of_the_log_is_that_of_the_whole(tmp_path):
+    with knowmore.open(tmp_path / "m.km", knowmore.GPClassifier()) as store:
+        ids = store.add([[0.0], [1.0], [2.0]], ["a", "b", "b"], contributor="ann")
+        store.add([[3.0]], ["a"], contributor="bob")
+        store.relabel(ids[0], "b")
+        store.undo()
+        whole = store.log()
+        for after in range(5):
+            assert store.log(after) == [one for one in whole if one.number > after]

@@ -11,6 +11,7 @@ import knowmore
 from knowmore import GPClassifier, LinearGPClassifier
 from knowmore.errors import InvalidInput
 from knowmore.store.past import past
+from knowmore.studio.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -179,3 +180,25 @@ def test_a_contributor_is_forgotten_with_a_certificate(visitor, path):
     status, body = visitor.post("/api/preview-forget", {"contributor": "ann"})
     assert status == 422
     assert body["error"] == ("All examples are of this contributor: without them nothing is left.")
+
+
+def test_the_journal_is_continued_only_while_it_stands(path):
+    with knowmore.open(path) as store, knowmore.open(path) as other:
+        now = Snapshot(store)
+        steps = [
+            lambda: other.add([[0.1, 0.9]], ["c"], contributor="bob"),
+            lambda: other.relabel([0], "c"),
+            other.undo,
+            other.redo,
+            other.undo,
+            lambda: other.add([[0.2, 0.9]], ["a"], contributor="eve"),
+            lambda: other.forget(contributor="bob"),
+            lambda: other.relabel([1], "a"),
+            other.undo,
+        ]
+        for step in steps:
+            step()
+            store.refresh()
+            now = Snapshot(store, now)
+            assert now.entries == store.log()
+        assert "bob" not in [one.contributor for one in now.entries]
