@@ -236,7 +236,7 @@ def _transfer_helps(result: OneShot) -> Verdict:
             f"{gain}; against pooling {pooled}. With words from a forest "
             f"{result.gain(FOREST, 1, transfer(), INDEPENDENT)}. With a mean of zero, as in the "
             f"paper, {result.gain(THINGS, 1, undecided(transfer()), undecided(INDEPENDENT))}; but "
-            f"independent learning gains more by the other mean, "
+            f"by the other mean independent learning alone gains "
             f"{result.gain(THINGS, 1, INDEPENDENT, undecided(INDEPENDENT))}"
         ),
     )

@@ -332,17 +332,33 @@ class OneShot(Frozen):
 
     # -- asking ------------------------------------------------------------------------------
 
-    @property
-    def _prior(self) -> Array:
+    @derived
+    def border(self) -> float:
+        """The value of the process from which on a row is of the positive class: its score is zero.
+
+        Few positives among much background leave nearly all values below zero. So the border is
+        where the background ends, two standard deviations above the mean of the background's
+        values, each left out; but not above zero, which lies between the labels.
+        """
+        if self.rule.border is not None:
+            return self.rule.border
+        column = self.rule.positive(self.names)
+        values = self._together(self._of_examples(KernelModel.unseen), 0.0).scores[:, column]
+        left = values[self.examples.labels != self.names[column]]
+        return float(min(left.mean() + 2 * left.std(), 0.0))
+
+    def _offsets(self, border: float) -> Array:
         """The scores of what resembles nothing, (2,)."""
-        return self.rule.means(self.names)
+        shift = np.full(2, border)
+        shift[self.rule.positive(self.names)] = -border
+        return np.asarray(self.rule.means(self.names) + shift)
 
     def mean(self, X: Array, side: Array | None = None) -> Array:
         """The scores of both classes, (m, 2). Eq. (4), Rodner and Denzler.
 
         A sum of kernel values: members share those of the target's examples.
         """
-        n, A, scores = len(self.examples), np.zeros((len(self.examples), 2)), self._prior
+        n, A, scores = len(self.examples), np.zeros((len(self.examples), 2)), self._offsets(self.border)
         for weight, model, chosen in self.members:
             A = A + weight * model.coefficients[:n]
             if chosen is not None:
@@ -373,7 +389,8 @@ class OneShot(Frozen):
 
     def loo_on(self, X: Array, side: Array | None, groups: tuple[Array, Array] | None) -> LooScores:
         """The same for new rows X (m, d); groups of the rows, (m,), and of the examples, (n_T,)."""
-        return self._together([one.loo_on(x, side, groups) for _, one, x in self._asked(X)])
+        said = [one.loo_on(x, side, groups) for _, one, x in self._asked(X)]
+        return self._together(said, self.border)
 
     def _with_support(self, one: KernelModel, groups: Array | None) -> Array | None:
         """The groups of a member's examples: its support is one of its own, so that it stays."""
@@ -384,14 +401,18 @@ class OneShot(Frozen):
 
     def _left_out(self, ask: Callable[[KernelModel], LooScores]) -> LooScores:
         """What each member says of the target's examples, averaged."""
-        n = len(self.examples)
-        return self._together([LooScores(*(a[:n] for a in ask(one.model))) for one in self.members])
+        return self._together(self._of_examples(ask), self.border)
 
-    def _together(self, said: Sequence[LooScores]) -> LooScores:
-        """The averages of what each member says."""
+    def _of_examples(self, ask: Callable[[KernelModel], LooScores]) -> list[LooScores]:
+        """What each member says of the target's examples."""
+        n = len(self.examples)
+        return [LooScores(*(part[:n] for part in ask(one.model))) for one in self.members]
+
+    def _together(self, said: Sequence[LooScores], border: float) -> LooScores:
+        """The averages of what each member says, above such a border."""
         means, variances, silent = zip(*said, strict=True)
         scores, variance = _averaged([one.weight for one in self.members], means, variances)
-        return LooScores(self._prior + scores, variance, np.all(silent, axis=0))
+        return LooScores(self._offsets(border) + scores, variance, np.all(silent, axis=0))
 
     @derived
     def temperature(self) -> float:
@@ -400,7 +421,7 @@ class OneShot(Frozen):
         trials = [one.model.trial(n) for one in self.members]
         said = [LooScores(one.completed, one.variance, one.silent) for one in trials]
         counts = np.max([one.counts for one in trials], axis=0)
-        return Trial(*self._together(said), np.zeros(n), trials[0].codes, counts).temperature
+        return Trial(*self._together(said, self.border), np.zeros(n), trials[0].codes, counts).temperature
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, supports, rhos."""
