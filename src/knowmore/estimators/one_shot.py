@@ -30,9 +30,10 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
     Dependent Gaussian processes (Rodner and Denzler 2010): the examples of a support task count as
     positive to a degree rho, from 0 (not at all) to 1 (like the class's own). Each support has the
     rho of the best leave-one-out result, and rho = 0 is always considered; the answers of the best
-    supports are averaged. What resembles no example is background. After any history of edits the
-    model equals a fresh fit of the examples and supports it holds: supports and rhos are chosen
-    again at the next question.
+    supports are averaged. What resembles no example is background, and the positive class begins
+    two standard deviations above the mean of the background, each example left out: there the score
+    is zero. After any history of edits the model equals a fresh fit of the examples and supports it
+    holds: supports, rhos and that border are chosen again at the next question.
 
     The paper's own choices are `criterion="ap"`, `noise="adaptive"`, `prior=0.0`, `members=1`.
 
@@ -55,7 +56,8 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
         examples; or "adaptive": the smallest of 0, 1e-8, 1e-7, ... times that variance for which
         the other examples, with any support, leave at least 1e-10 of each example's variance
         unexplained; see `noise_`
-    prior : the score of what resembles no example, from -1, background, to 1, the positive class
+    prior : the value of what resembles no example, from -1, background, to 1, the positive class.
+        If it is not below zero, the positive class begins at the value zero
     members : how many of the best supports answer; their answers are averaged
     name : the name of the positive class, among the labels and those of the supports
     unknown : "raise" an error if `semantics` does not know a name, or "keep" such supports

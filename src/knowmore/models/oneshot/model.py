@@ -338,10 +338,11 @@ class OneShot(Frozen):
 
         Few positives among much background leave nearly all values below zero. So the border is
         where the background ends, two standard deviations above the mean of the background's
-        values, each left out; but not above zero, which lies between the labels.
+        values, each left out; but not above zero, which lies between the labels. It is zero if the
+        prior is not background.
         """
-        if self.rule.border is not None:
-            return self.rule.border
+        if self.rule.prior >= 0:
+            return 0.0
         column = self.rule.positive(self.names)
         values = self._together(self._of_examples(KernelModel.unseen), 0.0).scores[:, column]
         left = values[self.examples.labels != self.names[column]]
@@ -358,7 +359,8 @@ class OneShot(Frozen):
 
         A sum of kernel values: members share those of the target's examples.
         """
-        n, A, scores = len(self.examples), np.zeros((len(self.examples), 2)), self._offsets(self.border)
+        n, scores = len(self.examples), self._offsets(self.border)
+        A = np.zeros((n, 2))
         for weight, model, chosen in self.members:
             A = A + weight * model.coefficients[:n]
             if chosen is not None:
@@ -421,7 +423,8 @@ class OneShot(Frozen):
         trials = [one.model.trial(n) for one in self.members]
         said = [LooScores(one.completed, one.variance, one.silent) for one in trials]
         counts = np.max([one.counts for one in trials], axis=0)
-        return Trial(*self._together(said, self.border), np.zeros(n), trials[0].codes, counts).temperature
+        together = self._together(said, self.border)
+        return Trial(*together, np.zeros(n), trials[0].codes, counts).temperature
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples, given noise, supports, rhos."""
