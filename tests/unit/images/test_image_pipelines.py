@@ -27,7 +27,6 @@ from knowmore.images import (
     ForestCodebook,
     KMeansCodebook,
     RegionCovariance,
-    SelfSimilarity,
 )
 from knowmore.images import SpatialPyramid as Pyramid
 
@@ -52,7 +51,6 @@ FEATURES = {
     "forest": make_pipeline(DenseSIFT(), ForestCodebook(60, trees=3), Pyramid(2)),
     "opponent": make_pipeline(DenseSIFT(colour="opponent"), KMeansCodebook(30), Pyramid(1)),
     "surf": make_pipeline(DenseSURF(), KMeansCodebook(30), Pyramid(1)),
-    "self-similarity": make_pipeline(SelfSimilarity(), KMeansCodebook(10), Pyramid(1)),
     "lbp": make_pipeline(LBP()),
     "covariance": make_pipeline(RegionCovariance()),
 }
