@@ -155,6 +155,14 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
         return self._fitted.nonempty.ranking
 
     @property
+    def border_(self) -> float:
+        """The value, between the labels -1 and 1, at which the positive class begins.
+
+        Scores are what is above it.
+        """
+        return self._fitted.nonempty.border
+
+    @property
     def noise_(self) -> float:
         """The noise in use."""
         return self._fitted.nonempty.covariance.noise

@@ -72,14 +72,35 @@ def test_the_answers_are_the_mean_of_the_best_supports_at_their_best_rho(positiv
     assert [one.rho for one in clf.ranking_] == [best[name][1] for name in order]
     assert (clf.support_, clf.rho_) == (order[0], best[order[0]][1])
     used, many = [(name, best[name][1]) for name in order[:members]], 100 * refits.condition()
-    mean, variance = mixture([refits.asked(*one, QUERIES) for one in used])
-    assert_rounded(clf.decision_function(QUERIES), mean, many, 1.0)
-    assert_rounded(clf.predict_variance(QUERIES), variance, many, 1.0)
-    mean, variance = mixture([refits.left_out(*one) for one in used])
+    alone, variance = mixture([refits.left_out(*one) for one in used])
     left = clf.leave_one_out()
-    assert_rounded(left.scores[:, 1], mean, many, 1.0)
-    assert_rounded(left.scores[:, 0], -mean, many, 1.0)
+    background = alone[y != "okapi"]
+    border = min(background.mean() + 2 * background.std(), 0) if prior else 0.0
+    assert_rounded(clf.border_, border, many, 1.0)
+    assert_rounded(left.scores[:, 1], alone - border, many, 1.0)
+    assert_rounded(left.scores[:, 0], border - alone, many, 1.0)
     assert_rounded(left.variance, variance, many, 1.0)
+    mean, variance = mixture([refits.asked(*one, QUERIES) for one in used])
+    assert_rounded(clf.decision_function(QUERIES), mean - border, many, 1.0)
+    assert_rounded(clf.predict_variance(QUERIES), variance, many, 1.0)
+
+
+def test_one_positive_among_much_background_is_recognised():
+    """The class and the background overlap; by the sign of the value few would be found."""
+    rng = np.random.default_rng(0)
+    known, asked = rng.normal(size=(101, 5)), rng.normal(size=(400, 5))
+    known[0] += 1.5
+    asked[:200] += 1.5
+    y = np.where(np.arange(101) == 0, "okapi", "background")
+    clf = OneShotClassifier(RBF(2.0), {}).fit(known, y)
+    found = clf.predict(asked) == "okapi"
+    assert found[:200].mean() > 0.5
+    assert found[200:].mean() < 0.1
+    assert (clf.decision_function(asked[:200]) + clf.border_ > 0).mean() < 0.2
+    # One without weight says nothing.
+    border = clf.border_
+    clf.add(known[:1] + 9, ["background"], sample_weight=[0.0])
+    assert_rounded(clf.border_, border)
 
 
 def test_groups_that_are_left_out_are_refits_without_them():
@@ -94,7 +115,7 @@ def test_groups_that_are_left_out_are_refits_without_them():
         said = [refits.asked(one.support, one.rho, X[~rest]) for one in clf.ranking_]
         mean, variance = mixture(said)
         many = 100 * refits.condition()
-        assert_rounded(left.scores[~rest, 1], mean, many, 1.0)
+        assert_rounded(left.scores[~rest, 1], mean - clf.border_, many, 1.0)
         assert_rounded(left.variance[~rest], variance, many, 1.0)
 
 
@@ -124,18 +145,19 @@ def test_what_weighs_nothing_is_judged_by_those_that_count():
         refits = Refits(inputs[rest], labels[rest], supports, clf.noise_, -1.0)
         said = [refits.asked(one.support, one.rho, inputs[[i]]) for one in clf.ranking_]
         mean, variance = mixture(said)
-        assert_rounded(left.scores[i, 1], mean[0], many, 1.0)
+        assert_rounded(left.scores[i, 1], mean[0] - clf.border_, many, 1.0)
         assert_rounded(left.variance[i], variance[0], many, 1.0)
 
 
 def test_what_resembles_nothing_is_background():
     clf = OneShotClassifier(KERNEL, SUPPORTS).fit(X, Y)
     far = np.full((1, 3), 1e3)
-    assert clf.decision_function(far) == -1
+    assert clf.decision_function(far) == -1 - clf.border_
+    assert -1 < clf.border_ < 0
     assert clf.predict(far) == ["background"]
     assert clf.predict_variance(far) == 1 + clf.noise_
     turned = OneShotClassifier(KERNEL, SUPPORTS, name="a").fit(X, np.where(Y == "okapi", "a", "b"))
-    assert turned.decision_function(far) == 1
+    assert turned.decision_function(far) == 1 + turned.border_
     assert OneShotClassifier(KERNEL, SUPPORTS, prior=0.0).fit(X, Y).decision_function(far) == 0
 
 
@@ -155,7 +177,7 @@ def test_with_no_supports_it_is_a_gaussian_process_of_labels_from_zero_to_two():
     y = np.where(Y == "okapi", 1.0, -1.0)
     clf = OneShotClassifier(KERNEL, {}, noise=0.1).fit(X, Y)
     K = KERNEL(X) + 0.1 * np.eye(len(X))
-    want = -1 + KERNEL(QUERIES, X) @ np.linalg.solve(K, y + 1)
+    want = -1 + KERNEL(QUERIES, X) @ np.linalg.solve(K, y + 1) - clf.border_
     assert_rounded(clf.decision_function(QUERIES), want, 100 * np.linalg.cond(K), 1.0)
     zero = OneShotClassifier(KERNEL, {}, noise=0.1, prior=0.0).fit(X, Y)
     plain = GPClassifier(KERNEL, noise=0.1).fit(X, Y)

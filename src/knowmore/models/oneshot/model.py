@@ -345,8 +345,9 @@ class OneShot(Frozen):
             return 0.0
         column = self.rule.positive(self.names)
         values = self._together(self._of_examples(KernelModel.unseen), 0.0).scores[:, column]
-        left = values[self.examples.labels != self.names[column]]
-        return float(min(left.mean() + 2 * left.std(), 0.0))
+        counted = self.examples.weights > 0
+        left = values[counted & (self.examples.labels != self.names[column])]
+        return float(min(left.mean() + 2 * left.std(), 0.0)) if len(left) else 0.0
 
     def _offsets(self, border: float) -> Array:
         """The scores of what resembles nothing, (2,)."""
