@@ -48,8 +48,8 @@ class Outcome(NamedTuple):
     """One feature in one split: n pictures learnt and `asked` tested.
 
     left_out : the part of the n recognised by all others under this gamma and noise, the best
-    ours, hinge, svc, svc_against_all : mean over the classes of the part of their test pictures that is
-        recognised; ours by the squared loss, and by the squared hinge
+    ours, hinge, svc, svc_against_all : mean over the classes of the part of their test pictures
+        that is recognised; ours by the squared loss, and by the squared hinge
     """
 
     source: str
