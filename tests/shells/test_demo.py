@@ -142,8 +142,8 @@ def test_the_model_left_behind_and_the_commands_to_try_on_it(digits, tmp_path, m
     monkeypatch.setattr("knowmore.store.Store.verify", lambda self, fast: _Fine())
     report = demo.report(demo.Demo(*[None] * 5, digits), tmp_path)
     codes = [CliRunner().invoke(app, split(line)[1:]).exit_code for line in report.commands]
-    # The first one finds something.
-    assert codes == [1, 0, 0]
+    # These few digits are labelled well.
+    assert codes == [0, 0, 0]
     with knowmore.open(path) as store:
         assert len(store) == 275
 

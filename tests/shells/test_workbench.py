@@ -574,7 +574,7 @@ def test_suspects_are_findings(model):
     assert asked("suspects", model) == []
     result = run("suspects", model)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "No label is contradicted by the other examples.\n"
+    assert result.stderr == "No label is likely to be wrong by what the other examples say.\n"
 
 
 def test_suggestions_leave_out_what_is_held(model):

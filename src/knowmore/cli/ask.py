@@ -90,7 +90,7 @@ def suspects(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Examples whose labels all the others contradict. Exit code 1: there are some."""
+    """Examples whose labels are likely to be wrong. Exit code 1: there are some."""
     from knowmore.cli.auditing import apply_answers, suspects_of
     from knowmore.cli.model import opened
     from knowmore.cli.showing import progress_bar, show_json, show_table, talk
@@ -104,14 +104,14 @@ def suspects(
             return
         with progress_bar("leaving each out"):
             rows, total = suspects_of(found, count)
-    header = ("id", "label", "preferred", "margin", "contributor", "contradicting")
+    header = ("id", "label", "preferred", "doubt", "margin", "contributor", "contradicting")
     if as_json:
         show_json([dict(zip(header, row, strict=True)) for row in rows])
     elif rows:
         show_table(header, [[*row[:-1], ", ".join(map(str, row[-1]))] for row in rows])
         talk(f"{len(rows)} of {total} shown. To decide about each: --apply.")
     else:
-        talk("No label is contradicted by the other examples.")
+        talk("No label is likely to be wrong by what the other examples say.")
     if rows:
         raise typer.Exit(1)
 

@@ -18,10 +18,10 @@ _KEYS = "a accept   o other label   k keep   f forget   u undo   q quit"
 
 
 def suspects_of(model: Model, count: int) -> tuple[list[list[Any]], int]:
-    """The most suspicious examples: id, label, preferred label, margin, contributor, and the ids
-    that speak most against it; and how many suspects there are."""
+    """The most suspicious examples: id, label, preferred label, doubt, margin, contributor, and the
+    ids that speak most against it; and how many suspects there are."""
     found, ids = _asked(model)
-    columns = (found.labels, found.preferred, found.margin)
+    columns = (found.labels, found.preferred, found.doubt, found.margin)
     held = model.held()
     against = [()] * len(ids) if rows_of(model, fitted(model)) else found.contradicting
     rows = [
