@@ -5,13 +5,16 @@ It takes Debian's chromium and playwright. Times are what a person would see, pa
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from threading import Lock, Thread
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -40,6 +43,60 @@ def main(clicks: int = 40) -> None:
         with opened(browser, path) as page:
             print(f"10,000 points: {frames(page):.0f} frames a second while dragging")
         browser.close()
+        crowd(made(Path(folder) / "crowd.km", 500))
+
+
+def crowd(path: Path, tabs: int = 20, rate: int = 50, seconds: float = 60.0) -> None:
+    """Many tabs that listen while one edits, so many times a second."""
+    with started(path) as (process, address):
+        port, query = (
+            int(address.rpartition("/")[0].rpartition(":")[2]),
+            address[address.index("/?") :],
+        )
+        visitor = HTTPConnection("127.0.0.1", port)
+        visitor.request("GET", query)
+        answer = visitor.getresponse()
+        answer.read()
+        own = {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+        heard, lock = [0] * tabs, Lock()
+
+        def listen(tab: int) -> None:
+            stream = HTTPConnection("127.0.0.1", port)
+            stream.request("GET", "/events", headers=own)
+            for line in stream.getresponse():
+                if line.startswith(b"id: "):
+                    with lock:
+                        heard[tab] = int(line[4:])
+
+        for tab in range(tabs):
+            Thread(target=listen, args=(tab,), daemon=True).start()
+        sleep(1)
+        before, begin, number = memory(process.pid), perf_counter(), 0
+        edits = int(rate * seconds)
+        for i in range(edits):
+            edit = {"verb": "relabel", "ids": [i % 400], "y": ("up", "down")[i // 400 % 2]}
+            headers = {
+                **own,
+                "Content-Type": "application/json",
+                "Origin": f"http://127.0.0.1:{port}",
+                "Idempotency-Key": f"number {i:08}",
+            }
+            visitor.request("POST", "/api/edit", json.dumps(edit), headers)
+            number = json.loads(visitor.getresponse().read())["number"]
+            sleep(max(begin + (i + 1) / rate - perf_counter(), 0))
+        took = perf_counter() - begin
+        sleep(2)
+        right = sum(one == number for one in heard)
+        print(
+            f"{tabs} tabs, {edits / took:.0f} edits a second for {took:.0f} s: {right} of {tabs} "
+            f"end with entry {number}; memory {before:.0f} MB, then {memory(process.pid):.0f} MB"
+        )
+
+
+def memory(pid: int) -> float:
+    """What a process holds, in megabytes."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0]) / 1000
 
 
 def made(path: Path, n: int, estimator: Any = None) -> Path:
@@ -55,20 +112,27 @@ def made(path: Path, n: int, estimator: Any = None) -> Path:
 
 
 @contextmanager
-def opened(browser: Any, path: Path) -> Any:
-    """A page on a file, from the command to where it can be used."""
-    begin = perf_counter()
+def started(path: Path) -> Any:
+    """The studio of a file, and its address."""
     command = [sys.executable, "-m", "knowmore", "studio", str(path), "--no-open"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
+        process.terminate()
+
+
+@contextmanager
+def opened(browser: Any, path: Path) -> Any:
+    """A page on a file, from the command to where it can be used."""
+    begin = perf_counter()
+    with started(path) as (_, address):
         context = browser.new_context(viewport={"width": 1200, "height": 900})
         page = context.new_page()
-        page.goto(process.stdout.readline().strip())
+        page.goto(address)
         page.wait_for_selector("body[data-ready]", timeout=120_000)
         print(f"{path.stem}: {perf_counter() - begin:.1f} s from the start to a usable page")
         yield page
         context.close()
-        process.terminate()
 
 
 def click_times(page: Any, clicks: int) -> list[float]:

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 
 from knowmore.errors import InvalidInput, KnowmoreError, NotEnoughMemory, NotWritten
 from knowmore.studio.door import Door
-from knowmore.studio.edits import Asked, Edit, Text, Value
+from knowmore.studio.edits import Asked, Edit, Ids, Places, Text, Value
 from knowmore.studio.guard import Guard
 from knowmore.studio.history import journal, state_at, verified, without
 from knowmore.studio.inbox import doubts
@@ -61,6 +61,19 @@ class At(Asked):
     """An entry of the journal; 0: before the first."""
 
     number: Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Moved(Asked):
+    """Examples, and other places for them; and the grid to see the field on."""
+
+    ids: Ids
+    plane: Places
+    x0: Value
+    x1: Value
+    y0: Value
+    y1: Value
+    w: Annotated[int, Field(ge=8, le=256)] = 48
+    h: Annotated[int, Field(ge=8, le=256)] = 48
 
 
 class Whose(Asked):
@@ -192,6 +205,13 @@ def application(path: Path, door: Door) -> FastAPI:
         """How far the field is from that of a fit from scratch, and how long that takes."""
         parts = await work(studio.to_check, _grid(Bounds(x0, x1, y0, y1), w, h))
         return JSONResponse(await to_thread.run_sync(checked, *parts, limiter=apart))
+
+    @app.post("/api/plane/moved", response_class=Response)
+    async def moved(asked: Moved) -> Any:
+        """The field, had examples other places; nothing is written."""
+        grid = _grid(Bounds(asked.x0, asked.x1, asked.y0, asked.y1), asked.w, asked.h)
+        found = await work(studio.moved, grid, asked.ids, asked.plane)
+        return Response(found, media_type="application/octet-stream")
 
     @app.post("/api/whatif")
     async def whatif(asked: Annotated[Question, Body()]) -> Any:

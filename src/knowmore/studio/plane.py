@@ -94,15 +94,19 @@ def plane_of(X: Array, labels: Array, names: tuple[str, ...]) -> Plane | None:
     return Plane(origin, axes, by, (f"{word} 1", f"{word} 2"))
 
 
-def bounds_of(places: Array, reach: float | None) -> Bounds:
+def bounds_of(places: Array, reach: float | None, *, square: bool) -> Bounds:
     """Bounds around places (n, 2), with room for more.
 
     reach : the length scale of the kernel: the model has something to say so far around examples
+    square : whether both axes have the same unit
     """
     if not len(places):
         return Bounds(-1.0, 1.0, -1.0, 1.0)
     low, high = places.min(axis=0), places.max(axis=0)
-    room = np.maximum(0.15 * (high - low), 1.5 * (reach or 0.0))
-    room = np.where(room > 0, room, np.maximum(abs(high), 1.0))
+    span = high - low
+    room = np.maximum(0.15 * span, np.minimum(1.5 * (reach or 0.0), 0.4 * span))
+    room = np.where(span > 0, room, 1.5 * (reach or 0.0) or np.maximum(abs(high), 1.0))
+    if square:
+        room += (max(span + 2 * room) - span - 2 * room) / 2
     (x0, y0), (x1, y1) = (low - room).tolist(), (high + room).tolist()
     return Bounds(x0, x1, y0, y1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from copy import copy
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, final
@@ -99,10 +100,12 @@ class Studio:
             return np.empty((0, 2))
         return plane.places(now.examples.X)
 
-    def bounds(self, now: Snapshot, *, anew: bool = False) -> Bounds:
+    def bounds(self, now: Snapshot) -> Bounds:
         """What is seen of the plane at first: chosen when there is something to see, and kept."""
-        if self._bounds is None or anew:
-            found = bounds_of(self.places(now), now.length_scale)
+        if self._bounds is None:
+            plane = self.plane(now)
+            square = plane is not None and plane.by != "features"
+            found = bounds_of(self.places(now), now.length_scale, square=square)
             if not len(now):
                 return found
             self._bounds = found
@@ -179,8 +182,8 @@ class Studio:
         trial : settings to try; at : the entry of the journal after which the field was such
 
         A header as JSON, with its length before it (4 bytes, the lowest first); then the number of
-        the winning class (1 byte each), its score and the variance (4 bytes each, floats), and
-        whether the place is of no class (1 byte each).
+        the winning class (1 byte each), its score and the variance (4 bytes each, floats), whether
+        the place is of no class (1 byte each), and the score of the second class (4 bytes each).
         """
         now = self.now()
         self._seen(now)
@@ -234,6 +237,19 @@ class Studio:
         other = now.refitted(**now.with_settings(*trial))
         tried = now.with_estimator(other, now.examples)
         return self._from_scratch(tried, grid, {"trial": True})
+
+    def moved(self, grid: Grid, ids: list[Any], places: list[tuple[float, float]]) -> bytes:
+        """The field, had these examples other places in the plane; nothing is written."""
+        now = self.now()
+        plane, _ = self.plane(now), self._seen(now)
+        if now.examples is None or plane is None or not hasattr(now.estimator, "replace"):
+            raise InvalidInput("There are no examples to move in a model of this kind.")
+        if len(ids) != len(places):
+            raise InvalidInput(f"{len(places)} places were given for {len(ids)} examples.")
+        other = copy(now.estimator)
+        old = now.examples.X[now.examples.rows(tuple(ids))]
+        other.replace(ids, plane.moved(old, np.array(places, dtype=float)))
+        return self._from_scratch(now.with_estimator(other, now.examples), grid, {"trial": True})
 
     def _from_scratch(self, then: Snapshot, grid: Grid, more: dict[str, Any]) -> bytes:
         if then.examples is None:
@@ -325,11 +341,15 @@ def entry_of(entry: Any) -> dict[str, Any] | None:
     }
 
 
-def _layers(now: Snapshot, answers: Answers) -> tuple[Array, Array, Array, Array]:
-    """The winning class, its score, the variance and the unknown, each (m,)."""
+def _layers(now: Snapshot, answers: Answers) -> tuple[Array, ...]:
+    """The winning class, its score, the variance, the unknown and the second score, each (m,)."""
     names = np.searchsorted(np.array(now.labels), now.estimator.model_.names)
     best = answers.scores.argmax(axis=1)
     score = answers.scores[np.arange(len(best)), best]
+    # A single class is compared with its opposite.
+    second = -score
+    if answers.scores.shape[1] > 1:
+        second = np.partition(answers.scores, -2, axis=1)[:, -2]
     variance = np.zeros(len(best)) if answers.variance is None else answers.variance
     unknown = now.unknown(answers.scores, answers.variance)
     return (
@@ -337,6 +357,7 @@ def _layers(now: Snapshot, answers: Answers) -> tuple[Array, Array, Array, Array
         score.astype("<f4"),
         variance.astype("<f4"),
         unknown.astype(np.uint8),
+        second.astype("<f4"),
     )
 
 

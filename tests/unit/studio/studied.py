@@ -64,21 +64,8 @@ class Visitor:
         return self("POST", "/api/edit", body, key)[:2]
 
     def field(self, **query):
-        """The header and the layers: winners, scores, variances, the unknown."""
-        found = self.get("/api/plane/field", **{**SQUARE, "w": 16, "h": 12, **query})
-        length = int.from_bytes(found[:4], "little")
-        header, rest = json.loads(found[4 : 4 + length]), found[4 + length :]
-        m = header["w"] * header["h"]
-        if not header["classes"]:
-            assert rest == b""
-            return header, ()
-        kinds = [("u1", m), ("<f4", 4 * m), ("<f4", 4 * m), ("u1", m)]
-        ends = np.cumsum([size for _, size in kinds])
-        assert len(rest) == ends[-1]
-        return header, tuple(
-            np.frombuffer(rest[end - size : end], kind)
-            for (kind, size), end in zip(kinds, ends, strict=True)
-        )
+        """The header and the layers: winners, scores, variances, the unknown, second scores."""
+        return unpacked(self.get("/api/plane/field", **{**SQUARE, "w": 16, "h": 12, **query}))
 
     @contextmanager
     def listening(self, after=None, last=None):
@@ -107,6 +94,23 @@ class Visitor:
             yield following
         finally:
             connection.close()
+
+
+def unpacked(found):
+    """The header and the layers of a field that was sent."""
+    length = int.from_bytes(found[:4], "little")
+    header, rest = json.loads(found[4 : 4 + length]), found[4 + length :]
+    m = header["w"] * header["h"]
+    if not header["classes"]:
+        assert rest == b""
+        return header, ()
+    kinds = [("u1", m), ("<f4", 4 * m), ("<f4", 4 * m), ("u1", m), ("<f4", 4 * m)]
+    ends = np.cumsum([size for _, size in kinds])
+    assert len(rest) == ends[-1]
+    return header, tuple(
+        np.frombuffer(rest[end - size : end], kind)
+        for (kind, size), end in zip(kinds, ends, strict=True)
+    )
 
 
 def enter(door):

@@ -12,7 +12,14 @@ from knowmore.studio import Door, create_app
 PATHS = ["/", "/app.js", "/style.css", "/events", "/openapi.json", "/api/state", "/api/log"]
 PATHS += ["/api/plane/points", "/api/plane/field?x0=0&x1=1&y0=0&y1=1", "/api/suspects"]
 PATHS += ["/api/plane/check?x0=0&x1=1&y0=0&y1=1"]
-POSTS = ["/api/edit", "/api/whatif", "/api/state-at", "/api/preview-forget", "/api/verify"]
+POSTS = [
+    "/api/plane/moved",
+    "/api/edit",
+    "/api/whatif",
+    "/api/state-at",
+    "/api/preview-forget",
+    "/api/verify",
+]
 
 
 @pytest.fixture(scope="module")

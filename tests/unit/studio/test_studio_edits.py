@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
-from studied import SQUARE, enter, studying
+from studied import SQUARE, enter, studying, unpacked
 
 import knowmore
 from knowmore import (
@@ -47,7 +47,7 @@ def grid_rows(w=16, h=12):
 
 def same_field(visitor, path):
     """The field that is served, beside what the file says of the same rows."""
-    header, (best, score, variance, unknown) = visitor.field()
+    header, (best, score, variance, unknown, second) = visitor.field()
     with knowmore.open(path) as store:
         X = grid_rows()
         model = store.model_
@@ -58,6 +58,7 @@ def same_field(visitor, path):
         assert abs(score - want.max(axis=1)).max() <= gap
         assert abs(variance - spread).max() <= gap
         top = np.sort(want, axis=1)
+        assert abs(second - top[:, -2]).max() <= gap
         clear = top[:, -1] - top[:, -2] > gap
         assert (best == want.argmax(axis=1))[clear].all()
         said = store.predict(X, unknown="?") == "?"
@@ -130,13 +131,26 @@ def test_the_field_follows_every_edit(visitor, path):
 
 
 def test_settings_on_trial_write_nothing(visitor, path):
-    header, (_, score, _, _) = visitor.field(noise=1.0, length_scale=0.2)
+    header, (_, score, *_) = visitor.field(noise=1.0, length_scale=0.2)
     X, y = scene()
     other = GPClassifier(RBF(0.2), noise=1.0).fit(X, y)
     assert header["trial"]
     assert header["log_evidence"] == pytest.approx(other.log_marginal_likelihood())
     assert np.allclose(score, other.model_.mean(grid_rows()).max(axis=1), atol=1e-6)
     assert visitor.get("/api/state")["number"] == 1
+
+
+def test_a_move_on_trial_writes_nothing(visitor):
+    asked = {"ids": [4], "plane": [[0.9, 0.9]], **SQUARE, "w": 16, "h": 12}
+    status, body = visitor.post("/api/plane/moved", asked)
+    X, y = scene()
+    other = GPClassifier(RBF(0.4), noise=0.05).fit(X, y).replace([4], [[0.9, 0.9]])
+    header, (_, score, *_) = unpacked(body)
+    assert (status, header["trial"]) == (200, True)
+    assert np.allclose(score, other.model_.mean(grid_rows()).max(axis=1), atol=1e-6)
+    assert visitor.get("/api/state")["number"] == 1
+    for wrong in ({"ids": [99]}, {"ids": [4, 5]}, {"x1": -1}):
+        assert visitor.post("/api/plane/moved", asked | wrong)[0] == 422
 
 
 def test_an_edit_happens_once(visitor):

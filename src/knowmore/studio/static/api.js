@@ -19,14 +19,18 @@ export async function get(path) {
   return (await answered(await fetch(path))).json();
 }
 
-/** Ask with JSON; nothing is edited but by `edit`. */
-export async function post(path, body, headers = {}) {
+function sent(path, body, headers = {}) {
   const options = {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(body),
   };
-  return (await answered(await fetch(path, options))).json();
+  return fetch(path, options).then(answered);
+}
+
+/** Ask with JSON; nothing is edited but by `edit`. */
+export async function post(path, body, headers) {
+  return (await sent(path, body, headers)).json();
 }
 
 /** Edit the file. Whoever hears no answer asks again with the same key: it is done once. */
@@ -43,11 +47,20 @@ export async function edit(body) {
 }
 
 /**
- * The field over a grid: what wins at each place, its score, the variance, and the unknown.
+ * The field over a grid: what wins at each place, its score, the variance, the unknown, and the score
+ * of the second class.
  * @param {Record<string, number>} query bounds, w and h, and settings on trial
  */
 export async function field(query) {
-  const response = await answered(await fetch(`/api/plane/field?${new URLSearchParams(query)}`));
+  return unpacked(await answered(await fetch(`/api/plane/field?${new URLSearchParams(query)}`)));
+}
+
+/** The field, had examples other places. */
+export async function movedField(body) {
+  return unpacked(await sent('/api/plane/moved', body));
+}
+
+async function unpacked(response) {
   const bytes = await response.arrayBuffer();
   const length = new DataView(bytes).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
@@ -64,5 +77,6 @@ export async function field(query) {
     score: take(Float32Array),
     variance: take(Float32Array),
     unknown: take(Uint8Array),
+    second: take(Float32Array),
   };
 }

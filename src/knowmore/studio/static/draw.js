@@ -100,14 +100,14 @@ export function swatch(slot, size = 18) {
 
 /**
  * The field as a picture of w times h, `finer` times as fine: the colour of the winner in the strength
- * of its score, which vanishes at borders, as in Fig. 1 of Lütz, Rodner and Denzler.
+ * of its lead, half of what its score is above the next. For two classes that is the score itself, as
+ * in Fig. 1 of Lütz, Rodner and Denzler; it vanishes at every border.
  *
- * Between cells the score of each class is interpolated; where another wins, that of a class is taken
- * for minus the winner's, which is exact for two classes.
+ * Between cells the score of each class is interpolated; where another wins it is taken for the second.
  * @param {(i: number) => number} slotOf the colour of a class
  */
 export function fieldImage(field, slotOf, look, finer = 3) {
-  const { w, h, best, score, classes } = field;
+  const { w, h, best, score, second, classes } = field;
   const image = new ImageData(finer * w, finer * h);
   const pixels = image.data;
   const paper = look.paper;
@@ -124,21 +124,27 @@ export function fieldImage(field, slotOf, look, finer = 3) {
     // Rows of the field go up, those of a picture down.
     let at = 4 * (rows.length - 1 - j) * columns.length;
     for (const [column, u] of columns) {
-      const i = row * w + column;
-      const [ka, kb, kc, kd] = [best[i], best[i + 1], best[i + w], best[i + w + 1]];
-      const a = (1 - u) * (1 - v) * score[i];
-      const b = u * (1 - v) * score[i + 1];
-      const c = (1 - u) * v * score[i + w];
-      const d = u * v * score[i + w + 1];
-      let [winner, top] = [ka, a + b + c + d];
-      if (ka !== kb || ka !== kc || ka !== kd) {
-        top = -Infinity;
-        for (const k of [ka, kb, kc, kd]) {
-          const sum = (k === ka ? a : -a) + (k === kb ? b : -b) + (k === kc ? c : -c) + (k === kd ? d : -d);
-          if (sum > top) [winner, top] = [k, sum];
+      const a = row * w + column;
+      const corners = [a, a + 1, a + w, a + w + 1];
+      const weights = [(1 - u) * (1 - v), u * (1 - v), (1 - u) * v, u * v];
+      let winner = best[a];
+      let lead;
+      if (winner === best[a + 1] && winner === best[a + w] && winner === best[a + w + 1]) {
+        lead = 0;
+        for (let k = 0; k < 4; k += 1) lead += weights[k] * (score[corners[k]] - second[corners[k]]);
+      } else {
+        let [first, next] = [-Infinity, -Infinity];
+        for (let k = 0; k < 4; k += 1) {
+          const one = best[corners[k]];
+          if (corners.slice(0, k).some((other) => best[other] === one)) continue;
+          let sum = 0;
+          for (let l = 0; l < 4; l += 1) sum += weights[l] * (best[corners[l]] === one ? score : second)[corners[l]];
+          if (sum > first) [first, next, winner] = [sum, first, one];
+          else if (sum > next) next = sum;
         }
+        lead = first - next;
       }
-      const t = top <= 0 ? 0 : most * Math.min(top, 1) ** 0.9;
+      const t = most * Math.min(Math.max(lead / 2, 0), 1) ** 0.9;
       const ink = inks[winner] ?? inks[0];
       pixels[at] = paper[0] + t * (ink[0] - paper[0]);
       pixels[at + 1] = paper[1] + t * (ink[1] - paper[1]);
@@ -148,6 +154,38 @@ export function fieldImage(field, slotOf, look, finer = 3) {
     }
   }
   return image;
+}
+
+/** Draw a field over all of a canvas, or a part of it. @param {CanvasRenderingContext2D} pen */
+export function paintImage(pen, image, ...where) {
+  const small = document.createElement('canvas');
+  [small.width, small.height] = [image.width, image.height];
+  small.getContext('2d').putImageData(image, 0, 0);
+  pen.imageSmoothingQuality = 'high';
+  pen.drawImage(small, ...where);
+}
+
+/**
+ * A small map: a field if there is one, and examples.
+ * @param {(i: number) => number} slotOf the colour of a class @returns the pen and where places are
+ */
+export function map(canvas, bounds, points, slotOf, image = null) {
+  const side = canvas.clientWidth || 420;
+  const scale = Math.min(window.devicePixelRatio || 1, 2);
+  canvas.width = canvas.height = side * scale;
+  const pen = canvas.getContext('2d');
+  pen.scale(scale, scale);
+  if (image) paintImage(pen, image, 0, 0, side, side);
+  const { x0, x1, y0, y1 } = bounds;
+  const place = (i) => [((points.x[i] - x0) / (x1 - x0)) * side, (1 - (points.y[i] - y0) / (y1 - y0)) * side];
+  const look = theme();
+  const r = points.x.length > 600 ? 3 : 5;
+  for (let i = 0; i < points.x.length; i += 1) {
+    const one = sprite(slotOf(points.class[i]), r, look, scale);
+    const [x, y] = place(i);
+    pen.drawImage(one.canvas, x - one.half, y - one.half, 2 * one.half, 2 * one.half);
+  }
+  return { pen, place, look };
 }
 
 /** The place deepest within what is marked, if there is room for words. @returns {number} or -1 */

@@ -1,7 +1,7 @@
 // History: the journal as a line to scrub along. Every state is the exact model of its examples.
 
 import { field as askField, get, post } from './api.js';
-import { colour, fieldImage, marker, theme } from './draw.js';
+import { colour, fieldImage, map, theme } from './draw.js';
 import { element, percent, plural } from './page.js';
 
 const KEYS = [
@@ -103,25 +103,8 @@ export function history(studio) {
     const { bounds } = studio.state.plane;
     const field = past.n ? await askField({ ...bounds, w: 64, h: 64, at: past.number }) : { empty: true };
     if (turn !== asked) return;
-    const side = picture.clientWidth || 420;
-    const scale = Math.min(window.devicePixelRatio || 1, 2);
-    picture.width = picture.height = side * scale;
-    const pen = picture.getContext('2d');
-    pen.scale(scale, scale);
-    const look = theme();
-    if (!field.empty) {
-      const small = document.createElement('canvas');
-      const image = fieldImage(field, (i) => studio.slot(field.classes[i]), look);
-      [small.width, small.height] = [image.width, image.height];
-      small.getContext('2d').putImageData(image, 0, 0);
-      pen.imageSmoothingQuality = 'high';
-      pen.drawImage(small, 0, 0, side, side);
-    }
-    const { x0, x1, y0, y1 } = bounds;
-    past.points.x.forEach((x, i) => {
-      const slot = studio.slot(past.points.labels[past.points.class[i]]);
-      marker(pen, slot, ((x - x0) / (x1 - x0)) * side, (1 - (past.points.y[i] - y0) / (y1 - y0)) * side, 5, look);
-    });
+    const image = field.empty ? null : fieldImage(field, (i) => studio.slot(field.classes[i]), theme());
+    map(picture, bounds, past.points, (i) => studio.slot(past.points.labels[i]), image);
   }
 
   /** Forget all of a contributor: first what would change, then the act, then the proof. */

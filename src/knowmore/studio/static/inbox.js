@@ -1,7 +1,7 @@
 // The inbox: labels that the others contradict, the biggest doubt first; one key answers.
 
 import { get, post } from './api.js';
-import { swatch } from './draw.js';
+import { map, ring, swatch } from './draw.js';
 import { element, percent, plural } from './page.js';
 
 const KEYS = [
@@ -17,6 +17,7 @@ export function inbox(studio) {
   let found = { suspects: [], silent: 0, judged: 0 };
   let chosen = null; // an id
   let armed = null;
+  let points = null;
   const kept = new Set();
 
   const right = element('strong', { id: 'inbox-right' });
@@ -31,7 +32,10 @@ export function inbox(studio) {
   const now = () => open().find((one) => one.id === chosen) ?? open()[0] ?? null;
 
   async function load() {
-    found = await get('/api/suspects?limit=200');
+    const possible = studio.state.plane.possible && studio.state.n > 0;
+    [found, points] = await Promise.all([
+      get('/api/suspects?limit=200'), possible ? get('/api/plane/points') : null,
+    ]);
     chosen = now()?.id ?? null;
     show();
   }
@@ -68,7 +72,7 @@ export function inbox(studio) {
         element('span', { class: 'arrow', 'aria-hidden': 'true' }, '→'),
         said(studio.slot(one.preferred), `the others say, ${percent(one.probability)}`, one.preferred)),
       one.contradicting.length ? element('p', { class: 'quiet' }, 'Most against its label: ', one.contradicting.join(', '), '.') : null,
-      values(one),
+      element('div', { class: 'beside' }, values(one), points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null),
       element('div', { class: 'row answers' },
         action('A', `It is ${one.preferred}`, accept, 'primary'),
         action('K', 'Keep the label', keep),
@@ -77,6 +81,17 @@ export function inbox(studio) {
         action('Delete', armed === one.id ? 'For ever?' : 'Forget', forget, 'end')),
       element('p', { class: 'quiet', id: 'whatif' }),
     ].filter(Boolean));
+    showPlace(one);
+  }
+
+  /** Where the suspect is: ringed, and with a dashed ring those that contradict it. */
+  function showPlace(one) {
+    const canvas = body.querySelector('canvas.past');
+    if (!canvas || !studio.state.plane.bounds) return;
+    const slotOf = (i) => studio.slot(points.labels[i]);
+    const { pen, place, look } = map(canvas, studio.state.plane.bounds, points, slotOf);
+    for (const id of one.contradicting) ring(pen, ...place(points.ids.indexOf(id)), 10, look, true);
+    ring(pen, ...place(points.ids.indexOf(one.id)), 12, look);
   }
 
   function values(one) {

@@ -1,14 +1,16 @@
 // The plane: click adds, drag moves, right-click or Delete forgets, and the field follows.
 
-import { field as askField, get, post } from './api.js';
+import { field as askField, get, movedField, post } from './api.js';
 import { element, percent, plural } from './page.js';
-import { contour, deepest, fieldImage, hatch, marker, ring, smoothed, sprite, swatch, theme } from './draw.js';
+import { contour, deepest, fieldImage, hatch, marker, paintImage, ring, smoothed, sprite, swatch, theme } from './draw.js';
 
 const GRID = 96;
 const COARSE = 48;
 const RADIUS = 6.5;
 // Beyond this a fit from scratch, to compare with, is made only if asked for.
 const CHECKED = 1200;
+// Up to this the field follows while an example is dragged.
+const LIVELY = 800;
 const LEVELS = [0.2, 0.4, 0.6, 0.8, 0.95];
 const SCENES = [['moons', 'Two moons'], ['spiral', 'Spiral'], ['blobs', 'Three blobs'], ['island', 'Unknown island']];
 const KEYS = [
@@ -166,12 +168,8 @@ export function plane(studio) {
     const { w, h } = shown;
     const [left, upper] = toPixel(shown.bounds.x0, shown.bounds.y1);
     const [right, lower] = toPixel(shown.bounds.x1, shown.bounds.y0);
-    const small = document.createElement('canvas');
     const image = fieldImage(shown, (i) => studio.slot(shown.classes[i]), look.now);
-    [small.width, small.height] = [image.width, image.height];
-    small.getContext('2d').putImageData(image, 0, 0);
-    pen.imageSmoothingQuality = 'high';
-    pen.drawImage(small, left, upper, right - left, lower - upper);
+    paintImage(pen, image, left, upper, right - left, lower - upper);
     // The outermost cells reach to the edge, and so do lines through them.
     const part = (i, count) => (i <= 0 ? 0 : i >= count - 1 ? 1 : (i + 0.5) / count);
     const place = (column, row) => [left + part(column, w) * (right - left), lower - part(row, h) * (lower - upper)];
@@ -218,8 +216,24 @@ export function plane(studio) {
     pen.globalAlpha = 0.8;
     pen.stroke(contour(soft, w, h, 0.5, place));
     pen.globalAlpha = 1;
-    const spot = deepest(unknown, w, h);
+    const spot = deepest(free(unknown, place), w, h);
     if (spot >= 0) words(pen, 'I don’t know', ...place(spot % w, Math.floor(spot / w)));
+  }
+
+  /** What is unknown, but for the places of examples: words would hide them. */
+  function free(unknown, place) {
+    const found = Uint8Array.from(unknown);
+    const { w, h } = shown;
+    const [[left, lower], [right, upper]] = [place(0, 0), place(w - 1, h - 1)];
+    for (let i = 0; i < points.ids.length; i += 1) {
+      const [x, y] = toPixel(points.x[i], points.y[i]);
+      const column = Math.round(((x - left) / (right - left)) * w);
+      const row = Math.round(((lower - y) / (lower - upper)) * h);
+      for (let r = Math.max(row - 2, 0); r <= Math.min(row + 2, h - 1); r += 1) {
+        found.fill(0, r * w + Math.max(column - 2, 0), r * w + Math.min(column + 2, w - 1) + 1);
+      }
+    }
+    return found;
   }
 
   function words(pen, text, x, y) {
@@ -326,7 +340,10 @@ export function plane(studio) {
       }),
       get('/api/plane/points'),
     ]);
+    const others = Math.abs(all.ids.length - points.ids.length) > 1;
     points = all;
+    // Its words make room for examples.
+    if (others) paintField();
     hover = -1;
     if (chosen != null && indexOf(chosen) < 0) chosen = null;
     carried &&= chosen != null;
@@ -367,6 +384,24 @@ export function plane(studio) {
     } catch (error) {
       studio.say(error.message);
     }
+  }
+
+  /** The field that a drag would give; nothing is written before the example is dropped. */
+  async function imagine(id) {
+    if (trying.busy) return;
+    trying.busy = true;
+    for (let last = null; drag?.moved && last !== `${drag.x} ${drag.y}`;) {
+      last = `${drag.x} ${drag.y}`;
+      try {
+        const found = await movedField({ ids: [id], plane: [[drag.x, drag.y]], ...query(COARSE) });
+        if (!drag?.moved) break;
+        shown = found;
+        paintField();
+      } catch {
+        break;
+      }
+    }
+    trying.busy = false;
   }
 
   /** The field that the sliders would give; nothing is written before they are let go. */
@@ -632,6 +667,7 @@ export function plane(studio) {
     if (drag.index >= 0) {
       [drag.x, drag.y] = toPlane(px, py);
       requestAnimationFrame(paintTop);
+      if (points.ids.length <= LIVELY) imagine(points.ids[drag.index]);
     } else {
       const [dx, dy] = [(px - fx) / size(), (py - fy) / size()];
       const { x0, x1, y0, y1 } = drag.bounds;
