@@ -134,22 +134,24 @@ class Living(Generic[M]):
     def _after(self, edit: Edit, kernel: AnyKernel | None) -> Living[M]:
         """The value after an edit; its model is sure to follow, or already up to date."""
         examples, model, peak = self.examples.apply(edit), self.model, self.peak
-        model.admit(examples.counted)
-        after = replace(self, examples=examples)
-        if not self.settled:
-            if kernel is not None:
-                return Living.of(model.refit(kernel, examples.counted), examples)
-            after = after._with_width()
+        counted = examples.counted
+        model.admit(counted)
         if isinstance(edit, (Add, Replace)):
             peak = max(peak, model.covariance.max_variance(edit.X))
-        after = replace(after, peak=peak)
-        if model.is_certain(examples.counted, peak):
-            again = model.covariance.kernel is not after.kernel
-            size = model.covariance.prepare(examples.counted, from_scratch=again)
-            check_memory(len(examples), size)
-            return replace(after, reserve=_reserved(size, after.reserve))
-        _ = after.current
-        return after
+        kept = model, examples, self.kernel, self.settled, peak
+        after = Living(*kept, self.reserve)
+        if not self.settled:
+            if kernel is not None:
+                return Living.of(model.refit(kernel, counted), examples)
+            after = after._with_width()
+        if not model.is_certain(counted, peak):
+            _ = after.current
+            return after
+        again = model.covariance.kernel is not after.kernel
+        size = model.covariance.prepare(counted, from_scratch=again)
+        check_memory(len(examples), size)
+        reserve = _reserved(size, after.reserve)
+        return after if reserve is after.reserve else replace(after, reserve=reserve)
 
     def _with_width(self) -> Living[M]:
         """With the kernel width of these examples, settled if there are enough of them.

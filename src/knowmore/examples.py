@@ -9,12 +9,16 @@ from typing import Any, NamedTuple, assert_never, final
 import numpy as np
 
 from knowmore.arguments import some
-from knowmore.arrays import Array, read_only
+from knowmore.arrays import Array
 from knowmore.concurrency import cached_property, moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, RepeatedId, UnknownId
 
 __all__ = ["Examples"]
+
+
+# Up to this many rows are cut out by copying what stands between them.
+_FEW = 8
 
 
 @dataclass
@@ -48,7 +52,8 @@ class Rows:
     __slots__ = ("_buffer", "view")
 
     def __init__(self, array: Array, buffer: _Buffer | None = None) -> None:
-        self.view = read_only(array)
+        self.view = array.view()
+        self.view.flags.writeable = False
         self._buffer = _Buffer(array, len(array)) if buffer is None else buffer
 
     def __reduce__(self) -> tuple[type[Rows], tuple[Array]]:
@@ -57,18 +62,32 @@ class Rows:
     def append(self, rows: Array) -> Rows:
         """These rows and `rows` behind them."""
         begin, end = len(self.view), len(self.view) + len(rows)
-        dtype = np.result_type(self.view, rows) if begin else rows.dtype
-        buffer = self._buffer
+        buffer, dtype = self._buffer, rows.dtype
+        if begin and dtype is not self.view.dtype:
+            dtype = np.result_type(self.view, rows)
         if buffer.array.dtype != dtype or not buffer.claim(begin, end):
-            array = np.empty((max(end, begin + begin // 2 + 8), *rows.shape[1:]), dtype=dtype)
-            array[:begin] = self.view
-            buffer = _Buffer(array, end)
+            buffer = _room_for(end, self.view, dtype)
+            buffer.array[:begin] = self.view
         buffer.array[begin:end] = rows
         return Rows(buffer.array[:end], buffer)
 
-    def keep(self, kept: Array) -> Rows:
-        """The rows where the mask `kept` (n,) is true, in a buffer of their own."""
-        return Rows(np.ascontiguousarray(self.view[kept]))
+    def without(self, rows: Array) -> Rows:
+        """All but these rows (k,), which ascend, in a buffer of their own."""
+        end = len(self.view) - len(rows)
+        buffer = _room_for(end, self.view, self.view.dtype)
+        if len(rows) > _FEW:
+            buffer.array[:end] = np.delete(self.view, rows, axis=0)
+            return Rows(buffer.array[:end], buffer)
+        begin = 0
+        for i, stop in enumerate((*rows.tolist(), len(self.view))):
+            buffer.array[begin - i : stop - i] = self.view[begin:stop]
+            begin = stop + 1
+        return Rows(buffer.array[:end], buffer)
+
+
+def _room_for(end: int, like: Array, dtype: Any) -> _Buffer:
+    """A buffer for `end` rows and some that may follow: a window loses one and gets one."""
+    return _Buffer(np.empty((end + end // 8 + 8, *like.shape[1:]), dtype=dtype), end)
 
 
 class _Columns(NamedTuple):
@@ -215,10 +234,18 @@ class Examples:
 
     def rows(self, ids: tuple[Id, ...]) -> Array:
         """The rows of these examples, (k,)."""
+        if len(ids) == 1 and (row := self._row(ids[0])) is not None:
+            return np.array([row])
         serials, held = self._find(ids)
         if not held.all():
             raise UnknownId(self._unknown([ids[i] for i in np.flatnonzero(~held)]))
         return np.searchsorted(self.serials, serials)
+
+    def _row(self, one: Id) -> int | None:
+        """The row of an example; None if it is not held."""
+        serial, serials = self._index.get(one, -1), self.serials
+        row = int(serials.searchsorted(serial))
+        return row if row < len(serials) and serials[row] == serial else None
 
     def _find(self, ids: tuple[Id, ...]) -> tuple[Array, Array]:
         """The serial numbers of these ids, (k,), and which of the ids are held, (k,)."""
@@ -249,14 +276,26 @@ class Examples:
                 return replace(self, _columns=self._columns._replace(labels=Rows(changed)))
         assert_never(edit)
 
+    def extend(self, earlier: Examples) -> bool:
+        """Whether these are the `earlier` ones and none or more behind them."""
+        mine, theirs = self.serials, earlier.serials
+        return len(mine) >= len(theirs) and bool((mine[: len(theirs)] == theirs).all())
+
     def since(self, earlier: Examples) -> tuple[Array, int]:
         """How to get from `earlier` to these: its rows to delete, and how many of ours to append.
 
         Rows of both that precede the first row of ours alone are kept.
         """
         mine, theirs = self.serials, earlier.serials
-        if len(mine) >= len(theirs) and (mine[: len(theirs)] == theirs).all():
+        if self.extend(earlier):
             return np.empty(0, dtype=np.int64), len(mine) - len(theirs)
+        if 0 < len(theirs) <= len(mine) + 1:
+            # A window has lost one row: the first that differs, or the last.
+            last = len(theirs) - 1
+            differs = mine[:last] != theirs[:last]
+            row = int(differs.argmax()) if differs.any() else last
+            if (mine[row:last] == theirs[row + 1 :]).all():
+                return np.array([row]), len(mine) - last
         shared = among(mine, theirs)
         kept = len(mine) if shared.all() else int(shared.argmin())
         return np.flatnonzero(~among(theirs, mine[:kept])), len(mine) - kept
@@ -267,7 +306,8 @@ class Examples:
             ids = tuple(range(self._next_id, self._next_id + k))
         if len(ids) != k:
             raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
-        if len(self) and (held := self._find(ids)[1]).any():
+        alone = k == 1 and self._row(ids[0]) is None
+        if len(self) and not alone and (held := self._find(ids)[1]).any():
             raise RepeatedId(
                 f"The model already holds {some([ids[i] for i in np.flatnonzero(held)])}. Use "
                 f"replace() to change them, or give new examples other ids, by ids=... or by the "
@@ -283,11 +323,10 @@ class Examples:
         return Examples(_Columns(*columns), index, max(self._next_id, largest + 1))
 
     def _without(self, rows: Array) -> Examples:
-        kept = np.ones(len(self), dtype=bool)
-        kept[rows] = False
-        columns = _Columns(*(column.keep(kept) for column in self._columns))
+        rows = np.unique(rows) if len(rows) > 1 else rows
+        columns = _Columns(*[column.without(rows) for column in self._columns])
         # The index keeps the ids of removed examples until they are the larger part of it.
-        crowded = len(self._index) > 2 * int(kept.sum()) + 100
+        crowded = len(self._index) > 2 * (len(self) - len(rows)) + 100
         index = _index_of(columns) if crowded else self._index
         return Examples(columns, index, self._next_id)
 

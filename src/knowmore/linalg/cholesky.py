@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
@@ -24,6 +24,7 @@ from knowmore.linalg.panels import PANEL, Panel
 from knowmore.linalg.sweep import sweep
 from knowmore.linalg.threads import threads_for
 
+_trsv = {"d": blas.dtrsv, "f": blas.strsv}
 _potrf = {"d": lapack.dpotrf, "f": lapack.spotrf}
 _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
 
@@ -88,10 +89,20 @@ class Cholesky(Factor):
 
     def append(self, cross: Array, corner: Array) -> Cholesky:
         """The factor of [[A, cross], [cross', corner]]."""
+        if len(corner) == 1:
+            y = self.forward(cross)
+            pivot = np.asarray(corner - y.T @ y, dtype=self.dtype)
+            return self._with_rows(y, self._root(pivot, float(corner[0, 0])))
         with threads_for((self.size**2 + len(corner) ** 2) // 2, len(corner)):
             Y = self.forward(cross)
             L22 = self._corner(corner - Y.T @ Y, np.diagonal(corner))
         return self._with_rows(Y, L22)
+
+    def _root(self, pivot: Array, scale: float) -> Array:
+        """The root of one pivot, (1, 1), which must not be lost in the rounding of `scale`."""
+        if lost_pivots(pivot, scale, self.size + 1, self.dtype)[0, 0]:
+            raise NotPositiveDefinite(f"The pivot of row {self.size} vanishes.", self.size)
+        return np.sqrt(pivot)
 
     def _corner(self, schur: Array, scale: Array) -> Array:
         """chol(schur); pivots must not be lost in the rounding of `scale` (k,)."""
@@ -107,6 +118,11 @@ class Cholesky(Factor):
     def _with_rows(self, Y: Array, L22: Array) -> Cholesky:
         """[[L, 0], [Y', L22]], written into the last panel and new ones."""
         n, k, panels = self.size, len(L22), list(self.panels)
+        if k == 1 and n % PANEL:
+            panels[-1] = panels[-1].claim(n % PANEL, 1)
+            columns = panels[-1].columns
+            columns[:n, n % PANEL], columns[n, n % PANEL] = Y[:, 0], L22[0, 0]
+            return Cholesky(self.dtype, n + 1, tuple(panels))
         for start in range(n // PANEL * PANEL, n + k, PANEL):
             at = max(n - start, 0)
             i, end = start + at - n, min(start + PANEL - n, k)
@@ -140,16 +156,30 @@ class Cholesky(Factor):
 
     def forward(self, B: Array, head: Array | None = None) -> Array:
         """L^-1 B, (n, m); its leading rows may be given. Leading rows of zeros cost nothing."""
-        Y, known = np.array(B, dtype=self.dtype, order="C"), 0
-        if head is not None:
+        Y, known, zeros = np.array(B, dtype=self.dtype, order="C"), 0, 0
+        if head is not None and len(head):
             Y[: len(head)], known = head, len(head)
+        elif len(Y) and not Y[0].any():
+            known = zeros = int(Y.any(axis=1).argmax())
         if known < self.size:
-            zeros = int(Y.any(axis=1).argmax())
-            known = max(known, zeros)
             with threads_for((self.size**2 - known**2) // 2, Y.shape[1]):
+                if known == 0 and Y.shape[1] == 1:
+                    self._forward_one(Y[:, 0])
+                    return Y
                 for panel, count in self._filled(known // PANEL):
                     panel.forward(Y, known, zeros, count)
         return Y
+
+    def _forward_one(self, y: Array) -> None:
+        """Solve L y = b in place."""
+        solve = _trsv[self.dtype.char]
+        for panel, count in self._filled():
+            s = panel.start
+            rows, D = y[s : s + count], panel.diagonal
+            if s:
+                rows -= panel.left[:count] @ y[:s]
+            D = D if count == len(D) else np.asfortranarray(D[:count, :count])
+            solve(D, rows, lower=1, overwrite_x=1)
 
     def backward(self, H: Array) -> Array:
         """L^-T H, (n, m)."""

@@ -67,6 +67,9 @@ class Factor(Protocol):
     def delete(self, rows: Array) -> Self:
         """The factor of A without these rows and columns; any set, in any order."""
 
+    def without(self, rows: Array, H: Array) -> tuple[Self, Array]:
+        """The same, and leading rows of F(B without these rows) from those of F(B), H (h, m)."""
+
     def forward(self, B: Array, head: Array | None = None) -> Array:
         """The first half of a solve, F(B) (n, m): an append merely extends it.
 

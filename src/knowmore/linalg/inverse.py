@@ -100,6 +100,10 @@ class Inverse(Frozen, Factor):
         left = replace(self, A=self.A[cut], P=P[cut])
         return left if left._is_sound() else left.refresh()
 
+    def without(self, rows: Array, H: Array) -> tuple[Inverse, Array]:
+        """The same, and the rows that are left of H: F(B) is B."""
+        return self.delete(rows), np.delete(H, rows[rows < len(H)], axis=0)
+
     def refresh(self) -> Inverse:
         """The same A, inverted again; raises NotPositiveDefinite if A is singular."""
         return replace(self._inverted(self.A), refreshes=self.refreshes + 1)

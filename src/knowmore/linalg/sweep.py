@@ -108,6 +108,20 @@ def shrink(
         goes = s < k
         column = deleted[s] if goes else kept[s - k]
         to = C[s] if goes else new[s - k]
+        if k == 1 and first < s <= start:
+            # The common case, in one pass: a column is turned while it is copied.
+            p, q = angles[s - 1, 0, 0], angles[s - 1, 0, 1]
+            for t in range(runs):
+                old = (
+                    one[column] if panel[t] == 0 else two[column] if panel[t] == 1 else three[column]
+                )
+                x, y = old[source[t] : source[t] + length[t]], to[target[t] : target[t] + length[t]]
+                c = C[0, target[t] : target[t] + length[t]]
+                for r in range(len(y)):
+                    u, v = x[r], c[r]
+                    y[r] = p * u + q * v
+                    c[r] = p * v - q * u
+            continue
         for t in range(runs):
             old = one[column] if panel[t] == 0 else two[column] if panel[t] == 1 else three[column]
             # Slices from zero on: the compiler then knows that no index is negative.

@@ -8,7 +8,8 @@ not enter, so relabelling touches no matrix and the predictive variance is one f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -30,6 +31,8 @@ _NUMBERS = 2**23
 _PADDING = 256
 # A model of fewer examples lacks neither memory nor time.
 MANY = 4000
+# So few have a matrix of four megabytes at most.
+_FEW = 700
 # Operations a second of a factorisation on two cores that do nothing else.
 _RATE = 5e10
 _WAYS_OUT = (
@@ -99,13 +102,23 @@ class Covariance(Frozen):
 
     def follow(self, examples: Examples) -> Covariance:
         """The covariance of `examples`, by the smallest update that leads there."""
-        _, deleted, appended = self._changes(examples)
+        return self.carry(examples, np.empty((0, 0), dtype=self.factor.dtype))[0]
+
+    def carry(
+        self, examples: Examples, H: Array, since: tuple[Array, int] | None = None
+    ) -> tuple[Covariance, Array]:
+        """The same, and what of H (h, m) is still known: leading rows of the factor's F(B).
+
+        B there has the rows of the examples that stay, as they were.
+        since : `examples.since` ours, if that is known
+        """
+        _, deleted, appended = self._changes(examples, since)
         factor, single = self.factor, self.update == "iterative"
         if len(examples) > MANY:
             _announce(factor.size - len(deleted), appended, self.prepare(examples))
         if len(deleted):
             for rows in deleted[::-1, None] if single else [deleted]:
-                factor = factor.delete(rows)
+                factor, H = factor.without(rows, H)
         step = 1 if single and factor.size else factor.traits.block
         noises = self.noise / self.weighting(examples)
         try:
@@ -114,12 +127,21 @@ class Covariance(Frozen):
                 report((factor.size / len(examples)) ** 3)
         except NotPositiveDefinite as error:
             raise self.explained(error.row, examples) from error
-        return replace(self, examples=examples, factor=factor)
+        settings = self.weighting, self.update
+        return Covariance(self.kernel, self.noise, examples, factor, *settings), H
 
     def prepare(self, examples: Examples, *, from_scratch: bool = False) -> int:
-        """Compile what it takes to follow these examples, and return how many bytes it may take."""
-        first, deleted, appended = self._changes(examples)
+        """Compile what it takes to follow these examples, and return how many bytes it may take.
+
+        Zero if there is memory for it in any case.
+        """
         traits, n = self.factor.traits, len(examples)
+        if n <= _FEW:
+            # Whatever changes: compiled once, and the whole matrix is small.
+            if not examples.extend(self.examples):
+                traits.load(self.factor.dtype)
+            return 0
+        first, deleted, appended = self._changes(examples)
         if len(deleted):
             traits.load(self.factor.dtype)
         if from_scratch:
@@ -131,13 +153,13 @@ class Covariance(Frozen):
         work = n * (8 * min(appended, traits.block) + 3 * len(deleted)) + 4 * examples.X.size
         return int(stored) + 8 * work
 
-    def _changes(self, examples: Examples) -> tuple[int, Array, int]:
+    def _changes(
+        self, examples: Examples, since: tuple[Array, int] | None = None
+    ) -> tuple[int, Array, int]:
         """The factor's first row to change, its rows to delete, and how many to append then."""
-        deleted, appended = examples.since(self.examples)
+        deleted, appended = examples.since(self.examples) if since is None else since
         traits, n, size = self.factor.traits, len(examples), self.factor.size
-        weights = np.delete(self.weights, deleted) if len(deleted) else self.weights
-        same = weights == self.weighting(examples)[: len(weights)]
-        if not same.all():
+        if (same := self._same_weights(examples, deleted)) is not None and not same.all():
             # From the first example whose weight changed on, all rows are replaced.
             rows = np.delete(np.arange(size), deleted)[: same.argmin()]
             deleted, appended = np.delete(np.arange(size), rows), n - len(rows)
@@ -154,20 +176,28 @@ class Covariance(Frozen):
             deleted, appended = np.arange(first, size), n - first
         return first, deleted, appended
 
+    def _same_weights(self, examples: Examples, deleted: Array) -> Array | None:
+        """Which of the rows that stay weigh the same there; None if all do."""
+        if self.weighting.classes is None:
+            # The weight of an example itself never changes.
+            return None
+        weights = np.delete(self.weights, deleted)
+        return np.asarray(weights == self.weighting(examples)[: len(weights)])
+
     def _rows(self, examples: Examples, noises: Array, begin: int) -> tuple[Array, Array]:
         """Rows of K~ from `begin` on, one for each of the `noises` (k,).
 
         Against the examples before, (begin, k), and among each other, (k, k).
         """
         new = slice(begin, begin + len(noises))
-        X, ids = examples.X[new], examples.ids[new].tolist()
+        X = examples.X[new]
         N = corner(self.kernel, X)
         C = cross(self.kernel, examples.X[:begin], X) if begin else np.empty((0, len(X)))
         for block in (C, N):
             if (bad := first_not_finite(block.T)) is not None:
                 raise InvalidInput(
                     f"The kernel {self.kernel!r} gave a value that is not finite for the example "
-                    f"{ids[bad]!r}: scale its features. Nothing was changed."
+                    f"{examples.names[begin + bad]!r}: scale its features. Nothing was changed."
                 )
         if not np.isfinite(noises).all():
             raise InvalidInput(
@@ -180,8 +210,8 @@ class Covariance(Frozen):
         if (largest := sizes.max()) > most:
             raise InvalidInput(
                 f"The kernel {self.kernel!r} gave {largest:.3g}, noise included, for the example "
-                f"{ids[sizes.argmax()]!r}, but {self.factor.dtype} holds no more than {most:.2g}: "
-                f"scale the features, or use dtype='float64'. Nothing was changed."
+                f"{examples.names[begin + sizes.argmax()]!r}, but {self.factor.dtype} holds no more "
+                f"than {most:.2g}: scale the features, or use dtype='float64'. Nothing was changed."
             )
         lost = (np.diagonal(N) > 0) & (np.diagonal(N) < least)
         if lost.any():
@@ -366,6 +396,7 @@ def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
     )
 
 
+@cache
 def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
     """The least and the largest number that has an inverse of full precision in this type."""
     info = np.finfo(dtype)
@@ -377,6 +408,9 @@ def _scaled(solve: Callable[[Array], Array], K: Array) -> Array:
 
     That is exact. A float32 factor holds numbers up to 1e38, which squares of features soon exceed.
     """
-    _, exponent = np.frexp(abs(K).max(axis=0, initial=0))
+    sizes = abs(K).max(axis=0, initial=0)
+    if len(sizes) == 1 and 0.5 <= sizes[0] < 1:
+        return np.asarray(solve(K))
+    _, exponent = np.frexp(sizes)
     unit = 2.0 ** (exponent - 1)
     return np.asarray(solve(K / unit) * unit)

@@ -172,24 +172,25 @@ class KernelModel(Frozen):
 
     def follow(self, examples: Examples) -> KernelModel:
         """The batch fit of `examples`, by the smallest update that leads there."""
-        covariance, coded = self.covariance.follow(examples), self.coding(examples)
-        known = vars(self).get("half", self.head)[: self._unchanged(covariance)]
-        head = coded.carry(self.coded, known)
-        return replace(self, covariance=covariance, coded=coded, head=head)
+        since = examples.since(self.examples)
+        known = vars(self).get("half", self.head)
+        covariance, known = self.covariance.carry(examples, known, since)
+        coded = self.coding(examples)
+        head = coded.carry(self.coded, known[: self._unchanged(examples, since[0], len(known))])
+        return KernelModel(covariance, self.coding, coded, head, self.bias)
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         """The batch fit of `examples` with another kernel."""
         return self.on(self.covariance.with_kernel(kernel, examples), self.coding, bias=self.bias)
 
-    def _unchanged(self, covariance: Covariance) -> int:
-        """The number of leading rows with the same example, label and weight there."""
-        examples, weights = covariance.examples, covariance.weights
-        deleted, _ = examples.since(self.examples)
-        rows = int(deleted[0]) if len(deleted) else len(self.examples)
-        differs = examples.labels[:rows] != self.examples.labels[:rows]
-        differs = differs.any(axis=tuple(range(1, differs.ndim)))
-        differs |= weights[:rows] != self.covariance.weights[:rows]
-        return int(differs.argmax()) if differs.any() else rows
+    def _unchanged(self, examples: Examples, deleted: Array, rows: int) -> int:
+        """How many of the leading rows, all of which stay, have the label there that they had."""
+        before = self.examples.labels
+        before = np.delete(before, deleted, axis=0) if len(deleted) else before
+        differs = examples.labels[:rows] != before[:rows]
+        if not differs.any():
+            return rows
+        return int(differs.any(axis=tuple(range(1, differs.ndim))).argmax())
 
     # -- the solve ---------------------------------------------------------------------------
 
@@ -264,8 +265,34 @@ class KernelModel(Frozen):
 
         A transfer adds what each class takes from the scores of the known ones, side (m, N).
         """
+        if len(X) == 1 and self._asked_seldom():
+            return self._values(self._single(X), side)
         scores = self.covariance.expansion(X, self.coefficients)
         return self._values(scores + self.offsets if self.bias else scores, side)
+
+    def _asked_seldom(self) -> bool:
+        """Whether a single row is best answered without the coefficients, which take M solves.
+
+        They are worth it from the M-th question on, or if they are there already.
+        """
+        if "solved" in vars(self) or isinstance(self.coding, Transfer):
+            return False
+        asked = vars(self)["asked"] = vars(self).get("asked", 0) + 1
+        return bool(self.covariance.factor.traits.nested and asked < self.coded.basis.shape[1])
+
+    def _single(self, X: Array) -> Array:
+        """mu_*, (1, M), of one row X (1, d) as (L^-1 k_*)' (L^-1 T): one solve instead of M.
+
+        With a bias, u = L^-1 1 is eliminated: (t + (1 - q'u) / s H'u)' with t = H'q and s = u'u.
+        """
+        q = self.covariance.half_solve(self.covariance.cross(X))
+        H, mix = self.half, self.targets.mix
+        t = q.T @ H
+        if self.bias:
+            M = len(self.coded.names)
+            u = H[:, :M].sum(axis=1, dtype=float)
+            t = t + (1 - t[:, :M].sum()) / (u @ u) * (u @ H)
+        return bounded(lambda: t @ mix)
 
     def _values(self, T: Array, side: Array | None) -> Array:
         """Predicted targets T (m, M) as values of what the columns stand for."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen
+from knowmore.arrays import Array, Frozen, read_only
 from knowmore.examples import Examples
 
+# Labels below this are counted, which is faster than sorting them.
+_COUNTED = 1000
 # The square of a smaller spread underflows.
 _LEAST_SPREAD = 1e-150
 # The size of the blocks of weights from which the spread of the others is computed.
@@ -144,9 +147,24 @@ def one_vs_all(examples: Examples) -> Targets:
            [ 1., -1.],
            [-1.,  1.]])
     """
-    classes, index = np.unique(examples.labels, return_inverse=True)
-    identity = np.eye(len(classes))
-    return Targets(classes, identity[index], 2 * identity - 1, classes=True)
+    classes, index = _classes(examples.labels)
+    identity, mix = _indicators(len(classes))
+    return Targets(classes, identity[index], mix, classes=True)
+
+
+def _classes(labels: Array) -> tuple[Array, Array]:
+    """The different labels, (M,), ascending, and which of them each of the labels (n,) is, (n,)."""
+    if labels.dtype == np.int64 and len(labels) and 0 <= labels.min() <= labels.max() < _COUNTED:
+        counts = np.bincount(labels) > 0
+        return np.flatnonzero(counts), (counts.cumsum() - 1)[labels]
+    return np.unique(labels, return_inverse=True)
+
+
+@cache
+def _indicators(M: int) -> tuple[Array, Array]:
+    """The identity (M, M), and what makes one-vs-all targets of indicators."""
+    identity = np.eye(M)
+    return read_only((identity, 2 * identity - 1))
 
 
 def one_vs_all_and_absent(examples: Examples) -> Targets:
