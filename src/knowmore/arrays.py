@@ -20,11 +20,18 @@ from knowmore.errors import InvalidInput, NotEnoughMemory
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 
+# So few values are looked at one by one as fast as they are summed.
+_FEW = 4096
+
 
 def read_only(value: T) -> T:
     """The same arrays, alone or in a tuple, not to be written to; anything else as it is."""
     locked: Any = value
-    if isinstance(locked, tuple):
+    if type(locked) is np.ndarray:
+        if locked.flags.writeable:
+            locked = locked.view()
+            locked.flags.writeable = False
+    elif isinstance(locked, tuple):
         parts = map(read_only, locked)
         # A named tuple takes its parts one by one.
         locked = tuple(parts) if type(locked) is tuple else type(locked)(*parts)
@@ -46,7 +53,10 @@ class Frozen:
     """
 
     def __post_init__(self) -> None:
-        self.__setstate__(vars(self))
+        state = vars(self)
+        for name, value in state.items():
+            if isinstance(value, (np.ndarray, tuple)):
+                state[name] = read_only(value)
 
     def __getstate__(self) -> dict[str, Any]:
         # Another thread may derive a value while a pickle goes through them.
@@ -108,12 +118,19 @@ def bounded(answer: Callable[[], Array]) -> Array:
     )
 
 
+def _sums_up(values: Array) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return isfinite(values.sum())
+
+
 def first_not_finite(values: Array) -> int | None:
     """The first row, of (m,) or (m, M), with a value that is not finite; None if there is none."""
-    # A finite sum has only finite terms; the reverse is looked into.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if isfinite(values.sum()):
+    if values.size <= _FEW:
+        if np.isfinite(values).all():
             return None
+    # A finite sum has only finite terms; the reverse is looked into.
+    elif _sums_up(values):
+        return None
     sound = np.isfinite(values).reshape(len(values), -1).all(axis=1)
     return None if sound.all() else int(sound.argmin())
 

@@ -150,6 +150,8 @@ class Examples:
     _columns: _Columns
     _index: dict[Id, int]
     _next_id: int
+    # Whether all weights are known to be one.
+    _alike: bool = False
 
     @classmethod
     def of(
@@ -164,7 +166,7 @@ class Examples:
         nothing = np.empty(0, dtype=object), X[:0], labels[:0], np.empty(0)
         no_side = np.empty((0, 0 if side is None else side.shape[1]))
         no_serials = np.empty(0, dtype=np.int64)
-        empty = cls(_Columns(*map(Rows, (*nothing, no_side, no_serials))), {}, 0)
+        empty = cls(_Columns(*map(Rows, (*nothing, no_side, no_serials))), {}, 0, True)
         return empty.apply(Add(X, labels, ids, weights, side)) if len(X) else empty
 
     def __len__(self) -> int:
@@ -222,6 +224,13 @@ class Examples:
         """The weight of each example, (n,), read-only; one by default."""
         return self._columns.weights.view
 
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest weight, one among them."""
+        if self._alike:
+            return 1.0, 1.0
+        return float(self.weights.min(initial=1)), float(self.weights.max(initial=1))
+
     @property
     def side(self) -> Array:
         """Side information, (n, q), read-only; q is zero if there is none."""
@@ -255,6 +264,8 @@ class Examples:
     @cached_property
     def counted(self) -> Examples:
         """The examples whose weight is above zero; the others are held but have no influence."""
+        if self._alike:
+            return self
         counted = self.weights > 0
         return self if counted.all() else self._without(np.flatnonzero(~counted))
 
@@ -268,7 +279,8 @@ class Examples:
             case Replace(ids, X, labels, side):
                 rows = self.rows(ids)
                 labels = self.labels[rows] if labels is None else labels
-                return self._without(rows)._with(Add(X, labels, ids, self.weights[rows], side))
+                weights = None if self._alike else self.weights[rows]
+                return self._without(rows)._with(Add(X, labels, ids, weights, side))
             case Relabel(ids, labels):
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
@@ -317,10 +329,11 @@ class Examples:
         side = np.empty((k, 0)) if new.side is None else new.side
         serials = _serial_numbers.take(k)
         rows = _names(ids), new.X, new.labels, weights, side, serials
-        columns = (old.append(more) for old, more in zip(self._columns, rows, strict=True))
+        columns = [old.append(more) for old, more in zip(self._columns, rows, strict=True)]
         index = _extended(self._index, dict(zip(ids, serials.tolist(), strict=True)))
         largest = max((one for one in ids if isinstance(one, int)), default=-1)
-        return Examples(_Columns(*columns), index, max(self._next_id, largest + 1))
+        alike = self._alike and new.weights is None
+        return Examples(_Columns(*columns), index, max(self._next_id, largest + 1), alike)
 
     def _without(self, rows: Array) -> Examples:
         rows = np.unique(rows) if len(rows) > 1 else rows
@@ -328,7 +341,7 @@ class Examples:
         # The index keeps the ids of removed examples until they are the larger part of it.
         crowded = len(self._index) > 2 * (len(self) - len(rows)) + 100
         index = _index_of(columns) if crowded else self._index
-        return Examples(columns, index, self._next_id)
+        return Examples(columns, index, self._next_id, self._alike)
 
     def _unknown(self, ids: list[Id]) -> str:
         kinds = set(map(type, self.names))

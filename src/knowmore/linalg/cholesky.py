@@ -87,14 +87,14 @@ class Cholesky(Factor):
 
     # -- growing -----------------------------------------------------------------------------
 
-    def append(self, cross: Array, corner: Array) -> Cholesky:
-        """The factor of [[A, cross], [cross', corner]]."""
+    def append(self, cross: Array, corner: Array, half: Array | None = None) -> Cholesky:
+        """The factor of [[A, cross], [cross', corner]]; `half`: L^-1 cross, if that is known."""
         if len(corner) == 1:
-            y = self.forward(cross)
+            y = self.forward(cross) if half is None else half.astype(self.dtype)
             pivot = np.asarray(corner - y.T @ y, dtype=self.dtype)
             return self._with_rows(y, self._root(pivot, float(corner[0, 0])))
         with threads_for((self.size**2 + len(corner) ** 2) // 2, len(corner)):
-            Y = self.forward(cross)
+            Y = self.forward(cross, half)
             L22 = self._corner(corner - Y.T @ Y, np.diagonal(corner))
         return self._with_rows(Y, L22)
 

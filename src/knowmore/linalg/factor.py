@@ -58,9 +58,10 @@ class Factor(Protocol):
     def traits(self) -> Traits:
         """What kind of representation this is."""
 
-    def append(self, cross: Array, corner: Array) -> Self:
+    def append(self, cross: Array, corner: Array, half: Array | None = None) -> Self:
         """The factor of [[A, cross], [cross', corner]]; cross (n, k), corner (k, k).
 
+        half : F(cross), if that is known
         Raises NotPositiveDefinite, with the row counted in the enlarged matrix.
         """
 

@@ -71,7 +71,7 @@ class Inverse(Frozen, Factor):
 
     # -- changing ----------------------------------------------------------------------------
 
-    def append(self, cross: Array, corner: Array) -> Inverse:
+    def append(self, cross: Array, corner: Array, half: Array | None = None) -> Inverse:
         """The inverse of [[A, cross], [cross', corner]]."""
         n, k = cross.shape
         A = np.block([[self.A, cross], [cross.T, corner]]).astype(self.dtype)

@@ -8,9 +8,11 @@ not enter, so relabelling touches no matrix and the predictive variance is one f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, final
+from math import isfinite
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -42,6 +44,17 @@ _WAYS_OUT = (
 )
 # Two examples whose correlation is this close to one are taken for duplicates.
 _ALIKE = 1e-6
+
+
+class Asked(NamedTuple):
+    """A single row that was asked about.
+
+    x, k, half : the row (1, d), its kernel values k_* (n, 1), and F(k_*) (n, 1)
+    """
+
+    x: Array
+    k: Array
+    half: Array
 
 
 @final
@@ -105,30 +118,51 @@ class Covariance(Frozen):
         return self.carry(examples, np.empty((0, 0), dtype=self.factor.dtype))[0]
 
     def carry(
-        self, examples: Examples, H: Array, since: tuple[Array, int] | None = None
+        self,
+        examples: Examples,
+        H: Array,
+        since: tuple[Array, int] | None = None,
+        asked: Asked | None = None,
     ) -> tuple[Covariance, Array]:
         """The same, and what of H (h, m) is still known: leading rows of the factor's F(B).
 
         B there has the rows of the examples that stay, as they were.
         since : `examples.since` ours, if that is known
+        asked : the last single row that was asked about, which often is the next to be learnt
         """
         _, deleted, appended = self._changes(examples, since)
         factor, single = self.factor, self.update == "iterative"
         if len(examples) > MANY:
             _announce(factor.size - len(deleted), appended, self.prepare(examples))
+        grown = self._with_answer(examples, asked) if appended == 1 and asked is not None else None
+        factor = factor if grown is None else grown
         if len(deleted):
             for rows in deleted[::-1, None] if single else [deleted]:
                 factor, H = factor.without(rows, H)
         step = 1 if single and factor.size else factor.traits.block
-        noises = self.noise / self.weighting(examples)
+        weights = self.weighting(examples)
         try:
             for i in range(factor.size, len(examples), step):
-                factor = factor.append(*self._rows(examples, noises[i : i + step], i))
+                noises = self.noise / weights[i : i + step]
+                factor = factor.append(*self._rows(examples, noises, i))
                 report((factor.size / len(examples)) ** 3)
         except NotPositiveDefinite as error:
             raise self.explained(error.row, examples) from error
         settings = self.weighting, self.update
         return Covariance(self.kernel, self.noise, examples, factor, *settings), H
+
+    def _with_answer(self, examples: Examples, asked: Asked) -> Factor | None:
+        """The factor of our examples and the last of these, if that is what was asked about.
+
+        None if it is not, or if there can be no such factor while others are still to be deleted.
+        """
+        if not self.factor.traits.nested or not np.array_equal(asked.x, examples.X[-1:]):
+            return None
+        noises = self.noise / self.weighting(examples)[-1:]
+        _, N = self._rows(examples, noises, len(examples) - 1, asked.k)
+        with suppress(NotPositiveDefinite):
+            return self.factor.append(asked.k, N, asked.half)
+        return None
 
     def prepare(self, examples: Examples, *, from_scratch: bool = False) -> int:
         """Compile what it takes to follow these examples, and return how many bytes it may take.
@@ -184,28 +218,33 @@ class Covariance(Frozen):
         weights = np.delete(self.weights, deleted)
         return np.asarray(weights == self.weighting(examples)[: len(weights)])
 
-    def _rows(self, examples: Examples, noises: Array, begin: int) -> tuple[Array, Array]:
+    def _rows(
+        self, examples: Examples, noises: Array, begin: int, C: Array | None = None
+    ) -> tuple[Array, Array]:
         """Rows of K~ from `begin` on, one for each of the `noises` (k,).
 
-        Against the examples before, (begin, k), and among each other, (k, k).
+        Against the examples before, C (begin, k), and among each other, (k, k).
         """
         new = slice(begin, begin + len(noises))
         X = examples.X[new]
         N = corner(self.kernel, X)
-        C = cross(self.kernel, examples.X[:begin], X) if begin else np.empty((0, len(X)))
+        if C is None:
+            C = cross(self.kernel, examples.X[:begin], X) if begin else np.empty((0, len(X)))
         for block in (C, N):
             if (bad := first_not_finite(block.T)) is not None:
                 raise InvalidInput(
                     f"The kernel {self.kernel!r} gave a value that is not finite for the example "
                     f"{examples.names[begin + bad]!r}: scale its features. Nothing was changed."
                 )
-        if not np.isfinite(noises).all():
+        if not isfinite(noises.max(initial=0)):
             raise InvalidInput(
                 f"noise / weight is not finite for one of the examples, at noise={self.noise:g} "
                 f"(1 / C of a least-squares SVM): raise the weights, or C. Nothing was changed."
             )
         N.flat[:: len(N) + 1] += noises
         least, most = _range(self.factor.dtype)
+        if len(N) == 1 and least <= N[0, 0] <= most:
+            return C, N
         sizes = abs(N).max(axis=0)
         if (largest := sizes.max()) > most:
             raise InvalidInput(
@@ -263,19 +302,22 @@ class Covariance(Frozen):
         theorem 10.7); noise above that keeps a positive kernel's matrix positive definite. In other
         words, eps times n times the condition, at most n (max_variance + noise) / noise, is small.
         """
-        return self.tolerates(len(examples), self.weighting(examples), max_variance)
+        if self.weighting.classes is None:
+            return self.tolerates(len(examples), examples.extremes, max_variance)
+        weights = self.weighting(examples)
+        extremes = float(weights.min(initial=1)), float(weights.max(initial=1))
+        return self.tolerates(len(examples), extremes, max_variance)
 
-    def tolerates(self, n: int, weights: Array, max_variance: float) -> bool:
-        """The same for any n examples of weights between the extremes of `weights` (k,)."""
+    def tolerates(self, n: int, weights: tuple[float, float], max_variance: float) -> bool:
+        """The same for any n examples of weights between these two."""
         if not is_positive(self.kernel):
             return False
-        least, most = self.noise / weights.max(initial=1), self.noise / weights.min(initial=1)
+        least, most = self.noise / weights[1], self.noise / weights[0]
         smallest, largest = _range(self.factor.dtype)
         if least < smallest or max_variance + most > largest:
             return False
         worst = n**2 * (max_variance + most) / least
-        eps = float(np.finfo(self.factor.dtype).eps)
-        return bool(4 * eps * worst < self.factor.traits.rounding)
+        return bool(4 * _eps(self.factor.dtype) * worst < self.factor.traits.rounding)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -401,6 +443,11 @@ def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
     """The least and the largest number that has an inverse of full precision in this type."""
     info = np.finfo(dtype)
     return float(info.tiny), min(float(info.max), 1 / float(info.tiny))
+
+
+@cache
+def _eps(dtype: np.dtype[Any]) -> float:
+    return float(np.finfo(dtype).eps)
 
 
 def _scaled(solve: Callable[[Array], Array], K: Array) -> Array:

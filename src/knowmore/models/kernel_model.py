@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, final
+from typing import Any, Protocol, Self, final
 
 import numpy as np
 
@@ -22,12 +22,16 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border, Factor
 from knowmore.linalg.products import product
-from knowmore.models.covariance import Covariance
+from knowmore.models.covariance import Asked, Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
 from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
+
+
+# The last single row that a model was asked about, and how many there were.
+_ASIDE = {"asked", "often"}
 
 
 class Model(Protocol):
@@ -151,6 +155,10 @@ class KernelModel(Frozen):
             f"{self.covariance.kernel!r}, noise={self.covariance.noise:g}, bias={self.bias})"
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What it was asked about is not a part of it.
+        return {name: one for name, one in super().__getstate__().items() if name not in _ASIDE}
+
     @property
     def examples(self) -> Examples:
         """The examples that it learnt from."""
@@ -174,7 +182,8 @@ class KernelModel(Frozen):
         """The batch fit of `examples`, by the smallest update that leads there."""
         since = examples.since(self.examples)
         known = vars(self).get("half", self.head)
-        covariance, known = self.covariance.carry(examples, known, since)
+        asked = vars(self).get("asked")
+        covariance, known = self.covariance.carry(examples, known, since, asked)
         coded = self.coding(examples)
         head = coded.carry(self.coded, known[: self._unchanged(examples, since[0], len(known))])
         return KernelModel(covariance, self.coding, coded, head, self.bias)
@@ -277,15 +286,17 @@ class KernelModel(Frozen):
         """
         if "solved" in vars(self) or isinstance(self.coding, Transfer):
             return False
-        asked = vars(self)["asked"] = vars(self).get("asked", 0) + 1
-        return bool(self.covariance.factor.traits.nested and asked < self.coded.basis.shape[1])
+        often = vars(self)["often"] = vars(self).get("often", 0) + 1
+        return bool(self.covariance.factor.traits.nested and often < self.coded.basis.shape[1])
 
     def _single(self, X: Array) -> Array:
         """mu_*, (1, M), of one row X (1, d) as (L^-1 k_*)' (L^-1 T): one solve instead of M.
 
         With a bias, u = L^-1 1 is eliminated: (t + (1 - q'u) / s H'u)' with t = H'q and s = u'u.
         """
-        q = self.covariance.half_solve(self.covariance.cross(X))
+        k = self.covariance.cross(X)
+        q = self.covariance.half_solve(k)
+        vars(self)["asked"] = Asked(X.copy(), k, q)
         H, mix = self.half, self.targets.mix
         t = q.T @ H
         if self.bias:
