@@ -118,7 +118,7 @@ def relabelling(scale: Scale) -> Iterator[Row]:
     }
     with (
         _spied("append") as append,
-        _spied("delete") as delete,
+        _spied("without") as delete,
     ):
         times = interleaved(max(scale.rounds // 4, 3), operations, rest=REST)
     both = Samples(

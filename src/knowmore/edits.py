@@ -90,8 +90,10 @@ def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     >>> as_ids("left"), as_ids(np.array([3, 1]))
     (('left',), (3, 1))
     """
-    if type(ids) is int or (type(ids) is list and len(ids) == 1 and type(ids[0]) is int):
-        return (ids,) if type(ids) is int else (ids[0],)
+    if type(ids) is int:
+        return (ids,)
+    if type(ids) is list and len(ids) == 1 and type(ids[0]) is int:
+        return (ids[0],)
     single = isinstance(ids, np.ndarray) and ids.ndim == 0
     if single or isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         ids = [ids]

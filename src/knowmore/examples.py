@@ -62,6 +62,8 @@ class Rows:
     def append(self, rows: Array) -> Rows:
         """These rows and `rows` behind them."""
         begin, end = len(self.view), len(self.view) + len(rows)
+        if rows.shape[1:] == (0,):
+            return Rows(np.empty((end, 0)))
         buffer, dtype = self._buffer, rows.dtype
         if begin and dtype is not self.view.dtype:
             dtype = np.result_type(self.view, rows)
@@ -74,13 +76,16 @@ class Rows:
     def without(self, rows: Array) -> Rows:
         """All but these rows (k,), which ascend, in a buffer of their own."""
         end = len(self.view) - len(rows)
+        if self.view.shape[1:] == (0,):
+            return Rows(np.empty((end, 0)))
         buffer = _room_for(end, self.view, self.view.dtype)
         if len(rows) > _FEW:
             buffer.array[:end] = np.delete(self.view, rows, axis=0)
             return Rows(buffer.array[:end], buffer)
         begin = 0
         for i, stop in enumerate((*rows.tolist(), len(self.view))):
-            buffer.array[begin - i : stop - i] = self.view[begin:stop]
+            if stop > begin:
+                buffer.array[begin - i : stop - i] = self.view[begin:stop]
             begin = stop + 1
         return Rows(buffer.array[:end], buffer)
 

@@ -83,8 +83,12 @@ def _constant_diagonal(kernel: Any, X: Array) -> Array:
     """One, but a bad parameter raises here as well."""
     if _order(kernel) == np.inf:
         units(X, kernel.length_scale)
-        return np.where(np.isfinite(X).all(axis=1), 1.0, np.nan)
+        return np.ones(len(X)) if np.isfinite(X).all() else np.where(_sound(X), 1.0, np.nan)
     return rules.cross(kernel, X[:1], X[:1])[:, 0].repeat(len(X)) if len(X) else np.empty(0)
+
+
+def _sound(X: Array) -> Array:
+    return np.asarray(np.isfinite(X).all(axis=1))
 
 
 def _squares(X: Array, scale: float | Array) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -20,10 +21,11 @@ from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots
-from knowmore.linalg.panels import PANEL, Panel
+from knowmore.linalg.panels import PANEL, Panel, solve_lower
 from knowmore.linalg.sweep import sweep
 from knowmore.linalg.threads import threads_for
 
+_EPS = {"d": float(np.finfo(np.float64).eps), "f": float(np.finfo(np.float32).eps)}
 _trsv = {"d": blas.dtrsv, "f": blas.strsv}
 _potrf = {"d": lapack.dpotrf, "f": lapack.spotrf}
 _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
@@ -91,18 +93,21 @@ class Cholesky(Factor):
         """The factor of [[A, cross], [cross', corner]]; `half`: L^-1 cross, if that is known."""
         if len(corner) == 1:
             y = self.forward(cross) if half is None else half.astype(self.dtype)
-            pivot = np.asarray(corner - y.T @ y, dtype=self.dtype)
-            return self._with_rows(y, self._root(pivot, float(corner[0, 0])))
+            return self._with_row(y[:, 0], float(corner[0, 0]))
         with threads_for((self.size**2 + len(corner) ** 2) // 2, len(corner)):
             Y = self.forward(cross, half)
             L22 = self._corner(corner - Y.T @ Y, np.diagonal(corner))
         return self._with_rows(Y, L22)
 
-    def _root(self, pivot: Array, scale: float) -> Array:
-        """The root of one pivot, (1, 1), which must not be lost in the rounding of `scale`."""
-        if lost_pivots(pivot, scale, self.size + 1, self.dtype)[0, 0]:
-            raise NotPositiveDefinite(f"The pivot of row {self.size} vanishes.", self.size)
-        return np.sqrt(pivot)
+    def _with_row(self, y: Array, scale: float) -> Cholesky:
+        """[[L, 0], [y', l]] with l^2 = scale - y'y, which must not be lost in rounding."""
+        n, at = self.size, self.size % PANEL
+        pivot = scale - float(y @ y)
+        if not pivot > (n + 1) * _EPS[self.dtype.char] * scale:
+            raise NotPositiveDefinite(f"The pivot of row {n} vanishes.", n)
+        last = self.panels[-1].claim(at, 1) if at else Panel(n, self.dtype, 1)
+        last.columns[:n, at], last.columns[n, at] = y, sqrt(pivot)
+        return Cholesky(self.dtype, n + 1, (*self.panels[: n // PANEL], last))
 
     def _corner(self, schur: Array, scale: Array) -> Array:
         """chol(schur); pivots must not be lost in the rounding of `scale` (k,)."""
@@ -118,11 +123,6 @@ class Cholesky(Factor):
     def _with_rows(self, Y: Array, L22: Array) -> Cholesky:
         """[[L, 0], [Y', L22]], written into the last panel and new ones."""
         n, k, panels = self.size, len(L22), list(self.panels)
-        if k == 1 and n % PANEL:
-            panels[-1] = panels[-1].claim(n % PANEL, 1)
-            columns = panels[-1].columns
-            columns[:n, n % PANEL], columns[n, n % PANEL] = Y[:, 0], L22[0, 0]
-            return Cholesky(self.dtype, n + 1, tuple(panels))
         for start in range(n // PANEL * PANEL, n + k, PANEL):
             at = max(n - start, 0)
             i, end = start + at - n, min(start + PANEL - n, k)
@@ -169,6 +169,23 @@ class Cholesky(Factor):
                 for panel, count in self._filled(known // PANEL):
                     panel.forward(Y, known, zeros, count)
         return Y
+
+    def extend(self, H: Array, B: Array) -> Array:
+        """The rows of L^-1 [.; B] that belong to B (n - h, m), those before them being H (h, m).
+
+        Unlike `forward`, it neither copies H nor writes to it.
+        """
+        Z, h = np.array(B, dtype=self.dtype, order="C"), len(H)
+        with threads_for((self.size**2 - h**2) // 2, Z.shape[1]):
+            for panel, count in self._filled(h // PANEL):
+                s, at = panel.start, max(h - panel.start, 0)
+                rows, L = Z[s + at - h : s + count - h], panel.columns[:, at:count].T
+                if h:
+                    rows -= L[:, :h] @ H
+                if s > h:
+                    rows -= L[:, h:s] @ Z[: s - h]
+                solve_lower(panel.diagonal[at:count, at:count], rows)
+        return Z
 
     def _forward_one(self, y: Array) -> None:
         """Solve L y = b in place."""

@@ -78,6 +78,9 @@ class Factor(Protocol):
         given as `head` (h, m) and are not computed again.
         """
 
+    def extend(self, H: Array, B: Array) -> Array:
+        """The rows of F([.; B]) that belong to B (n - h, m), those before them being H (h, m)."""
+
     def backward(self, H: Array) -> Array:
         """The second half of a solve: backward(forward(B)) = A^-1 B."""
 

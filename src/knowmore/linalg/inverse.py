@@ -157,6 +157,10 @@ class Inverse(Frozen, Factor):
         """B itself: an explicit inverse solves in one step."""
         return np.array(B, dtype=self.dtype, order="C")
 
+    def extend(self, H: Array, B: Array) -> Array:
+        """B itself."""
+        return self.forward(B)
+
     def backward(self, H: Array) -> Array:
         """P H, (n, m)."""
         with threads_for(self.size**2, H.shape[1]):

@@ -128,18 +128,18 @@ class Panel:
             rest -= self.left[done:count, zeros:] @ Y[zeros:s]
         if done:
             rest -= self.diagonal[done:count, :done] @ Y[s : s + done]
-        _solve(self.diagonal[done:count, done:count], rest, transposed=False)
+        solve_lower(self.diagonal[done:count, done:count], rest)
 
     def backward(self, X: Array, count: int) -> None:
         """Solve the panel's rows of L' X = H in place and eliminate them from the rows above."""
         s = self.start
         x = X[s : s + count]
-        _solve(self.diagonal[:count, :count], x, transposed=True)
+        solve_lower(self.diagonal[:count, :count], x, transposed=True)
         if s:
             X[:s] -= self.left[:count].T @ x
 
 
-def _solve(D: Array, B: Array, *, transposed: bool) -> None:
+def solve_lower(D: Array, B: Array, *, transposed: bool = False) -> None:
     """Solve D X = B, or D'X = B, in place; D lower triangular, B (count, m) in C order."""
     D = np.asfortranarray(D)
     if B.shape[1] == 1:

@@ -113,7 +113,11 @@ def shrink(
             p, q = angles[s - 1, 0, 0], angles[s - 1, 0, 1]
             for t in range(runs):
                 old = (
-                    one[column] if panel[t] == 0 else two[column] if panel[t] == 1 else three[column]
+                    one[column]
+                    if panel[t] == 0
+                    else two[column]
+                    if panel[t] == 1
+                    else three[column]
                 )
                 x, y = old[source[t] : source[t] + length[t]], to[target[t] : target[t] + length[t]]
                 c = C[0, target[t] : target[t] + length[t]]

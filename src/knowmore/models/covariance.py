@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -130,16 +130,9 @@ class Covariance(Frozen):
         since : `examples.since` ours, if that is known
         asked : the last single row that was asked about, which often is the next to be learnt
         """
-        _, deleted, appended = self._changes(examples, since)
-        factor, single = self.factor, self.update == "iterative"
-        if len(examples) > MANY:
-            _announce(factor.size - len(deleted), appended, self.prepare(examples))
-        grown = self._with_answer(examples, asked) if appended == 1 and asked is not None else None
-        factor = factor if grown is None else grown
-        if len(deleted):
-            for rows in deleted[::-1, None] if single else [deleted]:
-                factor, H = factor.without(rows, H)
-        step = 1 if single and factor.size else factor.traits.block
+        factor, H = self.reduced(examples, H, since, asked)
+        single = self.update == "iterative" and factor.size
+        step = 1 if single else factor.traits.block
         weights = self.weighting(examples)
         try:
             for i in range(factor.size, len(examples), step):
@@ -151,12 +144,31 @@ class Covariance(Frozen):
         settings = self.weighting, self.update
         return Covariance(self.kernel, self.noise, examples, factor, *settings), H
 
+    def reduced(
+        self,
+        examples: Examples,
+        H: Array,
+        since: tuple[Array, int] | None = None,
+        asked: Asked | None = None,
+    ) -> tuple[Factor, Array]:
+        """The factor without the rows that must go, and H, as in `carry`, without them."""
+        _, deleted, appended = self._changes(examples, since)
+        factor, single = self.factor, self.update == "iterative"
+        if len(examples) > MANY:
+            _announce(factor.size - len(deleted), appended, self.prepare(examples))
+        grown = self._with_answer(examples, asked) if appended == 1 and asked is not None else None
+        factor = factor if grown is None else grown
+        if len(deleted):
+            for rows in deleted[::-1, None] if single else [deleted]:
+                factor, H = factor.without(rows, H)
+        return factor, H
+
     def _with_answer(self, examples: Examples, asked: Asked) -> Factor | None:
         """The factor of our examples and the last of these, if that is what was asked about.
 
         None if it is not, or if there can be no such factor while others are still to be deleted.
         """
-        if not self.factor.traits.nested or not np.array_equal(asked.x, examples.X[-1:]):
+        if not self.factor.traits.nested or not (asked.x == examples.X[-1]).all():
             return None
         noises = self.noise / self.weighting(examples)[-1:]
         _, N = self._rows(examples, noises, len(examples) - 1, asked.k)
@@ -223,14 +235,17 @@ class Covariance(Frozen):
     ) -> tuple[Array, Array]:
         """Rows of K~ from `begin` on, one for each of the `noises` (k,).
 
-        Against the examples before, C (begin, k), and among each other, (k, k).
+        Against the examples before, C (begin, k), and among each other, (k, k). A C that is known
+        is finite.
         """
         new = slice(begin, begin + len(noises))
         X = examples.X[new]
         N = corner(self.kernel, X)
+        blocks = [N]
         if C is None:
             C = cross(self.kernel, examples.X[:begin], X) if begin else np.empty((0, len(X)))
-        for block in (C, N):
+            blocks = [C, N]
+        for block in blocks:
             if (bad := first_not_finite(block.T)) is not None:
                 raise InvalidInput(
                     f"The kernel {self.kernel!r} gave a value that is not finite for the example "
@@ -293,7 +308,7 @@ class Covariance(Frozen):
     def max_variance(self, X: Array) -> float:
         """The largest kappa(x, x) of these rows; infinite if one is not finite."""
         largest = float(diagonal(self.kernel, X).max(initial=0))
-        return np.inf if np.isnan(largest) else largest
+        return np.inf if isnan(largest) else largest
 
     def is_well_conditioned(self, examples: Examples, max_variance: float) -> bool:
         """Is factorising these examples, with kappa(x, x) <= max_variance, sure to succeed?
@@ -321,9 +336,12 @@ class Covariance(Frozen):
 
     # -- asking ------------------------------------------------------------------------------
 
-    def cross(self, X: Array, begin: int = 0) -> Array:
-        """k_* = kappa(X_held, X), (n, m); all finite. X: rows from `begin` on of a question."""
-        return finite(self.kernel, cross(self.kernel, self.X, X), begin)
+    def cross(self, X: Array, begin: int = 0, first: int = 0) -> Array:
+        """k_* = kappa(X_held, X), (n, m); all finite. X: rows from `begin` on of a question.
+
+        first : the first of the examples to evaluate
+        """
+        return finite(self.kernel, cross(self.kernel, self.X[first:], X), begin)
 
     def prior(self, X: Array) -> Array:
         """k_** = kappa(x, x) for each row, (m,); all finite."""

@@ -275,7 +275,7 @@ class KernelModel(Frozen):
         A transfer adds what each class takes from the scores of the known ones, side (m, N).
         """
         if len(X) == 1 and self._asked_seldom():
-            return self._values(self._single(X), side)
+            return self.values(self._single(X), side)
         scores = self.covariance.expansion(X, self.coefficients)
         return self._values(scores + self.offsets if self.bias else scores, side)
 
@@ -290,20 +290,23 @@ class KernelModel(Frozen):
         return bool(self.covariance.factor.traits.nested and often < self.coded.basis.shape[1])
 
     def _single(self, X: Array) -> Array:
-        """mu_*, (1, M), of one row X (1, d) as (L^-1 k_*)' (L^-1 T): one solve instead of M.
-
-        With a bias, u = L^-1 1 is eliminated: (t + (1 - q'u) / s H'u)' with t = H'q and s = u'u.
-        """
+        """mu_*, (1, M), of one row X (1, d) as (L^-1 k_*)' (L^-1 T): one solve instead of M."""
         k = self.covariance.cross(X)
         q = self.covariance.half_solve(k)
         vars(self)["asked"] = Asked(X.copy(), k, q)
-        H, mix = self.half, self.targets.mix
-        t = q.T @ H
+        return q.T @ self.half
+
+    def values(self, P: Array, side: Array | None = None) -> Array:
+        """What `mean` is, (m, M), from P = k_*' K~^-1 B, (m, M + r), for the basis B.
+
+        With a bias, let u = L^-1 1, s = u'u and H = L^-1 B: P + (1 - u'q) u'H / s, where u'q, the
+        sum of the indicators' columns of P, is what the model says of a target of ones.
+        """
         if self.bias:
-            M = len(self.coded.names)
+            M, H = len(self.coded.names), self.half
             u = H[:, :M].sum(axis=1, dtype=float)
-            t = t + (1 - t[:, :M].sum()) / (u @ u) * (u @ H)
-        return bounded(lambda: t @ mix)
+            P = P + np.outer(1 - P[:, :M].sum(axis=1), u @ H) / (u @ u)
+        return self._values(bounded(lambda: P @ self.targets.mix), side)
 
     def _values(self, T: Array, side: Array | None) -> Array:
         """Predicted targets T (m, M) as values of what the columns stand for."""

@@ -104,9 +104,9 @@ class Targets(Frozen):
 
         A name that is new had no example before: its column was zero.
         """
-        if np.any(self.shift != earlier.shift):
+        if self.shift is not None and np.any(self.shift != earlier.shift):
             return H[:0]
-        if np.array_equal(self.names, earlier.names):
+        if len(self.names) == len(earlier.names) and (self.names == earlier.names).all():
             return H
         M, others = len(self.names), H[:, len(earlier.names) :]
         carried = np.hstack([np.zeros((len(H), M), dtype=H.dtype), others])
@@ -155,9 +155,16 @@ def one_vs_all(examples: Examples) -> Targets:
 def _classes(labels: Array) -> tuple[Array, Array]:
     """The different labels, (M,), ascending, and which of them each of the labels (n,) is, (n,)."""
     if labels.dtype == np.int64 and len(labels) and 0 <= labels.min() <= labels.max() < _COUNTED:
-        counts = np.bincount(labels) > 0
-        return np.flatnonzero(counts), (counts.cumsum() - 1)[labels]
+        counts = np.bincount(labels)
+        (classes,) = counts.nonzero()
+        counts[classes] = _indices(len(classes))
+        return classes, counts[labels]
     return np.unique(labels, return_inverse=True)
+
+
+@cache
+def _indices(M: int) -> Array:
+    return read_only(np.arange(M))
 
 
 @cache
