@@ -65,9 +65,9 @@ def _validated(
 ) -> Any:
     """X as an array of some type, with the features that the estimator was fitted to."""
     _check_given("X", X)
-    if not reset and _is_plain(estimator, X):
-        if X.dtype == dtype or (dtype == "numeric" and X.dtype.kind in "fiub"):
-            return X
+    kinds = "fiub" if dtype == "numeric" else ""
+    if not reset and _is_plain(estimator, X) and (X.dtype == dtype or X.dtype.kind in kinds):
+        return X
     check_sparse("X", X)
     _refuse_one_column(X)
     _refuse_dates(X)
@@ -135,10 +135,10 @@ def _check_names(known: Names, given: Names) -> None:
 
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
     """y as k class labels (k,) of one type, the same as that of the labels `held`."""
-    if type(y) is np.ndarray and y.dtype == np.int64 and y.shape == (k,):
+    alike = held is None or not len(held) or held.dtype.kind in "iu"
+    if alike and type(y) is np.ndarray and y.dtype == np.int64 and y.shape == (k,):
         # For speed: nothing of what follows could refuse these.
-        if held is None or not len(held) or held.dtype.kind in "iu":
-            return y.copy()
+        return y.copy()
     labels = _column("y", y)
     kind = _type_of("label", labels, _LABELS)
     one_each("y", labels.shape, k)

@@ -264,8 +264,8 @@ class Covariance(Frozen):
         if (largest := sizes.max()) > most:
             raise InvalidInput(
                 f"The kernel {self.kernel!r} gave {largest:.3g}, noise included, for the example "
-                f"{examples.names[begin + sizes.argmax()]!r}, but {self.factor.dtype} holds no more "
-                f"than {most:.2g}: scale the features, or use dtype='float64'. Nothing was changed."
+                f"{examples.names[begin + sizes.argmax()]!r}, but {self.factor.dtype} holds no "
+                f"more than {most:.2g}: scale the features, or use dtype='float64'. Nothing was changed."
             )
         lost = (np.diagonal(N) > 0) & (np.diagonal(N) < least)
         if lost.any():

@@ -29,7 +29,6 @@ from knowmore.models.targets import Coding, Targets, Units
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
 
-
 # The last single row that a model was asked about, and how many there were.
 _ASIDE = {"asked", "often"}
 

@@ -125,7 +125,7 @@ def test_one_huge_row_spoils_no_other(kind):
 
 
 def rows_of_calls(update, solver, monkeypatch):
-    """The rows of each `append` and `without` by which 2 of 28 examples are added, 2 and 20 removed.
+    """The rows of each `append` and `without` by which of 28 examples 2 are added, 2, 20 removed.
 
     Those of the factor that an inverse may be refreshed by do not count.
     """
