@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, assert_never, final
 
 import numpy as np
@@ -157,6 +157,8 @@ class Examples:
     _next_id: int
     # Whether all weights are known to be one.
     _alike: bool = False
+    # Sets with the same one of these have the same label for the same row.
+    _labelling: object = field(default_factory=object)
 
     @classmethod
     def of(
@@ -290,8 +292,13 @@ class Examples:
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
                 changed[rows] = labels
-                return replace(self, _columns=self._columns._replace(labels=Rows(changed)))
+                columns = self._columns._replace(labels=Rows(changed))
+                return replace(self, _columns=columns, _labelling=object())
         assert_never(edit)
+
+    def labelled_as(self, earlier: Examples) -> bool:
+        """Whether it is known without a look that rows of both have the same label in both."""
+        return self._labelling is earlier._labelling
 
     def extend(self, earlier: Examples) -> bool:
         """Whether these are the `earlier` ones and none or more behind them."""
@@ -338,7 +345,8 @@ class Examples:
         index = _extended(self._index, dict(zip(ids, serials.tolist(), strict=True)))
         largest = max((one for one in ids if isinstance(one, int)), default=-1)
         alike = self._alike and new.weights is None
-        return Examples(_Columns(*columns), index, max(self._next_id, largest + 1), alike)
+        next_id = max(self._next_id, largest + 1)
+        return Examples(_Columns(*columns), index, next_id, alike, self._labelling)
 
     def _without(self, rows: Array) -> Examples:
         rows = np.unique(rows) if len(rows) > 1 else rows
@@ -346,7 +354,7 @@ class Examples:
         # The index keeps the ids of removed examples until they are the larger part of it.
         crowded = len(self._index) > 2 * (len(self) - len(rows)) + 100
         index = _index_of(columns) if crowded else self._index
-        return Examples(columns, index, self._next_id, self._alike)
+        return Examples(columns, index, self._next_id, self._alike, self._labelling)
 
     def _unknown(self, ids: list[Id]) -> str:
         kinds = set(map(type, self.names))

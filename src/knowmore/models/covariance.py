@@ -265,7 +265,8 @@ class Covariance(Frozen):
             raise InvalidInput(
                 f"The kernel {self.kernel!r} gave {largest:.3g}, noise included, for the example "
                 f"{examples.names[begin + sizes.argmax()]!r}, but {self.factor.dtype} holds no "
-                f"more than {most:.2g}: scale the features, or use dtype='float64'. Nothing was changed."
+                f"more than {most:.2g}: scale the features, or use dtype='float64'. Nothing was "
+                f"changed."
             )
         lost = (np.diagonal(N) > 0) & (np.diagonal(N) < least)
         if lost.any():

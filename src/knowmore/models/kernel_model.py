@@ -25,7 +25,7 @@ from knowmore.linalg.products import product
 from knowmore.models.covariance import Asked, Covariance
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
-from knowmore.models.targets import Coding, Targets, Units
+from knowmore.models.targets import Coding, Targets, Units, one_vs_all
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
 
@@ -183,7 +183,10 @@ class KernelModel(Frozen):
         known = vars(self).get("half", self.head)
         asked = vars(self).get("asked")
         covariance, known = self.covariance.carry(examples, known, since, asked)
-        coded = self.coding(examples)
+        coded = None
+        if self.coding is one_vs_all and examples.labelled_as(self.examples):
+            coded = self.coded.edited(since[0], examples.labels[len(examples) - since[1] :])
+        coded = self.coding(examples) if coded is None else coded
         head = coded.carry(self.coded, known[: self._unchanged(examples, since[0], len(known))])
         return KernelModel(covariance, self.coding, coded, head, self.bias)
 
@@ -193,6 +196,8 @@ class KernelModel(Frozen):
 
     def _unchanged(self, examples: Examples, deleted: Array, rows: int) -> int:
         """How many of the leading rows, all of which stay, have the label there that they had."""
+        if examples.labelled_as(self.examples):
+            return rows
         before = self.examples.labels
         before = np.delete(before, deleted, axis=0) if len(deleted) else before
         differs = examples.labels[:rows] != before[:rows]

@@ -114,6 +114,24 @@ class Targets(Frozen):
         carried[:, here] = H[:, there]
         return carried
 
+    def edited(self, deleted: Array, labels: Array) -> Targets | None:
+        """These one-vs-all targets without some rows, and with `labels` (k,) behind them.
+
+        None if classes would come or go.
+        """
+        index = self.names.searchsorted(labels)
+        if len(labels) and (index.max() >= len(self.names) or (self.names[index] != labels).any()):
+            return None
+        basis, new = self.basis, _indicators(len(self.names))[0][index]
+        parts = [np.delete(basis, deleted, axis=0), new]
+        if len(deleted) == 1:
+            parts = [basis[: deleted[0]], basis[deleted[0] + 1 :], new]
+        basis = np.concatenate(parts)
+        # A class may have lost its last example.
+        if not all(basis[:, c].any() for c in {*self.basis[deleted].argmax(axis=1).tolist()}):
+            return None
+        return Targets(self.names, basis, self.mix, classes=True)
+
     def rest(self, groups: Array | None = None) -> Units | None:
         """For each example the units of all that are not of its group, (n, M)."""
         if self.shift is None or self.weights is None:
