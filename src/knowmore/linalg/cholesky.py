@@ -30,8 +30,9 @@ _trsv = {"d": blas.dtrsv, "f": blas.strsv}
 _potrf = {"d": lapack.dpotrf, "f": lapack.spotrf}
 _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
 
-# Up to this many deleted rows, that many rotations of each column are faster than block reflectors.
-_SWEEPS = 64
+# Up to this many deleted rows, that many rotations of each column are faster than block reflectors:
+# 36 % of the rate of a matrix product against 27 %, for 100 of 2000 rows. No more than a panel has.
+_SWEEPS = PANEL
 # Width of a block reflector: wide enough for matrix products, narrow enough for its triangle.
 _REFLECTOR = 64
 
