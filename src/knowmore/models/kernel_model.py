@@ -183,8 +183,8 @@ class KernelModel(Frozen):
         known = vars(self).get("half", self.head)
         asked = vars(self).get("asked")
         covariance, known = self.covariance.carry(examples, known, since, asked)
-        coded = None
-        if self.coding is one_vs_all and examples.labelled_as(self.examples):
+        coded, complete = None, len(self.coded.basis) == len(self.examples)
+        if self.coding is one_vs_all and complete and examples.labelled_as(self.examples):
             coded = self.coded.edited(since[0], examples.labels[len(examples) - since[1] :])
         coded = self.coding(examples) if coded is None else coded
         head = coded.carry(self.coded, known[: self._unchanged(examples, since[0], len(known))])
