@@ -286,9 +286,10 @@ class KernelModel(Frozen):
     def _asked_seldom(self) -> bool:
         """Whether a single row is best answered without the coefficients, which take M solves.
 
-        They are worth it from the M-th question on, or if they are there already.
+        They are worth it from the M-th question on, or if they are there already, or if nothing is
+        known of an earlier model: then this is no stream.
         """
-        if "solved" in vars(self) or isinstance(self.coding, Transfer):
+        if "solved" in vars(self) or not len(self.head) or isinstance(self.coding, Transfer):
             return False
         often = vars(self)["often"] = vars(self).get("often", 0) + 1
         return bool(self.covariance.factor.traits.nested and often < self.coded.basis.shape[1])

@@ -66,9 +66,11 @@ def test_a_window_answers_as_a_fresh_fit_would(name, n):
 
 
 def test_the_row_that_was_asked_about_is_learnt_without_another_solve(monkeypatch):
-    clf = GPClassifier(KERNEL).fit(X[:200], Y[:200])
+    clf = GPClassifier(KERNEL).fit(X[:199], Y[:199])
+    clf.predict(X[:2])
+    clf.add(X[199:200], Y[199:200])
     clf.predict(X[200:201])
-    clf.add(X[200:201], Y[200:201]).tolist()
+    clf.add(X[200:201], Y[200:201])
     solved = []
     plain = Cholesky._forward_one
 
@@ -96,8 +98,12 @@ def test_a_row_may_replace_its_own_double():
 
 
 def test_many_single_questions_are_answered_from_the_coefficients():
-    clf = GPClassifier(KERNEL).fit(X[:60], Y[:60])
+    clf = GPClassifier(KERNEL).fit(X[:59], Y[:59])
+    clf.predict(X[:2])
+    clf.add(X[59:60], Y[59:60])
     model = clf.model_
+    assert_single(clf, X[60:61])
+    assert "solved" not in vars(model)
     for i in range(60, 70):
         assert_single(clf, X[i : i + 1])
     assert "solved" in vars(model)
@@ -105,6 +111,8 @@ def test_many_single_questions_are_answered_from_the_coefficients():
 
 def test_a_copy_of_a_model_does_not_know_what_was_asked():
     clf = GPClassifier(KERNEL).fit(X[:40], Y[:40])
+    clf.predict(X[:2])
+    clf.add(X[40:41], Y[40:41])
     clf.predict(X[50:51])
     model = clf.model_
     assert "asked" in vars(model)
