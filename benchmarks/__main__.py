@@ -33,6 +33,7 @@ from benchmarks import (
     semantics,
     small,
     startup,
+    streams,
     sums,
     transfer,
 )
@@ -44,6 +45,7 @@ from benchmarks.timing import machine
 GROUPS: dict[str, list[Benchmark]] = {
     "limits": limits.BENCHMARKS,
     "small": small.BENCHMARKS,
+    "streams": streams.BENCHMARKS,
     "growth": growth.BENCHMARKS,
     "forest": forest.BENCHMARKS,
     "exact": exact.BENCHMARKS,

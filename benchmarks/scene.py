@@ -43,6 +43,9 @@ class Scale:
     starts: int
     forest: tuple[int, ...]
     forest_rounds: int
+    windows: tuple[int, int]
+    window_rounds: int
+    pool: int
 
 
 FULL = Scale(
@@ -65,6 +68,9 @@ FULL = Scale(
     starts=7,
     forest=(10_000, 100_000, 1_000_000),
     forest_rounds=200,
+    windows=(500, 2000),
+    window_rounds=100,
+    pool=2000,
 )
 
 QUICK = Scale(
@@ -87,6 +93,9 @@ QUICK = Scale(
     starts=1,
     forest=(800, 1600, 3200),
     forest_rounds=3,
+    windows=(40, 80),
+    window_rounds=2,
+    pool=50,
 )
 
 

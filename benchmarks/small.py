@@ -33,7 +33,7 @@ def one_and_ask(scale: Scale) -> Iterator[Row]:
     yield Row(
         f"add one, ask one, n = {n}",
         samples.median,
-        target=Target("<=", 0.5e-3),
+        target=Target("<=", 0.4e-3),
         note=f"best {samples.best * 1e3:.3g} ms",
         raw={
             "n": n,

@@ -134,23 +134,26 @@ class Living(Generic[M]):
     def _after(self, edit: Edit, kernel: AnyKernel | None) -> Living[M]:
         """The value after an edit; its model is sure to follow, or already up to date."""
         examples, model, peak = self.examples.apply(edit), self.model, self.peak
-        model.admit(examples.counted)
-        after = replace(self, examples=examples)
+        counted = examples.counted
+        model.admit(counted)
+        after = Living(model, examples, self.kernel, self.settled, peak, self.reserve)
         if not self.settled:
             if kernel is not None:
-                return Living.of(model.refit(kernel, examples.counted), examples)
+                return Living.of(model.refit(kernel, counted), examples)
             after = after._with_width()
         if isinstance(edit, (Add, Replace)):
             # By the kernel of these examples: that of the model may refuse such rows.
             peak = max(peak, max_variance(after.kernel, edit.X))
-        after = replace(after, peak=peak)
-        if model.is_certain(examples.counted, peak):
-            again = model.covariance.kernel is not after.kernel
-            size = model.covariance.prepare(examples.counted, from_scratch=again)
-            check_memory(len(examples), size)
-            return replace(after, reserve=_reserved(size, after.reserve))
-        _ = after.current
-        return after
+        if peak != after.peak:
+            after = replace(after, peak=peak)
+        if not model.is_certain(counted, peak):
+            _ = after.current
+            return after
+        again = model.covariance.kernel is not after.kernel
+        size = model.covariance.prepare(counted, from_scratch=again)
+        check_memory(len(examples), size)
+        reserve = _reserved(size, after.reserve)
+        return after if reserve is after.reserve else replace(after, reserve=reserve)
 
     def _with_width(self) -> Living[M]:
         """With the kernel width of these examples, settled if there are enough of them.

@@ -7,8 +7,8 @@ And answers are numbers: what overflows, or finds no memory, raises and is never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from math import isfinite
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -20,11 +20,18 @@ from knowmore.errors import InvalidInput, NotEnoughMemory
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 
+# So few values are looked at one by one as fast as they are summed.
+_FEW = 4096
+
 
 def read_only(value: T) -> T:
     """The same arrays, alone or in a tuple, not to be written to; anything else as it is."""
     locked: Any = value
-    if isinstance(locked, tuple):
+    if type(locked) is np.ndarray:
+        if locked.flags.writeable:
+            locked = locked.view()
+            locked.flags.writeable = False
+    elif isinstance(locked, tuple):
         parts = map(read_only, locked)
         # A named tuple takes its parts one by one.
         locked = tuple(parts) if type(locked) is tuple else type(locked)(*parts)
@@ -46,7 +53,10 @@ class Frozen:
     """
 
     def __post_init__(self) -> None:
-        self.__setstate__(vars(self))
+        state = vars(self)
+        for name, value in state.items():
+            if isinstance(value, (np.ndarray, tuple)):
+                state[name] = read_only(value)
 
     def __getstate__(self) -> dict[str, Any]:
         # Another thread may derive a value while a pickle goes through them.
@@ -64,18 +74,23 @@ class derived(cached_property[T]):  # noqa: N801 - a decorator, as cached_proper
         self.__doc__ = function.__doc__
 
 
-@contextmanager
-def enough_memory(purpose: str, remedy: str) -> Iterator[None]:
+class enough_memory:  # noqa: N801  it reads as a function, and is faster than a generator
     """Raise NotEnoughMemory, with what it was for and what to do, instead of MemoryError."""
-    try:
-        yield
-    except NotEnoughMemory:
-        # It already says what for.
-        raise
-    except MemoryError as error:
-        raise NotEnoughMemory(
-            f"There is not enough memory to {purpose}. Nothing was changed. {remedy}"
-        ) from error
+
+    __slots__ = ("_purpose", "_remedy")
+
+    def __init__(self, purpose: str, remedy: str) -> None:
+        self._purpose, self._remedy = purpose, remedy
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, traceback: object) -> None:
+        # A NotEnoughMemory already says what for.
+        if isinstance(error, MemoryError) and not isinstance(error, NotEnoughMemory):
+            raise NotEnoughMemory(
+                f"There is not enough memory to {self._purpose}. Nothing was changed. "
+                f"{self._remedy}"
+            ) from error
 
 
 def bounded(answer: Callable[[], Array]) -> Array:
@@ -103,12 +118,19 @@ def bounded(answer: Callable[[], Array]) -> Array:
     )
 
 
+def _sums_up(values: Array) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return isfinite(values.sum())
+
+
 def first_not_finite(values: Array) -> int | None:
     """The first row, of (m,) or (m, M), with a value that is not finite; None if there is none."""
-    # A finite sum has only finite terms; the reverse is looked into.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
+    if values.size <= _FEW:
+        if np.isfinite(values).all():
             return None
+    # A finite sum has only finite terms; the reverse is looked into.
+    elif _sums_up(values):
+        return None
     sound = np.isfinite(values).reshape(len(values), -1).all(axis=1)
     return None if sound.all() else int(sound.argmin())
 

@@ -90,6 +90,10 @@ def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     >>> as_ids("left"), as_ids(np.array([3, 1]))
     (('left',), (3, 1))
     """
+    if type(ids) is int:
+        return (ids,)
+    if type(ids) is list and len(ids) == 1 and type(ids[0]) is int:
+        return (ids[0],)
     single = isinstance(ids, np.ndarray) and ids.ndim == 0
     if single or isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         ids = [ids]
@@ -114,7 +118,7 @@ def is_mask(ids: Any) -> bool:
     """
     if isinstance(ids, np.ndarray):
         return ids.dtype == bool and ids.ndim == 1
-    if isinstance(ids, str) or not isinstance(ids, Sized) or not isinstance(ids, Iterable):
+    if isinstance(ids, (int, str)) or not isinstance(ids, Sized) or not isinstance(ids, Iterable):
         return False
     # A sparse table has no length.
     if len(getattr(ids, "shape", ())) > 1:

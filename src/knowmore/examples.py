@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, assert_never, final
 
 import numpy as np
 
 from knowmore.arguments import some
-from knowmore.arrays import Array, read_only
+from knowmore.arrays import Array
 from knowmore.concurrency import cached_property, moment
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, RepeatedId, UnknownId
 
 __all__ = ["Examples"]
+
+
+# Up to this many rows are cut out by copying what stands between them.
+_FEW = 8
 
 
 @dataclass
@@ -48,7 +52,8 @@ class Rows:
     __slots__ = ("_buffer", "view")
 
     def __init__(self, array: Array, buffer: _Buffer | None = None) -> None:
-        self.view = read_only(array)
+        self.view = array.view()
+        self.view.flags.writeable = False
         self._buffer = _Buffer(array, len(array)) if buffer is None else buffer
 
     def __reduce__(self) -> tuple[type[Rows], tuple[Array]]:
@@ -57,18 +62,37 @@ class Rows:
     def append(self, rows: Array) -> Rows:
         """These rows and `rows` behind them."""
         begin, end = len(self.view), len(self.view) + len(rows)
-        dtype = np.result_type(self.view, rows) if begin else rows.dtype
-        buffer = self._buffer
+        if rows.shape[1:] == (0,):
+            return Rows(np.empty((end, 0)))
+        buffer, dtype = self._buffer, rows.dtype
+        if begin and dtype is not self.view.dtype:
+            dtype = np.result_type(self.view, rows)
         if buffer.array.dtype != dtype or not buffer.claim(begin, end):
-            array = np.empty((max(end, begin + begin // 2 + 8), *rows.shape[1:]), dtype=dtype)
-            array[:begin] = self.view
-            buffer = _Buffer(array, end)
+            buffer = _room_for(end, self.view, dtype)
+            buffer.array[:begin] = self.view
         buffer.array[begin:end] = rows
         return Rows(buffer.array[:end], buffer)
 
-    def keep(self, kept: Array) -> Rows:
-        """The rows where the mask `kept` (n,) is true, in a buffer of their own."""
-        return Rows(np.ascontiguousarray(self.view[kept]))
+    def without(self, rows: Array) -> Rows:
+        """All but these rows (k,), which ascend, in a buffer of their own."""
+        end = len(self.view) - len(rows)
+        if self.view.shape[1:] == (0,):
+            return Rows(np.empty((end, 0)))
+        buffer = _room_for(end, self.view, self.view.dtype)
+        if len(rows) > _FEW:
+            buffer.array[:end] = np.delete(self.view, rows, axis=0)
+            return Rows(buffer.array[:end], buffer)
+        begin = 0
+        for i, stop in enumerate((*rows.tolist(), len(self.view))):
+            if stop > begin:
+                buffer.array[begin - i : stop - i] = self.view[begin:stop]
+            begin = stop + 1
+        return Rows(buffer.array[:end], buffer)
+
+
+def _room_for(end: int, like: Array, dtype: Any) -> _Buffer:
+    """A buffer for `end` rows and some that may follow: a window loses one and gets one."""
+    return _Buffer(np.empty((end + end // 8 + 8, *like.shape[1:]), dtype=dtype), end)
 
 
 class _Columns(NamedTuple):
@@ -131,6 +155,10 @@ class Examples:
     _columns: _Columns
     _index: dict[Id, int]
     _next_id: int
+    # Whether all weights are known to be one.
+    _alike: bool = False
+    # Sets with the same one of these have the same label for the same row.
+    _labelling: object = field(default_factory=object)
 
     @classmethod
     def of(
@@ -145,7 +173,7 @@ class Examples:
         nothing = np.empty(0, dtype=object), X[:0], labels[:0], np.empty(0)
         no_side = np.empty((0, 0 if side is None else side.shape[1]))
         no_serials = np.empty(0, dtype=np.int64)
-        empty = cls(_Columns(*map(Rows, (*nothing, no_side, no_serials))), {}, 0)
+        empty = cls(_Columns(*map(Rows, (*nothing, no_side, no_serials))), {}, 0, True)
         return empty.apply(Add(X, labels, ids, weights, side)) if len(X) else empty
 
     def __len__(self) -> int:
@@ -203,6 +231,13 @@ class Examples:
         """The weight of each example, (n,), read-only; one by default."""
         return self._columns.weights.view
 
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest weight, one among them."""
+        if self._alike:
+            return 1.0, 1.0
+        return float(self.weights.min(initial=1)), float(self.weights.max(initial=1))
+
     @property
     def side(self) -> Array:
         """Side information, (n, q), read-only; q is zero if there is none."""
@@ -215,10 +250,18 @@ class Examples:
 
     def rows(self, ids: tuple[Id, ...]) -> Array:
         """The rows of these examples, (k,)."""
+        if len(ids) == 1 and (row := self._row(ids[0])) is not None:
+            return np.array([row])
         serials, held = self._find(ids)
         if not held.all():
             raise UnknownId(self._unknown([ids[i] for i in np.flatnonzero(~held)]))
         return np.searchsorted(self.serials, serials)
+
+    def _row(self, one: Id) -> int | None:
+        """The row of an example; None if it is not held."""
+        serial, serials = self._index.get(one, -1), self.serials
+        row = int(serials.searchsorted(serial))
+        return row if row < len(serials) and serials[row] == serial else None
 
     def _find(self, ids: tuple[Id, ...]) -> tuple[Array, Array]:
         """The serial numbers of these ids, (k,), and which of the ids are held, (k,)."""
@@ -228,6 +271,8 @@ class Examples:
     @cached_property
     def counted(self) -> Examples:
         """The examples whose weight is above zero; the others are held but have no influence."""
+        if self._alike:
+            return self
         counted = self.weights > 0
         return self if counted.all() else self._without(np.flatnonzero(~counted))
 
@@ -241,13 +286,24 @@ class Examples:
             case Replace(ids, X, labels, side):
                 rows = self.rows(ids)
                 labels = self.labels[rows] if labels is None else labels
-                return self._without(rows)._with(Add(X, labels, ids, self.weights[rows], side))
+                weights = None if self._alike else self.weights[rows]
+                return self._without(rows)._with(Add(X, labels, ids, weights, side))
             case Relabel(ids, labels):
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
                 changed[rows] = labels
-                return replace(self, _columns=self._columns._replace(labels=Rows(changed)))
+                columns = self._columns._replace(labels=Rows(changed))
+                return replace(self, _columns=columns, _labelling=object())
         assert_never(edit)
+
+    def labelled_as(self, earlier: Examples) -> bool:
+        """Whether it is known without a look that rows of both have the same label in both."""
+        return self._labelling is earlier._labelling
+
+    def extend(self, earlier: Examples) -> bool:
+        """Whether these are the `earlier` ones and none or more behind them."""
+        mine, theirs = self.serials, earlier.serials
+        return len(mine) >= len(theirs) and bool((mine[: len(theirs)] == theirs).all())
 
     def since(self, earlier: Examples) -> tuple[Array, int]:
         """How to get from `earlier` to these: its rows to delete, and how many of ours to append.
@@ -255,8 +311,15 @@ class Examples:
         Rows of both that precede the first row of ours alone are kept.
         """
         mine, theirs = self.serials, earlier.serials
-        if len(mine) >= len(theirs) and (mine[: len(theirs)] == theirs).all():
+        if self.extend(earlier):
             return np.empty(0, dtype=np.int64), len(mine) - len(theirs)
+        if 0 < len(theirs) <= len(mine) + 1:
+            # A window has lost one row: the first that differs, or the last.
+            last = len(theirs) - 1
+            differs = mine[:last] != theirs[:last]
+            row = int(differs.argmax()) if differs.any() else last
+            if (mine[row:last] == theirs[row + 1 :]).all():
+                return np.array([row]), len(mine) - last
         shared = among(mine, theirs)
         kept = len(mine) if shared.all() else int(shared.argmin())
         return np.flatnonzero(~among(theirs, mine[:kept])), len(mine) - kept
@@ -267,7 +330,8 @@ class Examples:
             ids = tuple(range(self._next_id, self._next_id + k))
         if len(ids) != k:
             raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
-        if len(self) and (held := self._find(ids)[1]).any():
+        alone = k == 1 and self._row(ids[0]) is None
+        if len(self) and not alone and (held := self._find(ids)[1]).any():
             raise RepeatedId(
                 f"The model already holds {some([ids[i] for i in np.flatnonzero(held)])}. Use "
                 f"replace() to change them, or give new examples other ids, by ids=... or by the "
@@ -277,19 +341,20 @@ class Examples:
         side = np.empty((k, 0)) if new.side is None else new.side
         serials = _serial_numbers.take(k)
         rows = _names(ids), new.X, new.labels, weights, side, serials
-        columns = (old.append(more) for old, more in zip(self._columns, rows, strict=True))
+        columns = [old.append(more) for old, more in zip(self._columns, rows, strict=True)]
         index = _extended(self._index, dict(zip(ids, serials.tolist(), strict=True)))
         largest = max((one for one in ids if isinstance(one, int)), default=-1)
-        return Examples(_Columns(*columns), index, max(self._next_id, largest + 1))
+        alike = self._alike and new.weights is None
+        next_id = max(self._next_id, largest + 1)
+        return Examples(_Columns(*columns), index, next_id, alike, self._labelling)
 
     def _without(self, rows: Array) -> Examples:
-        kept = np.ones(len(self), dtype=bool)
-        kept[rows] = False
-        columns = _Columns(*(column.keep(kept) for column in self._columns))
+        rows = np.unique(rows) if len(rows) > 1 else rows
+        columns = _Columns(*[column.without(rows) for column in self._columns])
         # The index keeps the ids of removed examples until they are the larger part of it.
-        crowded = len(self._index) > 2 * int(kept.sum()) + 100
+        crowded = len(self._index) > 2 * (len(self) - len(rows)) + 100
         index = _index_of(columns) if crowded else self._index
-        return Examples(columns, index, self._next_id)
+        return Examples(columns, index, self._next_id, self._alike, self._labelling)
 
     def _unknown(self, ids: list[Id]) -> str:
         kinds = set(map(type, self.names))

@@ -28,7 +28,7 @@ class Injected(Exception):
 
 # What these raise is printed and not raised (a freed panel, a closed generator), or would be a
 # fault of the `with` statement itself.
-NO_STEPS = {"__del__", "_give_left", "<genexpr>", "__exit__", "_limit", "<listcomp>"}
+NO_STEPS = {"__del__", "_give", "<genexpr>", "__exit__", "_limit", "<listcomp>"}
 
 
 class FaultAt:

@@ -96,6 +96,38 @@ def test_a_known_head_is_extended(solver, A, known, seed):
 
 
 @both
+@settings(max_examples=20)
+@given(A=spd_matrices(min_size=3), known=st.integers(0, 300), seed=seeds)
+def test_rows_behind_a_head_are_found_without_it(solver, A, known, seed):
+    factor, h = grown(solver, A, []), min(known, len(A) - 1)
+    B = np.random.default_rng(seed).normal(size=(len(A), 2))
+    whole = factor.forward(B)
+    assert_rounded(
+        factor.extend(whole[:h], B[h:]),
+        whole[h:],
+        roundings=100 * np.linalg.cond(A),
+        scale=abs(whole).max(),
+    )
+
+
+@both
+@settings(max_examples=40)
+@given(A=spd_matrices(min_size=3), data=st.data(), known=st.integers(0, 300), seed=seeds)
+def test_what_was_half_solved_loses_rows_with_the_factor(solver, A, data, known, seed):
+    factor, rows = grown(solver, A, []), data.draw(row_sets(len(A)))
+    B = np.random.default_rng(seed).normal(size=(len(A), 3))
+    head = factor.forward(B)[:known]
+    kept = np.delete(np.arange(len(A)), rows)
+    left, H = factor.without(rows, head)
+    assert left.size == len(kept)
+    solution = left.backward(left.forward(B[kept], H))
+    R = A[np.ix_(kept, kept)]
+    assert_solves(solution, np.linalg.solve(R, B[kept]), A, B, solver=solver)
+    if known >= len(A) and len(rows) <= 64:
+        assert len(H) == len(kept)
+
+
+@both
 def test_old_values_are_unchanged_when_two_grow_from_one(solver):
     rng = np.random.default_rng(3)
     Q = rng.normal(size=(200, 200))

@@ -51,6 +51,8 @@ def table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     """X as `inputs` returns it; a sparse matrix is made dense."""
+    if not reset and _is_plain(estimator, X) and X.dtype == np.float64:
+        return np.asarray(_finite("X", X))
     X = table(estimator, X, reset=reset)
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
@@ -69,12 +71,9 @@ def _validated(
 ) -> Any:
     """X as an array of some type, with the features that the estimator was fitted to."""
     _check_given("X", X)
-    # For speed, a plain array skips scikit-learn's validation.
-    plain = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
-    if plain and (X.dtype == dtype or (dtype == "numeric" and X.dtype.kind in "fiub")):
-        unnamed = not reset and not hasattr(estimator, "feature_names_in_")
-        if unnamed and X.shape[1] == estimator.n_features_in_:
-            return X
+    kinds = "fiub" if dtype == "numeric" else ""
+    if not reset and _is_plain(estimator, X) and (X.dtype == dtype or X.dtype.kind in kinds):
+        return X
     check_sparse("X", X)
     _refuse_one_column(X)
     _refuse_dates(X)
@@ -89,6 +88,17 @@ def _validated(
     if reset:
         estimator._names_in = names
     return given
+
+
+def _is_plain(estimator: BaseEstimator, X: Any) -> bool:
+    """Whether X is an array with the features that the estimator knows by their number alone.
+
+    For speed, such a one skips scikit-learn's validation.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or not len(X):
+        return False
+    unnamed = not hasattr(estimator, "feature_names_in_")
+    return unnamed and bool(X.shape[1] == estimator.n_features_in_)
 
 
 def _refuse_one_column(X: Any) -> None:
@@ -154,6 +164,10 @@ def warn_of_scales(estimator: BaseEstimator, X: Array) -> None:
 
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
     """y as k class labels (k,) of one type, the same as that of the labels `held`."""
+    alike = held is None or not len(held) or held.dtype.kind in "iu"
+    if alike and type(y) is np.ndarray and y.dtype == np.int64 and y.shape == (k,):
+        # For speed: nothing of what follows could refuse these.
+        return y.copy()
     labels = _column("y", y)
     kind = _type_of("label", labels, _LABELS)
     one_each("y", labels.shape, k)
@@ -340,6 +354,8 @@ def numbers(
 
 def _finite(name: str, values: Any) -> Any:
     """The values, (k,), (k, d) or sparse, if all are finite."""
+    if type(values) is np.ndarray and first_not_finite(values) is None:
+        return values
     if first_not_finite(values.data if sparse.issparse(values) else values) is None:
         return values
     entries = sparse.coo_array(values)

@@ -6,6 +6,7 @@ those are computed one by one. Finite rows have distances from zero to infinity,
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from knowmore.linalg.products import product
 # With fewer rows than this on one side the loop over pairs is as fast.
 _FEW = 16
 # A difference of this many numbers stays in the cache, and is made faster than cdist is called.
-_CACHED = 100_000
+_CACHED = 300_000
 # |x|^2 + |y|^2 - 2 x.y loses digits where the distance is short against the norms. Pairs nearer
 # than this fraction are computed directly, so that every squared distance keeps a relative error of
 # about a hundred roundings.
@@ -44,10 +45,10 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), 5.0)
     array([[1.]])
     """
-    scale = _units(X, scale)
+    scale = units(X, scale)
     with np.errstate(over="ignore", invalid="ignore"):
         D2 = _squares(X, Y, scale, direct=min(len(X), len(Y)) < _FEW)
-        if not np.isfinite(D2.sum()):
+        if not isfinite(D2.sum()):
             rows = ~np.isfinite(D2).all(axis=1)
             D2[rows] = _squares(X[rows], Y, scale, direct=True)
             lost = ~np.isfinite(D2)
@@ -63,7 +64,7 @@ def distances(X: Array, Y: Array, scale: float | Array) -> Array:
     """
     D2 = squared_distances(X, Y, scale)
     r, lost = np.sqrt(D2), ~((D2 > _LEAST) & (D2 < _MOST))
-    r[lost] = _lengths(X, Y, _units(X, scale), lost)
+    r[lost] = _lengths(X, Y, units(X, scale), lost)
     return np.asarray(r)
 
 
@@ -111,8 +112,10 @@ def rows_of_median(n: int) -> Array:
     return np.linspace(0, n - 1, num=min(n, _MEDIAN_ROWS), dtype=int)
 
 
-def _units(X: Array, scale: float | Array) -> Any:
+def units(X: Array, scale: float | Array) -> Any:
     """The length scale, checked: a number, or one for each feature of X (n, d)."""
+    if isinstance(scale, float) and 0 < abs(scale) < np.inf:
+        return float(scale)
     scale = np.squeeze(np.asarray(scale, dtype=float))
     if scale.ndim and scale.shape != X.shape[1:]:
         raise InvalidInput(
@@ -128,7 +131,7 @@ def _units(X: Array, scale: float | Array) -> Any:
 
 def _squares(X: Array, Y: Array, scale: Any, direct: bool) -> Array:
     """The squares, by themselves for each pair or by a matrix product; not finite on overflow."""
-    if np.ndim(scale) or not 1 / _WIDE < abs(scale) < _WIDE:
+    if not isinstance(scale, float) or not 1 / _WIDE < abs(scale) < _WIDE:
         X, Y, scale = X / scale, Y / scale, 1.0
     D2 = _direct(X, Y) if direct else _by_product(X, Y)
     if scale != 1.0:
@@ -140,7 +143,8 @@ def _direct(X: Array, Y: Array) -> Array:
     if len(Y) != 1 or X.size > _CACHED:
         return np.asarray(cdist(X, Y, "sqeuclidean"))
     difference = X - Y
-    return np.asarray(np.einsum("ij,ij->i", difference, difference)[:, None])
+    squares: Array = np.einsum("ij,ij->i", difference, difference)[:, None]
+    return squares
 
 
 def _by_product(X: Array, Y: Array) -> Array:

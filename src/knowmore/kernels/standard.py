@@ -31,7 +31,7 @@ from sklearn.gaussian_process import kernels as sk
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
-from knowmore.kernels.distances import distances, squared_distances
+from knowmore.kernels.distances import distances, squared_distances, units
 from knowmore.kernels.rules import RULES, Function, Pullback, Rule
 from knowmore.linalg.products import product
 
@@ -72,12 +72,23 @@ def _scaled(cross: Function, profile: Function, is_positive: Function) -> Rule:
 
         return K, pull
 
-    return Rule(cross, rules.mean_corner, _constant_diagonal, prepare, gradient, is_positive)
+    return Rule(cross, _scaled_corner, _constant_diagonal, prepare, gradient, is_positive)
+
+
+def _scaled_corner(kernel: Any, X: Array) -> Array:
+    return rules.mean_corner(kernel, X) if len(X) > 1 else _constant_diagonal(kernel, X)[:, None]
 
 
 def _constant_diagonal(kernel: Any, X: Array) -> Array:
-    """One, but evaluated, so that a bad parameter raises here as well."""
+    """One, but a bad parameter raises here as well."""
+    if _order(kernel) == np.inf:
+        units(X, kernel.length_scale)
+        return np.ones(len(X)) if np.isfinite(X).all() else np.where(_sound(X), 1.0, np.nan)
     return rules.cross(kernel, X[:1], X[:1])[:, 0].repeat(len(X)) if len(X) else np.empty(0)
+
+
+def _sound(X: Array) -> Array:
+    return np.asarray(np.isfinite(X).all(axis=1))
 
 
 def _squares(X: Array, scale: float | Array) -> Array:

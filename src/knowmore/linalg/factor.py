@@ -58,14 +58,18 @@ class Factor(Protocol):
     def traits(self) -> Traits:
         """What kind of representation this is."""
 
-    def append(self, cross: Array, corner: Array) -> Self:
+    def append(self, cross: Array, corner: Array, half: Array | None = None) -> Self:
         """The factor of [[A, cross], [cross', corner]]; cross (n, k), corner (k, k).
 
+        half : F(cross), if that is known
         Raises NotPositiveDefinite, with the row counted in the enlarged matrix.
         """
 
     def delete(self, rows: Array) -> Self:
         """The factor of A without these rows and columns; any set, in any order."""
+
+    def without(self, rows: Array, H: Array) -> tuple[Self, Array]:
+        """The same, and leading rows of F(B without these rows) from those of F(B), H (h, m)."""
 
     def forward(self, B: Array, head: Array | None = None) -> Array:
         """The first half of a solve, F(B) (n, m): an append merely extends it.
@@ -73,6 +77,9 @@ class Factor(Protocol):
         Leading rows of F(B) depend on leading rows of A and B alone. Those already known may be
         given as `head` (h, m) and are not computed again.
         """
+
+    def extend(self, H: Array, B: Array) -> Array:
+        """The rows of F([.; B]) that belong to B (n - h, m), those before them being H (h, m)."""
 
     def backward(self, H: Array) -> Array:
         """The second half of a solve: backward(forward(B)) = A^-1 B."""

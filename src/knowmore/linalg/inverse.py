@@ -71,7 +71,7 @@ class Inverse(Frozen, Factor):
 
     # -- changing ----------------------------------------------------------------------------
 
-    def append(self, cross: Array, corner: Array) -> Inverse:
+    def append(self, cross: Array, corner: Array, half: Array | None = None) -> Inverse:
         """The inverse of [[A, cross], [cross', corner]]."""
         n, k = cross.shape
         A = np.block([[self.A, cross], [cross.T, corner]]).astype(self.dtype)
@@ -99,6 +99,10 @@ class Inverse(Frozen, Factor):
         _woodbury(P, -_off_diagonal(self.A, rows), rows)
         left = replace(self, A=self.A[cut], P=P[cut])
         return left if left._is_sound() else left.refresh()
+
+    def without(self, rows: Array, H: Array) -> tuple[Inverse, Array]:
+        """The same, and the rows that are left of H: F(B) is B."""
+        return self.delete(rows), np.delete(H, rows[rows < len(H)], axis=0)
 
     def refresh(self) -> Inverse:
         """The same A, inverted again; raises NotPositiveDefinite if A is singular."""
@@ -152,6 +156,10 @@ class Inverse(Frozen, Factor):
     def forward(self, B: Array, head: Array | None = None) -> Array:
         """B itself: an explicit inverse solves in one step."""
         return np.array(B, dtype=self.dtype, order="C")
+
+    def extend(self, H: Array, B: Array) -> Array:
+        """B itself."""
+        return self.forward(B)
 
     def backward(self, H: Array) -> Array:
         """P H, (n, m)."""

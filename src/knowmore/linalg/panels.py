@@ -1,8 +1,10 @@
 """Row panels: the storage of a lower triangle.
 
-Panel p holds rows [128 p, 128 p + 128) of L, cut in two: `left`, what stands before the diagonal
-block, in C order, and `diagonal`, the triangle itself, in Fortran order. Both are passed to BLAS
-without a copy; SciPy would silently copy a view of one large array at every triangular solve.
+Panel p holds rows [128 p, 128 p + 128) of L by columns: row j of `columns` is column j of L, 128
+numbers side by side, which a deletion rotates as one. `left`, what stands before the diagonal
+block, and `diagonal`, the triangle itself, are views of it in Fortran order. Both are passed to
+BLAS without a copy; SciPy would silently copy a view of one large array at every triangular solve.
+What stands above the diagonal is never read.
 """
 
 from __future__ import annotations
@@ -29,50 +31,53 @@ _SPARE_BYTES = 256 * 2**20
 _spare: dict[tuple[int, str], list[Array]] = {}
 
 
-def _take_left(start: int, dtype: np.dtype[Any]) -> Array:
+def _take(length: int, width: int, dtype: np.dtype[Any]) -> Array:
     try:
-        return _spare[start, dtype.char].pop()
+        return _spare[length, dtype.char].pop()
     except (KeyError, IndexError):
         pass
     try:
-        return np.empty((PANEL, start), dtype=dtype)
+        return np.empty((length, width), dtype=dtype)
     except MemoryError:
         # Spare panels may hold the memory that is missing.
         _spare.clear()
-        return np.empty((PANEL, start), dtype=dtype)
+        return np.empty((length, width), dtype=dtype)
 
 
-def _give_left(array: Array) -> None:
-    # A forest frees a hundred thousand panels at once: count by their few shapes, and keep none
-    # that has no bytes.
+def _give(array: Array) -> None:
+    # A forest frees a hundred thousand panels at once, most of them a first one: count by their few
+    # shapes, and keep none of the first, whose sizes differ.
+    length = len(array)
+    if length <= PANEL:
+        return
     waiting = sum(
-        len(spares) * PANEL * start * np.dtype(char).itemsize
-        for (start, char), spares in list(_spare.items())
+        len(spares) * PANEL * length * np.dtype(char).itemsize
+        for (length, char), spares in list(_spare.items())
     )
-    if 0 < array.nbytes <= _SPARE_BYTES - waiting:
-        _spare.setdefault((array.shape[1], array.dtype.char), []).append(array)
+    if array.nbytes <= _SPARE_BYTES - waiting:
+        _spare.setdefault((length, array.dtype.char), []).append(array)
 
 
 @final
 class Panel:
     """Up to 128 rows of L, written once each; `filled` rows are taken."""
 
-    __slots__ = ("__weakref__", "diagonal", "filled", "left", "start")
+    __slots__ = ("__weakref__", "columns", "diagonal", "filled", "left", "start")
 
     def __init__(self, start: int, dtype: np.dtype[Any], count: int) -> None:
         """A panel whose first `count` rows are the caller's to write."""
         self.start = start
-        self.left = _take_left(start, dtype)
         # A forest has many factors of a few rows each, with one panel.
         size = PANEL if start else next(size for size in _SIZES if count <= size)
-        self.diagonal = np.zeros((size, size), dtype=dtype, order="F")
+        self.columns = _take(start + size, size, dtype)
+        self.left, self.diagonal = self.columns[:start].T, self.columns[start:].T
         self.filled = count
 
     def __del__(self) -> None:
         # A panel that was interrupted in __init__ may have no array yet.
-        left = getattr(self, "left", None)
-        if left is not None:
-            _give_left(left)
+        columns = getattr(self, "columns", None)
+        if columns is not None:
+            _give(columns)
 
     def claim(self, at: int, count: int) -> Panel:
         """A panel with the same first `at` rows whose next `count` are the caller's to write.
@@ -83,16 +88,14 @@ class Panel:
             if self.filled == at and at + count <= len(self.diagonal):
                 self.filled = at + count
                 return self
-        copy = Panel(self.start, self.left.dtype, at + count)
-        copy.left[:at] = self.left[:at]
-        copy.diagonal[:at, :at] = self.diagonal[:at, :at]
+        copy = Panel(self.start, self.columns.dtype, at + count)
+        end = self.start + at
+        copy.columns[:end, :at] = self.columns[:end, :at]
         return copy
 
     def write(self, at: int, rows: Array) -> None:
         """Write rows of L, (count, start + at + count), behind the first `at`."""
-        end = at + len(rows)
-        self.left[at:end] = rows[:, : self.start]
-        self.diagonal[at:end, :end] = rows[:, self.start :]
+        self.columns[: rows.shape[1], at : at + len(rows)] = rows.T
 
     def rows(self, count: int) -> Array:
         """The first `count` rows of L in this panel, (count, start + count)."""
@@ -101,7 +104,7 @@ class Panel:
     def packed(self, count: int) -> tuple[Array, Array]:
         """The first `count` rows of L: those before the diagonal block, and its triangle, packed.
 
-        (count, start) and (count (count + 1) / 2,); the first is not copied.
+        (count, start) and (count (count + 1) / 2,).
         """
         return self.left[:count], self.diagonal[:count, :count][np.tril_indices(count)]
 
@@ -125,18 +128,18 @@ class Panel:
             rest -= self.left[done:count, zeros:] @ Y[zeros:s]
         if done:
             rest -= self.diagonal[done:count, :done] @ Y[s : s + done]
-        _solve(self.diagonal[done:count, done:count], rest, transposed=False)
+        solve_lower(self.diagonal[done:count, done:count], rest)
 
     def backward(self, X: Array, count: int) -> None:
         """Solve the panel's rows of L' X = H in place and eliminate them from the rows above."""
         s = self.start
         x = X[s : s + count]
-        _solve(self.diagonal[:count, :count], x, transposed=True)
+        solve_lower(self.diagonal[:count, :count], x, transposed=True)
         if s:
             X[:s] -= self.left[:count].T @ x
 
 
-def _solve(D: Array, B: Array, *, transposed: bool) -> None:
+def solve_lower(D: Array, B: Array, *, transposed: bool = False) -> None:
     """Solve D X = B, or D'X = B, in place; D lower triangular, B (count, m) in C order."""
     D = np.asfortranarray(D)
     if B.shape[1] == 1:

@@ -15,14 +15,14 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from knowmore.arrays import Array
-from knowmore.linalg.threads import blas_threads, threads_for
+from knowmore.linalg.threads import TINY, blas_threads, threads_for
 
 P = TypeVar("P")
 T = TypeVar("T")
 
 # OpenBLAS itself runs products of fewer multiplications on one thread: with a vector,
 # and of two matrices.
-_SMALL_VECTOR, _SMALL_MATRIX = 9_000, 250_000
+_SMALL_VECTOR, _SMALL_MATRIX = TINY, 250_000
 
 
 def product(A: Array, B: Array) -> Array:
@@ -47,7 +47,7 @@ def evaluated(work: Callable[[], T], numbers: int, columns: int) -> T:
 
 def one_thread() -> AbstractContextManager[None]:
     """Within it BLAS has one thread, in all of the process: for tasks that run side by side."""
-    return threads_for(0, 1)
+    return threads_for(TINY, 1)
 
 
 def side_by_side(work: Callable[[P], T], parts: Sequence[P]) -> list[T]:

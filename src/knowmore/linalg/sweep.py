@@ -1,9 +1,9 @@
 """The inner loops of a deletion, compiled at the first deletion: numba takes a while to load.
 
 Deleting rows S of L leaves [L_RR, C] with C = L_RS; plane rotations of each column of L_RR with
-the columns of C make C vanish and L_RR the factor that is wanted. Rotation (s, j) mixes column j
-with column s of C; `cos` and `sin` are (k, n). Rows are independent of each other, so eight go
-abreast: each is a chain of dependent operations, and one chain alone would wait for itself.
+the columns of C make C vanish and L_RR the factor that is wanted. Rotation (j, s) mixes column j
+with column s of C; its cosine and sine are angles[j, s], (n, k, 2). All arrays are stored by
+columns of L, as panels are: a rotation mixes two runs of numbers that lie side by side in memory.
 """
 
 from __future__ import annotations
@@ -22,108 +22,159 @@ class Sweep(NamedTuple):
     """The three loops, compiled for one precision."""
 
     gather: Function
+    shrink: Function
     rotate: Function
-    eliminate: Function
 
 
 @cache
 def sweep(dtype: np.dtype[Any]) -> Sweep:
     """The loops for this precision; the first call takes a second or more."""
 
-    def trial(gather: Function, rotate: Function, eliminate: Function) -> None:
-        left, diagonal = np.zeros((2, 0), dtype), np.ones((2, 2), dtype, order="F")
-        C, angles, rows = np.zeros((2, 1), dtype), np.zeros((1, 2), dtype), np.array([1])
-        gather(left, diagonal, rows, left, diagonal.copy("F"), 0, rows, C)
-        rotate(left[:2], C, 0, angles, angles, 0, 0)
-        eliminate(diagonal, C, 0, angles, angles, 0, 0)
+    def trial(gather: Function, shrink: Function, rotate: Function) -> None:
+        old, new = np.ones((2, 2), dtype), np.ones((1, 1), dtype)
+        kept, deleted, C = np.array([1]), np.array([0]), np.zeros((1, 1), dtype)
+        angles = np.zeros((1, 1, 2), dtype)
+        gather(old, 0, kept, kept, deleted, new, 0, C)
+        shrink(old, old, old, 0, kept, kept, deleted, new, C, angles, 0)
+        rotate(new, C, angles, 0, 1)
 
-    loops = gather, rotate, eliminate
+    loops = gather, shrink, rotate
     return uninterrupted(lambda: Sweep(*compiled(trial, *loops, nogil=True)))
 
 
 def gather(
-    old_left: Array,
-    old_diagonal: Array,
-    old_rows: Array,
-    new_left: Array,
-    new_diagonal: Array,
-    new_row: int,
+    old: Array,
+    begin: int,
+    rows: Array,
+    kept: Array,
     deleted: Array,
+    new: Array,
+    at: int,
     C: Array,
 ) -> None:
-    """Copy rows of one panel into another, leaving out the `deleted` columns, which go to C.
+    """Copy rows of one panel, whose first is row `begin` of L, into another one.
+
+    rows : those to copy, (r,), counted in L
+    kept, deleted : the columns that stay and that go to C (k, count), ascending
+    new, at : the columns of the new panel, and its first row to write
 
     C is zero where a row ends before a deleted column.
     """
-    old_start, new_start, k = old_left.shape[1], new_left.shape[1], len(deleted)
-    for t in range(len(old_rows)):
-        o, i = old_rows[t], new_row + t
-        source, target, last = 0, 0, old_start + o + 1
-        for d in range(k + 1):
-            stop = min(deleted[d], last) if d < k else last
-            while source < stop:
-                # p, q: columns of the diagonal blocks, negative before them
-                p, q, run = source - old_start, target - new_start, stop - source
-                run = min(run, -p) if p < 0 else run
-                run = min(run, -q) if q < 0 else run
-                if p < 0 and q < 0:
-                    new_left[i, target : target + run] = old_left[o, source : source + run]
-                elif q < 0:
-                    new_left[i, target : target + run] = old_diagonal[o, p : p + run]
-                elif p < 0:
-                    new_diagonal[i, q : q + run] = old_left[o, source : source + run]
-                else:
-                    new_diagonal[i, q : q + run] = old_diagonal[o, p : p + run]
-                source += run
-                target += run
-            if stop < last:
-                p = stop - old_start
-                C[i, d] = old_left[o, stop] if p < 0 else old_diagonal[o, p]
-                source = stop + 1
+    last = rows[-1]
+    for j in range(len(kept)):
+        if kept[j] > last:
+            break
+        for t in range(len(rows)):
+            new[j, at + t] = old[kept[j], rows[t] - begin]
+    for s in range(len(deleted)):
+        for t in range(len(rows)):
+            C[s, at + t] = old[deleted[s], rows[t] - begin] if deleted[s] < rows[t] else 0
 
 
-def rotate(A: Array, C: Array, s: int, cos: Array, sin: Array, begin: int, end: int) -> None:
-    """Apply rotations (s, begin ... end-1) to the rows of [A, C[:, s]]."""
+def shrink(
+    one: Array,
+    two: Array,
+    three: Array,
+    begin: int,
+    rows: Array,
+    kept: Array,
+    deleted: Array,
+    new: Array,
+    C: Array,
+    angles: Array,
+    first: int,
+) -> None:
+    """A panel of the new factor: gather its rows and rotate C away, in one pass.
 
-    def turned(i: int, j: int, p: float, q: float, c: float) -> Any:
-        x = A[i, j]
-        A[i, j] = p * x + q * c
-        return p * c - q * x
+    one, two, three : the columns of the old panels that its rows are in, from row `begin` of L on
+    rows : the old rows that it takes, (count,)
+    kept, deleted : the old columns that stay, and the k that go, ascending
+    new, C : to be written: the columns of the panel, and work space (k, count)
+    angles : the rotations of the columns before the panel; its own are written
+    first : the first column that is rotated
+    """
+    count, k, height = len(rows), len(deleted), one.shape[1]
+    start = len(new) - new.shape[1]
+    # Runs of rows that were neighbours in one panel: which panel, from where to where, how many.
+    panel, source, target, length = np.empty((4, k + 3), dtype=np.int64)
+    runs = 0
+    for i in range(count):
+        p, o = (rows[i] - begin) // height, (rows[i] - begin) % height
+        if i == 0 or p != panel[runs - 1] or rows[i] != rows[i - 1] + 1:
+            panel[runs], source[runs], target[runs], length[runs] = p, o, i, 0
+            runs += 1
+        length[runs - 1] += 1
+    for s in range(k + start + count):
+        goes = s < k
+        column = deleted[s] if goes else kept[s - k]
+        to = C[s] if goes else new[s - k]
+        if k == 1 and first < s <= start:
+            # The common case, in one pass: a column is turned while it is copied.
+            p, q = angles[s - 1, 0, 0], angles[s - 1, 0, 1]
+            for t in range(runs):
+                old = (
+                    one[column]
+                    if panel[t] == 0
+                    else two[column]
+                    if panel[t] == 1
+                    else three[column]
+                )
+                x, y = old[source[t] : source[t] + length[t]], to[target[t] : target[t] + length[t]]
+                c = C[0, target[t] : target[t] + length[t]]
+                for r in range(len(y)):
+                    u, v = x[r], c[r]
+                    y[r] = p * u + q * v
+                    c[r] = p * v - q * u
+            continue
+        for t in range(runs):
+            old = one[column] if panel[t] == 0 else two[column] if panel[t] == 1 else three[column]
+            # Slices from zero on: the compiler then knows that no index is negative.
+            x, y = old[source[t] : source[t] + length[t]], to[target[t] : target[t] + length[t]]
+            for r in range(len(y)):
+                y[r] = x[r]
+        if goes:
+            for i in range(count):
+                if rows[i] < column:
+                    to[i] = 0
+            continue
+        j = s - k
+        if j < first:
+            continue
+        # Two at a time, so that a column is read and written once for both.
+        single = k if j >= start else k % 2
+        a = new[j, max(j - start, 0) : count]
+        for d in range(single):
+            c = C[d, count - len(a) :]
+            if j >= start:
+                pivot = np.hypot(a[0], c[0])
+                angles[j, d, 0], angles[j, d, 1] = a[0] / pivot, c[0] / pivot
+            p, q = angles[j, d, 0], angles[j, d, 1]
+            for r in range(len(a)):
+                u, v = a[r], c[r]
+                a[r] = p * u + q * v
+                c[r] = p * v - q * u
+        for d in range(single, k, 2):
+            c, p, q = C[d], angles[j, d, 0], angles[j, d, 1]
+            e, f, g = C[d + 1], angles[j, d + 1, 0], angles[j, d + 1, 1]
+            for r in range(count):
+                u, v, w = a[r], c[r], e[r]
+                z = p * u + q * v
+                a[r] = f * z + g * w
+                c[r] = p * v - q * u
+                e[r] = f * w - g * z
 
-    rows = len(A)
-    for i in range(0, rows - 7, 8):
-        c0, c1, c2, c3 = C[i, s], C[i + 1, s], C[i + 2, s], C[i + 3, s]
-        c4, c5, c6, c7 = C[i + 4, s], C[i + 5, s], C[i + 6, s], C[i + 7, s]
-        for j in range(begin, end):
-            p = cos[s, j]
-            q = sin[s, j]
-            c0 = turned(i, j, p, q, c0)
-            c1 = turned(i + 1, j, p, q, c1)
-            c2 = turned(i + 2, j, p, q, c2)
-            c3 = turned(i + 3, j, p, q, c3)
-            c4 = turned(i + 4, j, p, q, c4)
-            c5 = turned(i + 5, j, p, q, c5)
-            c6 = turned(i + 6, j, p, q, c6)
-            c7 = turned(i + 7, j, p, q, c7)
-        C[i, s], C[i + 1, s], C[i + 2, s], C[i + 3, s] = c0, c1, c2, c3
-        C[i + 4, s], C[i + 5, s], C[i + 6, s], C[i + 7, s] = c4, c5, c6, c7
-    for i in range(rows - rows % 8, rows):
-        for j in range(begin, end):
-            C[i, s] = turned(i, j, cos[s, j], sin[s, j], C[i, s])
 
+def rotate(A: Array, C: Array, angles: Array, begin: int, end: int) -> None:
+    """Apply the rotations of columns begin ... end - 1 to rows below L, A (n, m) and C (k, m).
 
-def eliminate(D: Array, C: Array, s: int, cos: Array, sin: Array, start: int, begin: int) -> None:
-    """Choose rotations (s, start + begin ...) so that C[:, s] vanishes beside the triangle D."""
-    rows = len(C)
-    for j in range(begin, rows):
-        pivot = np.hypot(D[j, j], C[j, s])
-        p = D[j, j] / pivot
-        q = C[j, s] / pivot
-        cos[s, start + j] = p
-        sin[s, start + j] = q
-        D[j, j] = pivot
-        C[j, s] = 0
-        for i in range(j + 1, rows):
-            x = D[i, j]
-            D[i, j] = p * x + q * C[i, s]
-            C[i, s] = p * C[i, s] - q * x
+    Both are stored by columns, so that A has a row for each column of L.
+    """
+    m = A.shape[1]
+    for j in range(begin, end):
+        a = A[j]
+        for s in range(len(C)):
+            c, p, q = C[s], angles[j, s, 0], angles[j, s, 1]
+            for r in range(m):
+                x, y = a[r], c[r]
+                a[r] = p * x + q * y
+                c[r] = p * y - q * x

@@ -25,6 +25,8 @@ from knowmore.concurrency import moment
 # Fewer multiplications than this are faster on one thread. Measured: a solve for ten classes takes
 # about the same time on one and on two at twelve hundred examples.
 FEW = 10_000_000
+# Fewer than this OpenBLAS itself leaves to one thread.
+TINY = 9_000
 
 _users: dict[int, tuple[bool, int]] = {}  # blocks that run now: whether on one thread, and whose
 _before: list[int] = []  # the setting that the first of them found, for each library
@@ -63,12 +65,16 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
     the block is counted until its object is deleted.
     """
 
-    __slots__ = ("_single",)
+    __slots__ = ("_single", "_tiny")
 
     def __init__(self, numbers: int, columns: int) -> None:
         self._single = columns == 1 or numbers * columns < FEW
+        self._tiny = numbers * columns < TINY
 
     def __enter__(self) -> None:
+        if self._tiny or (self._single and (True, get_ident()) in _users.values()):
+            # As it is, or within another block of this thread that asks for the same.
+            return
         try:
             with moment:
                 if not _users:

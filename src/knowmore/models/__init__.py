@@ -3,6 +3,7 @@
 from knowmore.models.class_means import ClassMeans
 from knowmore.models.covariance import Covariance
 from knowmore.models.discriminant import Discriminant
+from knowmore.models.following import Following
 from knowmore.models.kernel_model import KernelModel, Model
 from knowmore.models.linear import LinearModel
 from knowmore.models.loo import LeftOut
@@ -17,6 +18,7 @@ __all__ = [
     "ClassMeans",
     "Covariance",
     "Discriminant",
+    "Following",
     "KernelModel",
     "LeftOut",
     "LinearModel",

@@ -8,8 +8,11 @@ not enter, so relabelling touches no matrix and the predictive variance is one f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, final
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from math import isfinite, isnan
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -30,6 +33,8 @@ _NUMBERS = 2**23
 _PADDING = 256
 # A model of fewer examples lacks neither memory nor time.
 MANY = 4000
+# So few have a matrix of four megabytes at most.
+_FEW = 700
 # Operations a second of a factorisation on two cores that do nothing else.
 _RATE = 5e10
 _WAYS_OUT = (
@@ -39,6 +44,17 @@ _WAYS_OUT = (
 )
 # Two examples whose correlation is this close to one are taken for duplicates.
 _ALIKE = 1e-6
+
+
+class Asked(NamedTuple):
+    """A single row that was asked about.
+
+    x, k, half : the row (1, d), its kernel values k_* (n, 1), and F(k_*) (n, 1)
+    """
+
+    x: Array
+    k: Array
+    half: Array
 
 
 @final
@@ -99,27 +115,79 @@ class Covariance(Frozen):
 
     def follow(self, examples: Examples) -> Covariance:
         """The covariance of `examples`, by the smallest update that leads there."""
-        _, deleted, appended = self._changes(examples)
-        factor, single = self.factor, self.update == "iterative"
-        if len(examples) > MANY:
-            _announce(factor.size - len(deleted), appended, self.prepare(examples))
-        if len(deleted):
-            for rows in deleted[::-1, None] if single else [deleted]:
-                factor = factor.delete(rows)
-        step = 1 if single and factor.size else factor.traits.block
-        noises = self.noise / self.weighting(examples)
+        return self.carry(examples, np.empty((0, 0), dtype=self.factor.dtype))[0]
+
+    def carry(
+        self,
+        examples: Examples,
+        H: Array,
+        since: tuple[Array, int] | None = None,
+        asked: Asked | None = None,
+    ) -> tuple[Covariance, Array]:
+        """The same, and what of H (h, m) is still known: leading rows of the factor's F(B).
+
+        B there has the rows of the examples that stay, as they were.
+        since : `examples.since` ours, if that is known
+        asked : the last single row that was asked about, which often is the next to be learnt
+        """
+        factor, H = self.reduced(examples, H, since, asked)
+        single = self.update == "iterative" and factor.size
+        step = 1 if single else factor.traits.block
+        weights = self.weighting(examples)
         try:
             for i in range(factor.size, len(examples), step):
-                factor = factor.append(*self._rows(examples, noises[i : i + step], i))
+                noises = self.noise / weights[i : i + step]
+                factor = factor.append(*self._rows(examples, noises, i))
                 report((factor.size / len(examples)) ** 3)
         except NotPositiveDefinite as error:
             raise self.explained(error.row, examples) from error
-        return replace(self, examples=examples, factor=factor)
+        settings = self.weighting, self.update
+        return Covariance(self.kernel, self.noise, examples, factor, *settings), H
+
+    def reduced(
+        self,
+        examples: Examples,
+        H: Array,
+        since: tuple[Array, int] | None = None,
+        asked: Asked | None = None,
+    ) -> tuple[Factor, Array]:
+        """The factor without the rows that must go, and H, as in `carry`, without them."""
+        _, deleted, appended = self._changes(examples, since)
+        factor, single = self.factor, self.update == "iterative"
+        if len(examples) > MANY:
+            _announce(factor.size - len(deleted), appended, self.prepare(examples))
+        grown = self._with_answer(examples, asked) if appended == 1 and asked is not None else None
+        factor = factor if grown is None else grown
+        if len(deleted):
+            for rows in deleted[::-1, None] if single else [deleted]:
+                factor, H = factor.without(rows, H)
+        return factor, H
+
+    def _with_answer(self, examples: Examples, asked: Asked) -> Factor | None:
+        """The factor of our examples and the last of these, if that is what was asked about.
+
+        None if it is not, or if there can be no such factor while others are still to be deleted.
+        """
+        if not self.factor.traits.nested or not (asked.x == examples.X[-1]).all():
+            return None
+        noises = self.noise / self.weighting(examples)[-1:]
+        _, N = self._rows(examples, noises, len(examples) - 1, asked.k)
+        with suppress(NotPositiveDefinite):
+            return self.factor.append(asked.k, N, asked.half)
+        return None
 
     def prepare(self, examples: Examples, *, from_scratch: bool = False) -> int:
-        """Compile what it takes to follow these examples, and return how many bytes it may take."""
-        first, deleted, appended = self._changes(examples)
+        """Compile what it takes to follow these examples, and return how many bytes it may take.
+
+        Zero if there is memory for it in any case.
+        """
         traits, n = self.factor.traits, len(examples)
+        if n <= _FEW:
+            # Whatever changes: compiled once, and the whole matrix is small.
+            if not examples.extend(self.examples):
+                traits.load(self.factor.dtype)
+            return 0
+        first, deleted, appended = self._changes(examples)
         if len(deleted):
             traits.load(self.factor.dtype)
         if from_scratch:
@@ -131,13 +199,13 @@ class Covariance(Frozen):
         work = n * (8 * min(appended, traits.block) + 3 * len(deleted)) + 4 * examples.X.size
         return int(stored) + 8 * work
 
-    def _changes(self, examples: Examples) -> tuple[int, Array, int]:
+    def _changes(
+        self, examples: Examples, since: tuple[Array, int] | None = None
+    ) -> tuple[int, Array, int]:
         """The factor's first row to change, its rows to delete, and how many to append then."""
-        deleted, appended = examples.since(self.examples)
+        deleted, appended = examples.since(self.examples) if since is None else since
         traits, n, size = self.factor.traits, len(examples), self.factor.size
-        weights = np.delete(self.weights, deleted) if len(deleted) else self.weights
-        same = weights == self.weighting(examples)[: len(weights)]
-        if not same.all():
+        if (same := self._same_weights(examples, deleted)) is not None and not same.all():
             # From the first example whose weight changed on, all rows are replaced.
             rows = np.delete(np.arange(size), deleted)[: same.argmin()]
             deleted, appended = np.delete(np.arange(size), rows), n - len(rows)
@@ -154,34 +222,51 @@ class Covariance(Frozen):
             deleted, appended = np.arange(first, size), n - first
         return first, deleted, appended
 
-    def _rows(self, examples: Examples, noises: Array, begin: int) -> tuple[Array, Array]:
+    def _same_weights(self, examples: Examples, deleted: Array) -> Array | None:
+        """Which of the rows that stay weigh the same there; None if all do."""
+        if self.weighting.classes is None:
+            # The weight of an example itself never changes.
+            return None
+        weights = np.delete(self.weights, deleted)
+        return np.asarray(weights == self.weighting(examples)[: len(weights)])
+
+    def _rows(
+        self, examples: Examples, noises: Array, begin: int, C: Array | None = None
+    ) -> tuple[Array, Array]:
         """Rows of K~ from `begin` on, one for each of the `noises` (k,).
 
-        Against the examples before, (begin, k), and among each other, (k, k).
+        Against the examples before, C (begin, k), and among each other, (k, k). A C that is known
+        is finite.
         """
         new = slice(begin, begin + len(noises))
-        X, ids = examples.X[new], examples.ids[new].tolist()
+        X = examples.X[new]
         N = corner(self.kernel, X)
-        C = cross(self.kernel, examples.X[:begin], X) if begin else np.empty((0, len(X)))
-        for block in (C, N):
+        blocks = [N]
+        if C is None:
+            C = cross(self.kernel, examples.X[:begin], X) if begin else np.empty((0, len(X)))
+            blocks = [C, N]
+        for block in blocks:
             if (bad := first_not_finite(block.T)) is not None:
                 raise InvalidInput(
                     f"The kernel {self.kernel!r} gave a value that is not finite for the example "
-                    f"{ids[bad]!r}: scale its features. Nothing was changed."
+                    f"{examples.names[begin + bad]!r}: scale its features. Nothing was changed."
                 )
-        if not np.isfinite(noises).all():
+        if not isfinite(noises.max(initial=0)):
             raise InvalidInput(
                 f"noise / weight is not finite for one of the examples, at noise={self.noise:g} "
                 f"(1 / C of a least-squares SVM): raise the weights, or C. Nothing was changed."
             )
         N.flat[:: len(N) + 1] += noises
         least, most = _range(self.factor.dtype)
+        if len(N) == 1 and least <= N[0, 0] <= most:
+            return C, N
         sizes = abs(N).max(axis=0)
         if (largest := sizes.max()) > most:
             raise InvalidInput(
                 f"The kernel {self.kernel!r} gave {largest:.3g}, noise included, for the example "
-                f"{ids[sizes.argmax()]!r}, but {self.factor.dtype} holds no more than {most:.2g}: "
-                f"scale the features, or use dtype='float64'. Nothing was changed."
+                f"{examples.names[begin + sizes.argmax()]!r}, but {self.factor.dtype} holds no "
+                f"more than {most:.2g}: scale the features, or use dtype='float64'. Nothing was "
+                f"changed."
             )
         lost = (np.diagonal(N) > 0) & (np.diagonal(N) < least)
         if lost.any():
@@ -232,25 +317,31 @@ class Covariance(Frozen):
         theorem 10.7); noise above that keeps a positive kernel's matrix positive definite. In other
         words, eps times n times the condition, at most n (max_variance + noise) / noise, is small.
         """
-        return self.tolerates(len(examples), self.weighting(examples), max_variance)
+        if self.weighting.classes is None:
+            return self.tolerates(len(examples), examples.extremes, max_variance)
+        weights = self.weighting(examples)
+        extremes = float(weights.min(initial=1)), float(weights.max(initial=1))
+        return self.tolerates(len(examples), extremes, max_variance)
 
-    def tolerates(self, n: int, weights: Array, max_variance: float) -> bool:
-        """The same for any n examples of weights between the extremes of `weights` (k,)."""
+    def tolerates(self, n: int, weights: tuple[float, float], max_variance: float) -> bool:
+        """The same for any n examples of weights between these two."""
         if not is_positive(self.kernel):
             return False
-        least, most = self.noise / weights.max(initial=1), self.noise / weights.min(initial=1)
+        least, most = self.noise / weights[1], self.noise / weights[0]
         smallest, largest = _range(self.factor.dtype)
         if least < smallest or max_variance + most > largest:
             return False
         worst = n**2 * (max_variance + most) / least
-        eps = float(np.finfo(self.factor.dtype).eps)
-        return bool(4 * eps * worst < self.factor.traits.rounding)
+        return bool(4 * _eps(self.factor.dtype) * worst < self.factor.traits.rounding)
 
     # -- asking ------------------------------------------------------------------------------
 
-    def cross(self, X: Array, begin: int = 0) -> Array:
-        """k_* = kappa(X_held, X), (n, m); all finite. X: rows from `begin` on of a question."""
-        return finite(self.kernel, cross(self.kernel, self.X, X), begin)
+    def cross(self, X: Array, begin: int = 0, first: int = 0) -> Array:
+        """k_* = kappa(X_held, X), (n, m); all finite. X: rows from `begin` on of a question.
+
+        first : the first of the examples to evaluate
+        """
+        return finite(self.kernel, cross(self.kernel, self.X[first:], X), begin)
 
     def prior(self, X: Array) -> Array:
         """k_** = kappa(x, x) for each row, (m,); all finite."""
@@ -320,7 +411,7 @@ class Covariance(Frozen):
 def max_variance(kernel: AnyKernel, X: Array) -> float:
     """The largest kappa(x, x) of rows X (n, d); infinite if one is not finite."""
     largest = float(diagonal(kernel, X).max(initial=0))
-    return np.inf if np.isnan(largest) else largest
+    return np.inf if isnan(largest) else largest
 
 
 def check_memory(n: int, needed: int, what: str = "model", remedy: str = _WAYS_OUT) -> None:
@@ -371,10 +462,16 @@ def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
     )
 
 
+@cache
 def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
     """The least and the largest number that has an inverse of full precision in this type."""
     info = np.finfo(dtype)
     return float(info.tiny), min(float(info.max), 1 / float(info.tiny))
+
+
+@cache
+def _eps(dtype: np.dtype[Any]) -> float:
+    return float(np.finfo(dtype).eps)
 
 
 def _scaled(solve: Callable[[Array], Array], K: Array) -> Array:
@@ -382,6 +479,9 @@ def _scaled(solve: Callable[[Array], Array], K: Array) -> Array:
 
     That is exact. A float32 factor holds numbers up to 1e38, which squares of features soon exceed.
     """
-    _, exponent = np.frexp(abs(K).max(axis=0, initial=0))
+    sizes = abs(K).max(axis=0, initial=0)
+    if len(sizes) == 1 and 0.5 <= sizes[0] < 1:
+        return np.asarray(solve(K))
+    _, exponent = np.frexp(sizes)
     unit = 2.0 ** (exponent - 1)
     return np.asarray(solve(K / unit) * unit)

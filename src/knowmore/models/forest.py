@@ -208,7 +208,9 @@ class Forest(Frozen):
             float(weights.max(initial=heaviest)),
         )
         sure = self.model.covariance.tolerates(
-            min(self.trees[0].capacity, _LARGEST), np.array(extremes[1:]), extremes.peak
+            min(self.trees[0].capacity, _LARGEST),
+            (min(extremes[1], 1.0), max(extremes[2], 1.0)),
+            extremes.peak,
         )
         if len(new):
             self._check_leaves()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, final
+from typing import Any, Protocol, Self, final
 
 import numpy as np
 
@@ -22,15 +22,18 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border, Factor
 from knowmore.linalg.products import product
-from knowmore.models.covariance import Covariance
+from knowmore.models.covariance import Asked, Covariance
 from knowmore.models.hinge import Hinge, squared_hinge
 from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, Scale, leave_out, silenced, tied
 from knowmore.models.newness import Newness, null_space
 from knowmore.models.probabilities import Trial
-from knowmore.models.targets import Coding, Targets, Units
+from knowmore.models.targets import Coding, Targets, Units, one_vs_all
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
+
+# The last single row that a model was asked about, and how many there were.
+_ASIDE = {"asked", "often"}
 
 
 class Model(Protocol):
@@ -159,6 +162,10 @@ class KernelModel(Frozen):
             f"{self.covariance.kernel!r}, noise={self.covariance.noise:g}, bias={self.bias})"
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What it was asked about is not a part of it.
+        return {name: one for name, one in super().__getstate__().items() if name not in _ASIDE}
+
     @property
     def examples(self) -> Examples:
         """The examples that it learnt from."""
@@ -180,25 +187,32 @@ class KernelModel(Frozen):
 
     def follow(self, examples: Examples) -> KernelModel:
         """The batch fit of `examples`, by the smallest update that leads there."""
-        covariance, coded = self.covariance.follow(examples), self.coding(examples)
-        known = vars(self).get("half", self.head)[: self._unchanged(covariance)]
-        head = coded.carry(self.coded, known)
-        return replace(self, covariance=covariance, coded=coded, head=head)
+        since = examples.since(self.examples)
+        known = vars(self).get("half", self.head)
+        asked = vars(self).get("asked")
+        covariance, known = self.covariance.carry(examples, known, since, asked)
+        coded, complete = None, len(self.coded.basis) == len(self.examples)
+        if self.coding is one_vs_all and complete and examples.labelled_as(self.examples):
+            coded = self.coded.edited(since[0], examples.labels[len(examples) - since[1] :])
+        coded = self.coding(examples) if coded is None else coded
+        head = coded.carry(self.coded, known[: self._unchanged(examples, since[0], len(known))])
+        return KernelModel(covariance, self.coding, coded, head, self.bias)
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         """The batch fit of `examples` with another kernel."""
         covariance = self.covariance.with_kernel(kernel, examples)
         return self.on(covariance, self.coding, bias=self.bias, loss=self.loss)
 
-    def _unchanged(self, covariance: Covariance) -> int:
-        """The number of leading rows with the same example, label and weight there."""
-        examples, weights = covariance.examples, covariance.weights
-        deleted, _ = examples.since(self.examples)
-        rows = int(deleted[0]) if len(deleted) else len(self.examples)
-        differs = examples.labels[:rows] != self.examples.labels[:rows]
-        differs = differs.any(axis=tuple(range(1, differs.ndim)))
-        differs |= weights[:rows] != self.covariance.weights[:rows]
-        return int(differs.argmax()) if differs.any() else rows
+    def _unchanged(self, examples: Examples, deleted: Array, rows: int) -> int:
+        """How many of the leading rows, all of which stay, have the label there that they had."""
+        if examples.labelled_as(self.examples):
+            return rows
+        before = self.examples.labels
+        before = np.delete(before, deleted, axis=0) if len(deleted) else before
+        differs = examples.labels[:rows] != before[:rows]
+        if not differs.any():
+            return rows
+        return int(differs.any(axis=tuple(range(1, differs.ndim))).argmax())
 
     # -- the solve ---------------------------------------------------------------------------
 
@@ -292,9 +306,42 @@ class KernelModel(Frozen):
 
         A transfer adds what each class takes from the scores of the known ones, side (m, N).
         """
+        if len(X) == 1 and self._asked_seldom():
+            return self.values(self._single(X), side)
         A, offsets = self.expansion
         scores = self.covariance.expansion(X, A)
         return self._values(scores + offsets if self.bias else scores, side)
+
+    def _asked_seldom(self) -> bool:
+        """Whether a single row is best answered without the coefficients, which take M solves.
+
+        They are worth it from the M-th question on, or if they are there already, or if nothing is
+        known of an earlier model: then this is no stream.
+        """
+        known = "solved" in vars(self) or self.loss != "squared"
+        if known or not len(self.head) or isinstance(self.coding, Transfer):
+            return False
+        often = vars(self)["often"] = vars(self).get("often", 0) + 1
+        return bool(self.covariance.factor.traits.nested and often < self.coded.basis.shape[1])
+
+    def _single(self, X: Array) -> Array:
+        """mu_*, (1, M), of one row X (1, d) as (L^-1 k_*)' (L^-1 T): one solve instead of M."""
+        k = self.covariance.cross(X)
+        q = self.covariance.half_solve(k)
+        vars(self)["asked"] = Asked(X.copy(), k, q)
+        return q.T @ self.half
+
+    def values(self, P: Array, side: Array | None = None) -> Array:
+        """What `mean` is, (m, M), from P = k_*' K~^-1 B, (m, M + r), for the basis B.
+
+        With a bias, let u = L^-1 1, s = u'u and H = L^-1 B: P + (1 - u'q) u'H / s, where u'q, the
+        sum of the indicators' columns of P, is what the model says of a target of ones.
+        """
+        if self.bias:
+            M, H = len(self.coded.names), self.half
+            u = H[:, :M].sum(axis=1, dtype=float)
+            P = P + np.outer(1 - P[:, :M].sum(axis=1), u @ H) / (u @ u)
+        return self._values(bounded(lambda: P @ self.targets.mix), side)
 
     def _values(self, T: Array, side: Array | None) -> Array:
         """Predicted targets T (m, M) as values of what the columns stand for."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen
+from knowmore.arrays import Array, Frozen, read_only
 from knowmore.examples import Examples
 
+# Labels below this are counted, which is faster than sorting them.
+_COUNTED = 1000
 # The square of a smaller spread underflows.
 _LEAST_SPREAD = 1e-150
 # The size of the blocks of weights from which the spread of the others is computed.
@@ -101,15 +104,33 @@ class Targets(Frozen):
 
         A name that is new had no example before: its column was zero.
         """
-        if np.any(self.shift != earlier.shift):
+        if self.shift is not None and np.any(self.shift != earlier.shift):
             return H[:0]
-        if np.array_equal(self.names, earlier.names):
+        if len(self.names) == len(earlier.names) and (self.names == earlier.names).all():
             return H
         M, others = len(self.names), H[:, len(earlier.names) :]
         carried = np.hstack([np.zeros((len(H), M), dtype=H.dtype), others])
         _, here, there = np.intersect1d(self.names, earlier.names, return_indices=True)
         carried[:, here] = H[:, there]
         return carried
+
+    def edited(self, deleted: Array, labels: Array) -> Targets | None:
+        """These one-vs-all targets without some rows, and with `labels` (k,) behind them.
+
+        None if classes would come or go.
+        """
+        index = self.names.searchsorted(labels)
+        if len(labels) and (index.max() >= len(self.names) or (self.names[index] != labels).any()):
+            return None
+        basis, new = self.basis, _indicators(len(self.names))[0][index]
+        parts = [np.delete(basis, deleted, axis=0), new]
+        if len(deleted) == 1:
+            parts = [basis[: deleted[0]], basis[deleted[0] + 1 :], new]
+        basis = np.concatenate(parts)
+        # A class may have lost its last example.
+        if not all(basis[:, c].any() for c in {*self.basis[deleted].argmax(axis=1).tolist()}):
+            return None
+        return Targets(self.names, basis, self.mix, classes=True)
 
     def rest(self, groups: Array | None = None) -> Units | None:
         """For each example the units of all that are not of its group, (n, M)."""
@@ -144,9 +165,31 @@ def one_vs_all(examples: Examples) -> Targets:
            [ 1., -1.],
            [-1.,  1.]])
     """
-    classes, index = np.unique(examples.labels, return_inverse=True)
-    identity = np.eye(len(classes))
-    return Targets(classes, identity[index], 2 * identity - 1, classes=True)
+    classes, index = _classes(examples.labels)
+    identity, mix = _indicators(len(classes))
+    return Targets(classes, identity[index], mix, classes=True)
+
+
+def _classes(labels: Array) -> tuple[Array, Array]:
+    """The different labels, (M,), ascending, and which of them each of the labels (n,) is, (n,)."""
+    if labels.dtype == np.int64 and len(labels) and 0 <= labels.min() <= labels.max() < _COUNTED:
+        counts = np.bincount(labels)
+        (classes,) = counts.nonzero()
+        counts[classes] = _indices(len(classes))
+        return classes, counts[labels]
+    return np.unique(labels, return_inverse=True)
+
+
+@cache
+def _indices(M: int) -> Array:
+    return read_only(np.arange(M))
+
+
+@cache
+def _indicators(M: int) -> tuple[Array, Array]:
+    """The identity (M, M), and what makes one-vs-all targets of indicators."""
+    identity = np.eye(M)
+    return read_only((identity, 2 * identity - 1))
 
 
 def one_vs_all_and_absent(examples: Examples) -> Targets:

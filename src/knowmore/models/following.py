@@ -1,0 +1,169 @@
+"""Fixed questions whose answers follow a model through its edits.
+
+A page or a pool asks about the same rows after every edit. With W = L^-1 k(X_held, X), (n, m), and
+the half-solved targets H = L^-1 B
+
+    scores    W'H,    variance    k(x, x) - sum_i W_ix^2 + sigma^2.
+
+An append adds a row to W and to both sums: O(nm) instead of the O(n^2 m) of asking anew. A deletion
+turns W by the same rotations as L, [L; W'], and sums again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+from knowmore.arrays import Array, Frozen, bounded, derived
+from knowmore.concurrency import cached_property
+from knowmore.errors import InvalidInput
+from knowmore.examples import Rows
+from knowmore.linalg.products import product
+from knowmore.models.kernel_model import KernelModel, in_squares
+
+
+class _Sums(NamedTuple):
+    """Sums over leading rows of W: W'H, (m, M + r), and of squares, (m,)."""
+
+    products: Array
+    squares: Array
+
+
+class _Known(NamedTuple):
+    """Leading rows of W, and their sums if those are known."""
+
+    W: Rows
+    sums: _Sums | None
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Following(Frozen):
+    """The answers of a model for rows X; `follow` gives those of another model, at less cost.
+
+    model : a kernel model. One with an explicit inverse is asked anew each time.
+    X : the rows that are asked about, (m, d)
+    side : what else is known of them, (m, q), as for `KernelModel.mean`
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from knowmore.edits import Add, Remove
+    >>> from knowmore.examples import Examples
+    >>> from knowmore.linalg import Cholesky
+    >>> from knowmore.models import one_vs_all
+    >>> some = Examples.of(np.array([[0.0], [1.0]]), np.array(["no", "yes"]))
+    >>> model = KernelModel.of(RBF(), 0.1, some, one_vs_all, Cholesky())
+    >>> pool = Following(model, np.array([[0.2], [3.0]]))
+    >>> some = some.apply(Add(np.array([[3.0]]), np.array(["no"]))).apply(Remove((0,)))
+    >>> pool = pool.follow(model.follow(some))
+    >>> pool.scores.round(2), pool.variance.round(2)
+    (array([[-0.73,  0.73],
+           [ 0.9 , -0.9 ]]), array([0.62, 0.19]))
+    """
+
+    model: KernelModel
+    X: Array
+    side: Array | None = None
+    _known: _Known | None = None
+
+    def __post_init__(self) -> None:
+        d = self.model.examples.X.shape[1]
+        if self.X.ndim != 2 or self.X.shape[1] != d:
+            raise InvalidInput(
+                f"X has shape {self.X.shape}, but the examples of the model have {d} features. "
+                f"Give rows of as many."
+            )
+        super().__post_init__()
+
+    def __repr__(self) -> str:
+        return f"Following({len(self.X)} rows, {self.model!r})"
+
+    @property
+    def scores(self) -> Array:
+        """The scores of the rows, (m, M): `model.mean(X, side)`."""
+        return self._scores
+
+    @property
+    def variance(self) -> Array:
+        """Their variances, noise included, (m,), or (m, M): `model.variance(X)`."""
+        return self._variance
+
+    def follow(self, model: KernelModel) -> Following:
+        """The answers of this model, from ours as far as the two share examples."""
+        earlier, covariance = self.model, self.model.covariance
+        known = vars(self).get("_complete", self._known)
+        same = model.covariance.kernel is covariance.kernel
+        same = same and model.covariance.noise == covariance.noise and self._follows
+        if known is None or not same:
+            return Following(model, self.X, self.side)
+        W = covariance.reduced(model.examples, known.W.view)[1]
+        if len(W) < len(known.W.view) or model.covariance.factor.size < len(covariance.X):
+            return Following(model, self.X, self.side, _Known(Rows(W), None))
+        h, carried = len(W), known.sums
+        if carried is None or not np.array_equal(model.half[:h], earlier.half[:h]):
+            carried = None
+        return Following(model, self.X, self.side, _Known(known.W, carried))
+
+    # -- inside ------------------------------------------------------------------------------
+
+    @property
+    def _follows(self) -> bool:
+        """Whether the factor has rows that stay when others come or go."""
+        return self.model.covariance.factor.traits.nested
+
+    @derived
+    def _unit(self) -> Array:
+        """A power of two near sqrt(k(x, x)) for each row, (m,), by which columns of W are divided.
+
+        That is exact, and no kernel value is beyond the range of a float32 factor then.
+        """
+        _, exponent = np.frexp(np.sqrt(abs(self._prior)))
+        return np.asarray(2.0**exponent)
+
+    @derived
+    def _prior(self) -> Array:
+        return self.model.covariance.prior(self.X)
+
+    @cached_property
+    def _complete(self) -> _Known:
+        covariance, H, m = self.model.covariance, self.model.half, len(self.X)
+        factor = covariance.factor
+        nothing = _Known(Rows(np.empty((0, m), dtype=factor.dtype)), None)
+        W, sums = nothing if self._known is None else self._known
+        h = len(W.view)
+        K = covariance.cross(self.X, first=h)
+        new = factor.extend(W.view, K / self._unit)
+        W = W.append(new)
+        if sums is None:
+            return _Known(W, _sums(W.view, H))
+        more = _sums(new, H[h:])
+        both = sums.products + more.products, sums.squares + more.squares
+        return _Known(W, _Sums(*both))
+
+    @property
+    def _sums(self) -> _Sums:
+        sums = self._complete.sums
+        assert sums is not None
+        return sums
+
+    @derived
+    def _scores(self) -> Array:
+        if not self._follows:
+            return self.model.mean(self.X, self.side)
+        return self.model.values(self._sums.products * self._unit[:, None], self.side)
+
+    @derived
+    def _variance(self) -> Array:
+        covariance = self.model.covariance
+        if not self._follows:
+            return self.model.variance(self.X)
+        known = bounded(lambda: self._sums.squares * self._unit**2)
+        variance = np.maximum(self._prior - known, 0) + covariance.noise
+        return in_squares(variance, self.model.targets.units)
+
+
+def _sums(W: Array, H: Array) -> _Sums:
+    """W'H and the squares of W (h, m), summed over the rows; H (h, M + r)."""
+    W = W.astype(float, copy=False)
+    return _Sums(product(W.T, H.astype(float, copy=False)), np.einsum("ij,ij->j", W, W))
