@@ -145,7 +145,7 @@ def click_times(page: Any, clicks: int) -> list[float]:
         u, v = rng.uniform(0.02, 0.1), rng.uniform(0.02, 0.98)
         page.mouse.click(box["x"] + u * box["width"], box["y"] + v * box["height"])
         if page.evaluate("document.querySelector('.panel section:nth-child(3)').hidden"):
-            page.wait_for_function(f"{COUNT} > {done}", timeout=60_000)
+            page.wait_for_function(f"() => {COUNT} > {done}", timeout=60_000)
             page.wait_for_timeout(100)
         else:
             page.keyboard.press("Escape")
@@ -162,7 +162,7 @@ def count(page: Any) -> int:
 def answer_times(page: Any, answers: int) -> list[float]:
     """Milliseconds from a key in the inbox until the ranking without it is shown."""
     page.keyboard.press("i")
-    page.wait_for_function("document.querySelectorAll('.doubts li').length > 0", timeout=60_000)
+    page.wait_for_selector(".doubts li", timeout=60_000)
     times = []
     for _ in range(answers):
         begin = "performance.mark('asked'); [document.getElementById('doubt').textContent]"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+
 import pytest
 from studied import Visitor, enter, studying
 
@@ -190,3 +193,12 @@ def test_a_door_on_a_network_answers_to_its_host():
     assert Door("::1", 8000).address.startswith("http://[::1]:8000/")
     assert not Door("studio.example", 80).is_local
     assert Door("studio.example", 80).answers_to("Studio.example")
+
+
+def test_the_page_is_small_and_asks_nobody_else():
+    static = [*files("knowmore.studio").joinpath("static").iterdir()]
+    assert sum(len(one.read_bytes()) for one in static) <= 150_000
+    for one in static:
+        text = one.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert "//" not in re.sub(r"(^|\s)// .*", "", text, flags=re.MULTILINE), one.name
+        assert not re.search(r"\son\w+=|style=|javascript:|eval\(", text), one.name

@@ -1,0 +1,95 @@
+"""Write the pictures of the studio in images/: `python docs/make_studio_pictures.py`.
+
+It takes Debian's chromium, playwright and pillow.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+IMAGES = Path(__file__).with_name("images")
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+
+
+def main() -> None:
+    """Write all of them."""
+    command = [sys.executable, "-m", "knowmore", "studio", "--no-open"]
+    with (
+        TemporaryDirectory() as folder,
+        sync_playwright() as playwright,
+        subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stdout is not None
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1180, "height": 800})
+        page.goto(process.stdout.readline().strip())
+        page.wait_for_selector("body[data-ready]", timeout=60_000)
+        draw(page)
+        browser.close()
+        process.terminate()
+
+
+def draw(page: Any) -> None:
+    """The plane at work as an animation, and then as it is."""
+    page.click("[data-scene=moons]")
+    page.wait_for_timeout(1500)
+    frames = [shot(page)]
+    box = page.locator("canvas.top").bounding_box()
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return box["x"] + (x + 1) / 2 * box["width"], box["y"] + (1 - y) / 2 * box["height"]
+
+    page.keyboard.press("1")
+    for x, y in [(-0.75, -0.7), (-0.6, -0.8), (-0.55, -0.62)]:
+        page.mouse.click(*at(x, y))
+        page.wait_for_timeout(700)
+        frames += [shot(page)] * 2
+    page.mouse.move(*at(-0.55, -0.62))
+    page.mouse.down()
+    for i in range(1, 11):
+        page.mouse.move(*at(-0.55 + 0.13 * i, -0.62 + 0.145 * i))
+        page.wait_for_timeout(300)
+        frames.append(shot(page))
+    page.mouse.up()
+    page.wait_for_timeout(800)
+    frames += [shot(page)] * 3
+    for _ in range(4):
+        page.keyboard.press("u")
+        page.wait_for_timeout(700)
+        frames.append(shot(page))
+    small = [one.resize((320, 320)).quantize(48, dither=Image.Dither.NONE) for one in frames]
+    small[0].save(
+        IMAGES / "studio.gif", save_all=True, append_images=small[1:], duration=220, loop=0
+    )
+    page.keyboard.press("r")
+    page.wait_for_timeout(700)
+    for _ in range(3):
+        page.keyboard.press("r")
+        page.wait_for_timeout(500)
+    page.mouse.move(5, 400)
+    page.wait_for_timeout(1800)
+    keep(page, "studio-plane")
+
+
+def shot(page: Any) -> Image.Image:
+    """The plane as it is now."""
+    found = page.locator(".frame").screenshot()
+    return Image.open(io.BytesIO(found)).convert("RGB")
+
+
+def keep(page: Any, name: str) -> None:
+    """Write the whole page, with few colours: that is a third of the size."""
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    picture.quantize(200).save(IMAGES / f"{name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main()
