@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.metrics import average_precision_score
@@ -79,8 +79,8 @@ def _ways(
     y = np.where(table.y[learnt] == name, name, "background")
     sign = 1 if name > "background" else -1
 
-    def ours(**options: Any) -> Array:
-        model = OneShotClassifier(supports=supports, name=name, **options).fit(X, y)
+    def ours(supports: Mapping[str, Array] | None = None) -> Array:
+        model = OneShotClassifier(supports=supports, name=name).fit(X, y)
         return np.asarray(model.decision_function(Z))
 
     def regression(balanced: bool) -> Array:
@@ -89,8 +89,8 @@ def _ways(
         )
 
     return {
-        _OURS: ours,
-        "alone": partial(ours, search=0.0),
+        _OURS: partial(ours, supports),
+        "alone": ours,
         "logistic regression": partial(regression, False),
         "logistic regression, balanced": partial(regression, True),
         "centroid": partial(centroid, X, y == name, Z, table.histograms),
