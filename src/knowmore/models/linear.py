@@ -38,6 +38,8 @@ from knowmore.models.probabilities import best_temperature
 # ten.
 _NOISES: Final = 10.0 ** np.arange(2, -10, -0.05)
 _EPS: Final = float(np.finfo(float).eps)
+# An error of the fit below this part of the targets' squares is rounding.
+_ROUNDINGS: Final = 1e4 * _EPS
 # Rows that are asked about at a time.
 _ROWS: Final = 2048
 
@@ -181,9 +183,11 @@ class LinearModel(Frozen):
             )
             loss = -log_marginal_likelihood(fit / noises, logdet, 0, columns)
         else:
-            left = np.maximum(fit - noises * (p / shifted**2).sum(axis=1), 0)
+            left = fit - noises * (p / shifted**2).sum(axis=1)
             free = n - self.intercept - (values / shifted).sum(axis=1)
             loss = left / np.maximum(free, _EPS * n) ** 2
+            # With more features than rows a small noise leaves nothing but rounding to judge by.
+            loss[left < _ROUNDINGS * total] = np.inf
         return float(noises[loss.argmin()])
 
     @derived

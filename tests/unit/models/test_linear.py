@@ -222,6 +222,26 @@ def test_evidence_chooses_the_noise_of_the_largest_likelihood(seed, intercept):
         assert all(likelihood(noise) <= best + slack for noise in others)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_loo_judges_no_noise_by_rounding(seed):
+    """With more features than rows, what a small noise leaves of the targets is rounding."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(30) % 3
+    X = rng.normal(size=(3, 90))[y] + 3 * rng.normal(size=(30, 90))
+    chosen = LinearGPClassifier("loo").fit(X, y).noise_
+    # The rows' own matrix knows what the sums cannot: (K + noise)^-1 T has no cancellation.
+    C = X - X.mean(axis=0)
+    values, U = np.linalg.eigh(C @ C.T)
+    T = U.T @ (2.0 * np.eye(3)[y] - 1 - (2.0 * np.eye(3)[y] - 1).mean(axis=0))
+    values, T = values[1:, None], T[1:]
+
+    def error(noise):
+        return ((T / (values + noise)) ** 2).sum() / (1 / (values + noise)).sum() ** 2
+
+    assert error(chosen) <= 1.01 * min(error(noise) for noise in np.logspace(-2, 5, 100))
+
+
+
 @seeds
 @pytest.mark.parametrize("intercept", [True, False])
 def test_loo_chooses_the_noise_of_the_least_generalised_error(seed, intercept):
