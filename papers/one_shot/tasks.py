@@ -190,12 +190,13 @@ class Target:
     def expecting(self, prior: float) -> Target:
         """The same, but that pictures unlike all others are expected to have this label."""
         coding = Rule(prior=prior).coding
-        model = KernelModel.on(self.model.covariance, coding)
+        # The class is the second of the target's two, and the only one of a support.
+        model = KernelModel.on(self.model.covariance, coding(self.model.names[-1]))
         pairs = {
             name: replace(
                 pair,
                 target=model,
-                support=KernelModel.on(pair.support.covariance, coding),
+                support=KernelModel.on(pair.support.covariance, coding(pair.support.names[-1])),
                 prior=prior,
             )
             for name, pair in self.pairs.items()

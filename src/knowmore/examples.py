@@ -62,6 +62,8 @@ class Rows:
     def append(self, rows: Array) -> Rows:
         """These rows and `rows` behind them."""
         begin, end = len(self.view), len(self.view) + len(rows)
+        if begin == end:
+            return self
         if rows.shape[1:] == (0,):
             return Rows(np.empty((end, 0)))
         buffer, dtype = self._buffer, rows.dtype

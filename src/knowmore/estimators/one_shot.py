@@ -37,8 +37,9 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
 
     The paper's own choices are `criterion="ap"`, `noise="adaptive"`, `prior=0.0`, `members=1`.
 
-    Labels are of two classes. The positive class is the one called `name`, or else the second in
-    sorted order. Changed parameters take effect at the next fit.
+    Labels are of two classes. The positive class is the one called `name`, or else that with fewer
+    examples, of equally many the second in sorted order. Changed parameters take effect at the next
+    fit.
 
     Parameters
     ----------

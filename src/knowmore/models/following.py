@@ -19,7 +19,7 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
-from knowmore.examples import Rows
+from knowmore.examples import Examples, Rows
 from knowmore.linalg.products import product
 from knowmore.models.kernel_model import KernelModel, in_squares
 
@@ -43,7 +43,8 @@ class _Known(NamedTuple):
 class Following(Frozen):
     """The answers of a model for rows X; `follow` gives those of another model, at less cost.
 
-    model : a kernel model. One with an explicit inverse is asked anew each time.
+    model : a kernel model. One with an explicit inverse is asked anew each time, and one of the
+        squared hinge for its scores.
     X : the rows that are asked about, (m, d)
     side : what else is known of them, (m, q), as for `KernelModel.mean`
 
@@ -95,7 +96,7 @@ class Following(Frozen):
         known = vars(self).get("_complete", self._known)
         same = model.covariance.kernel is covariance.kernel
         same = same and model.covariance.noise == covariance.noise and self._follows
-        if known is None or not same:
+        if known is None or not same or not _share(earlier.examples, model.examples):
             return Following(model, self.X, self.side)
         W = covariance.reduced(model.examples, known.W.view)[1]
         if len(W) < len(known.W.view) or model.covariance.factor.size < len(covariance.X):
@@ -149,7 +150,8 @@ class Following(Frozen):
 
     @derived
     def _scores(self) -> Array:
-        if not self._follows:
+        # The coefficients of a hinge are not linear in the targets.
+        if not self._follows or self.model.loss != "squared":
             return self.model.mean(self.X, self.side)
         return self.model.values(self._sums.products * self._unit[:, None], self.side)
 
@@ -161,6 +163,17 @@ class Following(Frozen):
         known = bounded(lambda: self._sums.squares * self._unit**2)
         variance = np.maximum(self._prior - known, 0) + covariance.noise
         return in_squares(variance, self.model.targets.units)
+
+
+def _share(earlier: Examples, later: Examples) -> bool:
+    """Whether examples that go by the same number are the same.
+
+    They are if one came from the other by edits; a model that was read from a file has numbers of
+    its own.
+    """
+    deleted, appended = later.since(earlier)
+    stay = len(later) - appended
+    return np.array_equal(np.delete(earlier.X, deleted, axis=0)[:stay], later.X[:stay])
 
 
 def _sums(W: Array, H: Array) -> _Sums:

@@ -165,7 +165,7 @@ class Snapshot:
             return None
         if isinstance(self.estimator.model_, LinearModel):
             return None
-        found = novelty(self.estimator, self.examples.X[:1])
+        found = novelty(self.estimator, self.examples.X[:1], "probability")
         return found.threshold(1 - RATE) if found.separates(1 - RATE) else None
 
     def unknown(self, scores: Array, variance: Array | None) -> Array:

@@ -103,6 +103,21 @@ def test_one_positive_among_much_background_is_recognised():
     assert_rounded(clf.border_, border)
 
 
+def test_the_class_with_fewer_examples_is_the_one_to_learn():
+    found = [
+        OneShotClassifier(KERNEL, SUPPORTS).fit(X, np.where(Y == "okapi", name, "background"))
+        for name in ("aardvark", "okapi")
+    ]
+    first, second = (one.decision_function(QUERIES) for one in found)
+    np.testing.assert_array_equal(first, -second)
+    # The classes swap their parts when there are more of it.
+    clf = found[1]
+    assert clf.model_.positive == "okapi"
+    clf.relabel(clf.ids_[5:], "okapi")
+    assert clf.model_.positive == "background"
+    assert_equal_models(clf, batch(partial(OneShotClassifier, None, SUPPORTS), clf), X)
+
+
 def test_groups_that_are_left_out_are_refits_without_them():
     X, y, supports = scene(4)
     clf = OneShotClassifier(KERNEL, supports).fit(X, y)

@@ -6,7 +6,7 @@ import numpy as np
 import oracle
 import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct
-from tolerance import assert_solves
+from tolerance import assert_rounded, assert_solves
 
 from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import InvalidInput
@@ -156,3 +156,12 @@ def test_rows_with_other_features_are_refused():
 def test_it_says_what_it_holds():
     words = "Following(17 rows, KernelModel(10 examples, 3 columns, RBF(length_scale=1.5), "
     assert repr(Following(fitted(10), ASKED)).startswith(words)
+
+
+def test_a_squared_hinge_is_asked_anew_for_its_scores():
+    model = fitted(60, loss="squared_hinge")
+    pool = Following(model, ASKED)
+    after = model.follow(model.examples.apply(Add(X[60:62], Y[60:62])).apply(Remove((3,))))
+    for each, its in ((pool, model), (pool.follow(after), after)):
+        assert_rounded(each.scores, its.mean(ASKED), 1000)
+        assert_rounded(each.variance, its.variance(ASKED), 1000)

@@ -241,7 +241,6 @@ def test_loo_judges_no_noise_by_rounding(seed):
     assert error(chosen) <= 1.01 * min(error(noise) for noise in np.logspace(-2, 5, 100))
 
 
-
 @seeds
 @pytest.mark.parametrize("intercept", [True, False])
 def test_loo_chooses_the_noise_of_the_least_generalised_error(seed, intercept):

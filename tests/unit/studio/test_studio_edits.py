@@ -15,7 +15,7 @@ from knowmore import (
     LinearGPClassifier,
     LSSVMClassifier,
 )
-from knowmore.insight import suspects
+from knowmore.insight import novelty, suspects
 
 
 def scene(n=30, d=2):
@@ -61,7 +61,7 @@ def same_field(visitor, path):
         assert abs(second - top[:, -2]).max() <= gap
         clear = top[:, -1] - top[:, -2] > gap
         assert (best == want.argmax(axis=1))[clear].all()
-        said = store.predict(X, unknown="?") == "?"
+        said = novelty(store.estimator, X, "probability").unknown(0.95)
         assert (unknown.astype(bool) == said).mean() > 0.99
     return header
 

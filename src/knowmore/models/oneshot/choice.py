@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple, final
 
@@ -38,6 +39,9 @@ RHOS = np.arange(101) / 100
 # Evaluations after the first two until the bracket is narrower than a thousandth.
 _STEPS = 15
 _GOLDEN = (5**0.5 - 1) / 2
+
+# The label of all examples of a support task.
+POSITIVE = 1
 
 # Support tasks that a ranking shows.
 _SHOWN = 10
@@ -221,20 +225,29 @@ class Rule:
         """The largest rho that is considered."""
         return 1.0 if isinstance(self.search, str) else self.search
 
-    def positive(self, classes: Array) -> int:
-        """The index of the positive class: the one of that name, or else the last."""
-        labels = classes.tolist()
-        return labels.index(self.name) if self.name in labels else len(labels) - 1
+    def positive(self, labels: Array) -> Any:
+        """The positive class of examples with these labels (n,); None if there are none.
 
-    def means(self, classes: Array) -> Array:
+        It is the one of that name, or else that with fewer examples, or the last of two alike.
+        """
+        classes, counts = np.unique(labels, return_counts=True)
+        if self.name in classes.tolist():
+            return self.name
+        return classes[::-1][counts[::-1].argmin()].item() if len(classes) else None
+
+    def means(self, classes: Array, positive: Any) -> Array:
         """The prior mean of each class's label, (M,)."""
-        return np.where(np.arange(len(classes)) == self.positive(classes), self.prior, -self.prior)
+        return np.where(classes == positive, self.prior, -self.prior)
 
-    def coding(self, examples: Examples) -> Targets:
+    def coding(self, positive: Any) -> Coding:
         """Labels of 1 and -1 for each class, less its prior mean: what there is to learn."""
-        targets = one_vs_all(examples)
-        # Of the indicators that are the basis, one is one in each row.
-        return replace(targets, mix=targets.mix - self.means(targets.names))
+        return partial(_less_the_mean, self, positive)
+
+
+def _less_the_mean(rule: Rule, positive: Any, examples: Examples) -> Targets:
+    targets = one_vs_all(examples)
+    # Of the indicators that are the basis, one is one in each row.
+    return replace(targets, mix=targets.mix - rule.means(targets.names, positive))
 
 
 # -- support tasks -------------------------------------------------------------------------------
@@ -257,7 +270,7 @@ class Support(Frozen):
     @classmethod
     def of(cls, kernel: AnyKernel, name: str, X: Array) -> Support:
         """The task of a copy of X (n_S, d)."""
-        examples = Examples.of(X, np.ones(len(X), dtype=int))
+        examples = Examples.of(X, np.full(len(X), POSITIVE))
         return cls(kernel, name, examples, finite(kernel, corner(kernel, X)))
 
     @property

@@ -19,7 +19,7 @@ from knowmore.linalg import Cholesky
 from knowmore.models.covariance import Covariance, finite
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.loo import LooScores
-from knowmore.models.oneshot.choice import Candidate, Ranking, Rule, Support, row_digests
+from knowmore.models.oneshot.choice import POSITIVE, Candidate, Ranking, Rule, Support, row_digests
 from knowmore.models.oneshot.pairs import Pair
 from knowmore.models.probabilities import Trial
 from knowmore.models.targets import Targets
@@ -76,7 +76,7 @@ class OneShot(Frozen):
         """The batch fit."""
         rule = rule or Rule()
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
-        target = KernelModel.of(kernel, 0.0, nothing, rule.coding, Cholesky())
+        target = KernelModel.of(kernel, 0.0, nothing, rule.coding(None), Cholesky())
         empty = cls(target, supports, {}, rule, preselect)
         empty.admit(examples)
         return empty._fit(examples, empty._preselected())
@@ -103,6 +103,11 @@ class OneShot(Frozen):
     def names(self) -> Array:
         """The two classes, (2,)."""
         return self.target.names
+
+    @derived
+    def positive(self) -> Any:
+        """The label of the class to learn; None if there are no examples."""
+        return self.rule.positive(self.examples.labels)
 
     def follow(self, examples: Examples) -> OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen again."""
@@ -201,12 +206,12 @@ class OneShot(Frozen):
 
         Adaptive noise is also too small if a pivot nearly vanishes.
         """
-        rule = self.rule
-        target = (
-            self.target.follow(examples)
-            if noise == self.covariance.noise
-            else KernelModel.of(self.covariance.kernel, noise, examples, rule.coding, Cholesky())
-        )
+        rule, positive = self.rule, self.rule.positive(examples.labels)
+        if noise == self.covariance.noise and positive == self.positive:
+            target = self.target.follow(examples)
+        else:
+            kernel, coding = self.covariance.kernel, rule.coding(positive)
+            target = KernelModel.of(kernel, noise, examples, coding, Cholesky())
         own, known, made = target.covariance, self.candidates, {}
         certain = False
         if rule.noise == "adaptive":
@@ -227,7 +232,8 @@ class OneShot(Frozen):
         certain : whether the noise outweighs all rounding
         """
         known, rho, covariance = self.candidates.get(support), self.rule.largest, target.covariance
-        positive, noise = self.rule.positive(target.targets.names), covariance.noise
+        label, noise = self.rule.positive(target.examples.labels), covariance.noise
+        positive = target.names.tolist().index(label)
         if known is not None and known.pair.target.covariance.factor is covariance.factor:
             if np.array_equal(known.pair.target.examples.labels, target.examples.labels):
                 return known
@@ -239,10 +245,9 @@ class OneShot(Frozen):
                 covariance.factor.append(rho * C, support.noisy(noise))
             model = None if known is None else known.pair.support
             if model is None or model.covariance.noise != noise:
-                model = support.model(noise, self.rule.coding)
+                model = support.model(noise, self.rule.coding(POSITIVE))
             pair = Pair.of(target, model, C, positive, rho, self.rule.prior)
         except NotPositiveDefinite as error:
-            label = target.targets.names[positive]
             own = [f"{row} of the support {support.name!r}" for row in range(len(support.X))]
             both = _both_tasks(target.examples, support, label, (*target.examples.names, *own))
             joint = replace(covariance, kernel=_AcrossTasks(covariance.kernel, rho))
@@ -322,13 +327,12 @@ class OneShot(Frozen):
         The target's examples come first, and the inputs have one more column: 0 for the target, 1
         for the support.
         """
-        covariance, rho, names = self.covariance, chosen.best.rho, self.targets.names
-        support = chosen.support
-        examples = _both_tasks(self.examples, support, names[self.rule.positive(names)])
+        covariance, rho, support = self.covariance, chosen.best.rho, chosen.support
+        examples = _both_tasks(self.examples, support, self.positive)
         factor = covariance.factor.append(rho * chosen.C, support.noisy(covariance.noise))
         kernel = _AcrossTasks(covariance.kernel, rho)
         joint = Covariance(kernel, covariance.noise, examples, factor)
-        return KernelModel.on(joint, self.rule.coding)
+        return KernelModel.on(joint, self.rule.coding(self.positive))
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -343,17 +347,17 @@ class OneShot(Frozen):
         """
         if self.rule.prior >= 0:
             return 0.0
-        column = self.rule.positive(self.names)
+        column = self.names.tolist().index(self.positive)
         values = self._together(self._of_examples(KernelModel.unseen), 0.0).scores[:, column]
         counted = self.examples.weights > 0
-        left = values[counted & (self.examples.labels != self.names[column])]
+        left = values[counted & (self.examples.labels != self.positive)]
         return float(min(left.mean() + 2 * left.std(), 0.0)) if len(left) else 0.0
 
     def _offsets(self, border: float) -> Array:
         """The scores of what resembles nothing, (2,)."""
-        shift = np.full(2, border)
-        shift[self.rule.positive(self.names)] = -border
-        return np.asarray(self.rule.means(self.names) + shift)
+        positive = self.names == self.positive
+        means = self.rule.means(self.names, self.positive)
+        return np.asarray(means + np.where(positive, -border, border))
 
     def mean(self, X: Array, side: Array | None = None) -> Array:
         """The scores of both classes, (m, 2). Eq. (4), Rodner and Denzler.
