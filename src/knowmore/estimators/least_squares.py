@@ -17,7 +17,7 @@ from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import class_labels, class_weights
 from knowmore.estimators.living import EditableEstimator, LivingClassifier, SolverParameters
-from knowmore.estimators.scoring import check_loss, check_meaning, temperature
+from knowmore.estimators.scoring import check_loss, check_meaning, is_calibrated
 from knowmore.estimators.shell import check_mergeable, fitted, names_in, unnamed
 from knowmore.examples import Examples
 from knowmore.extras import optional
@@ -69,7 +69,11 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
     @property
     def temperature_(self) -> float:
         """tau of `predict_proba`: above one it levels the classes, below one it sharpens."""
-        return temperature(self, lambda: self._fitted.nonempty.score_temperature)
+        return self.model_temperature(self._fitted.nonempty)
+
+    def model_temperature(self, model: KernelModel) -> float:
+        """That of a frozen model of this estimator, which may have been edited since."""
+        return model.score_temperature if is_calibrated(self) else 1.0
 
     def predict_proba(self, X: Any) -> Array:
         """Phi(score)^(1 / tau), scaled to sum to one, (m, M), columns as in `classes_`.
@@ -80,7 +84,7 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
         """
         model, rows = self._fitted.nonempty, self.model_inputs(X)
         scores = model.mean(*rows)
-        return class_probabilities(scores, np.ones(len(scores)), self.temperature_)
+        return class_probabilities(scores, np.ones(len(scores)), self.model_temperature(model))
 
 
 @final

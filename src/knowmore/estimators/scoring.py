@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,9 +35,8 @@ class Probable(Scorer, Protocol):
 
     probability: str
 
-    @property
-    def temperature_(self) -> float:
-        """The temperature of the probabilities."""
+    def model_temperature(self, model: Any) -> float:
+        """The temperature of the probabilities of a model."""
 
 
 class ScoringClassifier(ClassifierMixin):
@@ -64,7 +62,11 @@ class GaussianClassifier(ScoringClassifier):
     @property
     def temperature_(self: Probable) -> float:
         """tau of `predict_proba`: above one it levels the classes, below one it sharpens."""
-        return temperature(self, lambda: self._held.temperature)
+        return self.model_temperature(self._held)
+
+    def model_temperature(self: Probable, model: Any) -> float:
+        """That of a frozen model of this estimator, which may have been edited since."""
+        return float(model.temperature) if is_calibrated(self) else 1.0
 
     def predict_proba(self: Probable, X: Any) -> Array:
         """Phi(mu_*^(c) / sigma_*)^(1 / tau), scaled to sum to one, (m, M), columns as `classes_`.
@@ -75,12 +77,12 @@ class GaussianClassifier(ScoringClassifier):
         edit takes about as long as `leave_one_out`. With probability="raw" tau is one.
         """
         model, (X, _) = self._held, self.model_inputs(X)
-        return class_probabilities(model.mean(X), model.variance(X), self.temperature_)
+        return class_probabilities(model.mean(X), model.variance(X), self.model_temperature(model))
 
 
-def temperature(estimator: Probable, found: Callable[[], float]) -> float:
-    """The temperature that is `found`, or one if the estimator's probabilities are raw."""
-    return found() if check_meaning(estimator.probability) == "calibrated" else 1.0
+def is_calibrated(estimator: Any) -> bool:
+    """Whether the probabilities of an estimator have a temperature other than one."""
+    return check_meaning(estimator.probability) == "calibrated"
 
 
 def check_meaning(probability: Any) -> str:

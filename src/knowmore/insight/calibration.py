@@ -198,7 +198,7 @@ def reliability(
             estimator, (gp, temperature) = model.estimator, model._current()
         else:
             estimator, gp = model, asked(model, WITH_VARIANCE, "Reliability", "predict_variance()")
-            temperature = last_step(model).temperature_
+            temperature = last_step(model).model_temperature(gp)
         left = left_out(estimator, gp, _HOW, *rows)
         P = class_probabilities(left.trial().completed, left.variance, temperature)
         classes, labels = left.names, left.labels

@@ -177,8 +177,8 @@ def suspects(
     >>> found = suspects(clf)
     >>> found
     Suspects: 1 of 7 labels are suspect
-    id  label  preferred  margin
-     2      b          a   1.784
+    id  label  preferred  doubt  margin
+     2      b          a      1   1.784
     >>> found.contradicting
     ((3, 1, 0),)
     >>> len(suspects(clf.relabel(found.ids, found.preferred)).ids)
@@ -193,6 +193,7 @@ def suspects(
         raise InvalidInput(f"All labels are {names[0].item()!r}. Add examples of another class.")
     estimator = last_step(model)
     trial = left.trial(gaussian=isinstance(estimator, WITH_VARIANCE))
+    temperature = estimator.model_temperature(frozen)
     odds, rate = _odds(trial)
     # A bias prefers the more frequent class even where no other example is near.
     own = scores[np.arange(len(labels)), left.codes]
@@ -210,7 +211,7 @@ def suspects(
         codes=left.codes,
         scores=scores,
         variance=left.variance,
-        probabilities=class_probabilities(trial.completed, trial.variance, estimator.temperature_),
+        probabilities=class_probabilities(trial.completed, trial.variance, temperature),
         doubts=doubts,
         rate=rate,
         silent=left.ids[left.silent],

@@ -196,7 +196,7 @@ class KernelModel(Frozen):
             coded = self.coded.edited(since[0], examples.labels[len(examples) - since[1] :])
         coded = self.coding(examples) if coded is None else coded
         head = coded.carry(self.coded, known[: self._unchanged(examples, since[0], len(known))])
-        return KernelModel(covariance, self.coding, coded, head, self.bias)
+        return KernelModel(covariance, self.coding, coded, head, self.bias, self.loss)
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         """The batch fit of `examples` with another kernel."""

@@ -119,6 +119,8 @@ class Targets(Frozen):
 
         None if classes would come or go.
         """
+        if not len(self.names):
+            return None
         index = self.names.searchsorted(labels)
         if len(labels) and (index.max() >= len(self.names) or (self.names[index] != labels).any()):
             return None

@@ -315,3 +315,32 @@ def test_in_float32_rows_beyond_its_range_have_the_covariance_that_they_have_in_
     K, k = X @ X.T + 1 + 0.1 * np.eye(3), (X @ far.T + 1) / far.T
     units = far @ far.T
     assert_solves(got / units, want / units, K, k, dtype=np.float32, left=k)
+
+
+@pytest.mark.parametrize("kernel", [None, RBF(1.0)])
+def test_a_model_that_was_emptied_forgets_what_it_learns_anew(kernel):
+    clf = GPClassifier(kernel).fit([[0.0], [1.0]], [0, 1]).remove([0, 1])
+    assert len(clf.model_.names) == 0
+    clf.add([[0.0]], [0], ids=[7])
+    assert len(clf.remove([7]).ids_) == 0
+    clf.add([[0.0], [1.0]], [0, 1], sample_weight=[0.0, 0.0])
+    assert len(clf.model_.examples) == 0
+
+
+def test_probabilities_are_of_one_model_whatever_others_do_meanwhile():
+    rng, edits = np.random.default_rng(0), []
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(int)
+    y[:8] = 1 - y[:8]
+
+    def kernel(A, B):
+        # Stands for another thread.
+        if edits and 1 in (len(A), len(B)):
+            edits.pop()()
+        return RBF(1.0)(A, B)
+
+    clf, asked = GPClassifier(kernel).fit(X, y), [[0.3, 0.1]]
+    before = clf.predict_proba(asked)
+    edits.append(lambda: clf.remove(np.arange(8)))
+    np.testing.assert_array_equal(clf.predict_proba(asked), before)
+    assert abs(clf.predict_proba(asked) - before).max() > 0.1
