@@ -56,6 +56,9 @@ def shown(value, seen):
             yield from ((f"[{i}]{path}", array) for path, array in shown(one, seen))
     elif is_dataclass(value) and type(value).__module__.startswith("knowmore"):
         for name in dir(value):
+            # A model of values has no classes to be new to.
+            if name == "newness" and not value.classes:
+                continue
             if name.startswith("_") or name in NOT_SHOWN or callable(getattr(value, name)):
                 continue
             one, again = getattr(value, name), getattr(value, name)

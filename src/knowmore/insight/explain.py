@@ -260,7 +260,7 @@ def transfer(model: Any) -> Transfer:
     >>> from knowmore import NPlusOneClassifier, Scores
     >>> known = Scores(["cat", "dog"], lambda X: np.column_stack([X[:, 0], -X[:, 0]]))
     >>> X = [[1.0, 0.0], [-1.0, 0.0], [0.8, 2.0], [0.9, 2.5]]
-    >>> clf = NPlusOneClassifier(known, C=0.1).fit(X, ["cat", "dog", "lynx", "lynx"])
+    >>> clf = NPlusOneClassifier(known, C=0.1, scaled=False).fit(X, ["cat", "dog", "lynx", "lynx"])
     >>> found = transfer(clf)
     >>> found.new, found.classes.tolist(), found.weights.round(2)
     ('lynx', ['cat', 'dog'], array([1., 0.]))

@@ -455,8 +455,11 @@ class KernelModel(Frozen):
         return self._of_several(lambda: self.trial()._replace(variance=np.ones(len(self.examples))))
 
     def _of_several(self, trial: Callable[[], Trial]) -> float:
-        """The temperature of a trial; one if a single example leaves none to judge it by."""
-        return trial().temperature if len(self.examples) > 1 else 1.0
+        """The temperature of a trial; one if a single example leaves none to judge it by.
+
+        And of values, which have no probabilities.
+        """
+        return trial().temperature if self.classes and len(self.examples) > 1 else 1.0
 
     def nearest(self, X: Array) -> Array:
         """The distance of rows X (m, d) to the nearest class in the null space, (m,)."""
@@ -465,6 +468,8 @@ class KernelModel(Frozen):
     @derived
     def newness(self) -> Newness:
         """How new rows are to a model of classes, by all that it knows of them."""
+        if not self.classes:
+            raise InvalidInput("A model of values has no classes to be new to. Ask for 'variance'.")
         return Newness.of(self)
 
     def leave_targets_out(self, groups: Array | None = None) -> tuple[Array, Array]:

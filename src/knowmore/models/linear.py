@@ -355,7 +355,7 @@ class LinearModel(Frozen):
         One if fewer than two classes have several rows.
         """
         names, n = self.names.tolist(), self.sums.rows
-        counts = np.array([self.sums.groups[name].rows for name in names])
+        counts = np.array([self.sums.groups[name].rows for name in names if self.classes])
         if (counts > 1).sum() < 2:
             return 1.0
         m, W = self.moments, self.weights

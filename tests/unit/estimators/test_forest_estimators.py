@@ -216,7 +216,8 @@ def test_pickles_and_clones():
     copy = clone(clf)
     assert copy.get_params() == clf.get_params()
     assert not copy.__sklearn_is_fitted__()
-    assert list(copy.get_params(deep=False)) == ["capacity", "kernel", "n_trees", "noise", "seed"]
+    names = ["capacity", "kernel", "n_trees", "noise", "probability", "seed"]
+    assert list(copy.get_params(deep=False)) == names
 
 
 def test_edits_of_several_threads_all_arrive():

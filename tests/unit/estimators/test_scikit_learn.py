@@ -92,13 +92,17 @@ def expected_failures(estimator):
             reason = reasons["loo"]
         return failures if reason is None else dict.fromkeys(names, reason)
     cuts = getattr(estimator, "capacity", np.inf) < 15
-    if estimator.kernel is None or chooses or cuts:
-        what = "the choice of what to transfer" if chooses else "the width of the default kernel"
+    sharp = getattr(estimator, "probability", "raw") == "calibrated"
+    if estimator.kernel is None or chooses or cuts or sharp:
+        what = (
+            "the temperature of the probabilities" if sharp else "the width of the default kernel"
+        )
+        what = "the choice of what to transfer" if chooses else what
         what = "the shape of a tree" if cuts else what
         for kind in ("dense", "sparse"):
             check = f"check_sample_weight_equivalence_on_{kind}_data"
             failures[check] = _ONCE_EACH.format(what)
-    if isinstance(estimator, (GPClassifier, ForestGPClassifier)):
+    if isinstance(estimator, (GPClassifier, ForestGPClassifier, OneShotClassifier)):
         failures["check_decision_proba_consistency"] = (
             "the probability of a class depends on the score and on the variance at that input, "
             "so that it need not rank inputs as the score alone does"

@@ -207,7 +207,13 @@ def test_one_shot_is_told_of_silence_too():
     clf = OneShotClassifier(NARROW, {"other": digits(20)[12:]}, noise=0.1).fit(X, y)
     left = clf.leave_one_out()
     assert left.silent.all()
-    assert not left.scores.any()
+    # What resembles nothing is background.
+    assert (left.scores == left.scores[0]).all()
+    assert (left.predicted == 0).all()
+    assert clf.support_ is None
+    paper = {"criterion": "ap", "prior": 0.0, "members": 1}
+    clf = OneShotClassifier(NARROW, {"other": digits(20)[12:]}, noise=0.1, **paper).fit(X, y)
+    assert not clf.leave_one_out().scores.any()
     assert clf.support_ is None
     assert clf.ranking_[0].value == 1 / 12
 

@@ -29,6 +29,8 @@ Preselection = Callable[[tuple[str, ...]], Collection[str]]
 
 # Levels of adaptive noise, in units of the mean variance of the target's examples.
 LEVELS = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# The border is at least this part of the way from the prior to the positive label.
+_APART = 0.01
 # The smallest pivot that adaptive noise leaves, in units of the matrix's diagonal. A matrix that
 # can only just be factorised is lost in rounding: the answers would depend on the order of rows.
 _PIVOT = 1e-10
@@ -342,8 +344,8 @@ class OneShot(Frozen):
 
         Few positives among much background leave nearly all values below zero. So the border is
         where the background ends, two standard deviations above the mean of the background's
-        values, each left out; but not above zero, which lies between the labels. It is zero if the
-        prior is not background.
+        values, each left out; but not above zero, which lies between the labels, and not at the
+        prior: what resembles nothing is no positive. It is zero if the prior is not background.
         """
         if self.rule.prior >= 0:
             return 0.0
@@ -351,7 +353,10 @@ class OneShot(Frozen):
         values = self._together(self._of_examples(KernelModel.unseen), 0.0).scores[:, column]
         counted = self.examples.weights > 0
         left = values[counted & (self.examples.labels != self.positive)]
-        return float(min(left.mean() + 2 * left.std(), 0.0)) if len(left) else 0.0
+        if not len(left):
+            return 0.0
+        least = self.rule.prior + _APART * (1 - self.rule.prior)
+        return float(np.clip(left.mean() + 2 * left.std(), least, 0.0))
 
     def _offsets(self, border: float) -> Array:
         """The scores of what resembles nothing, (2,)."""
