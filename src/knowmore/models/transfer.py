@@ -18,13 +18,15 @@ the gap between its own f and the best bound known.
 That takes S as it is, and asks the same C of N classes that are known well and of one that is not
 known at all. `scaled` departs from the paper in two numbers, both a function of the examples:
 
-    B_n = a S_n + o_n      the scores in the units of the labels: of all a and o the least squares
-                           sum_i w_i sum_n (Y_in - a S_in - o_n)^2 over examples of known classes
+    B_n = a S_n + o        the scores in the units of the labels: of all a and o the least squares
+                           sum_i w_i sum_n (Y_in - a S_in - o)^2 over examples of known classes
     B_n + g (F_n - B_n)    what is predicted for a known class, where F_n is MULTIpLE's score: of
                            all g the least squares of leave-one-out, 0 <= g <= 1
 
 All classes weigh the same, in the hinge loss too. g is near zero as long as the few examples tell
-less of the known classes than the source does, and grows with them.
+less of the known classes than the source does, and grows with them. a and o are of all known
+classes alike, so that with g = 0 they keep the order in which the source has them: an offset for
+each, of few examples, changes it wherever the source's scores are close, like the ranks of an SVC.
 """
 
 from __future__ import annotations
@@ -54,6 +56,9 @@ _STEPS = 2000
 _NEWTON = 50
 _GROWTH = 5
 _LEAST = 1e-12
+# Scores that differ by less, as a part of their size, are the same. Rounding of scores is magnified
+# by its inverse, so it is not smaller.
+_ROUNDING = float(np.sqrt(np.finfo(float).eps))
 
 
 @final
@@ -237,10 +242,10 @@ def _centred(barrier: _Barrier, beta: Array) -> Array:
 
 
 class Gauge(NamedTuple):
-    """The source's scores S as labels: scale * S + offsets, with offsets (N,)."""
+    """The source's scores S as labels: scale * S + offset."""
 
     scale: float
-    offsets: Array
+    offset: float
 
 
 @final
@@ -282,25 +287,28 @@ class Transfer:
         mix = np.vstack([coded.mix[:-N], -J])
         mix[:, ~new] *= share
         # The indicators of the classes sum to one.
-        mix[:-N, ~new] += (1 - share) * gauge.offsets
+        mix[:-N, ~new] += (1 - share) * gauge.offset
         return replace(coded, mix=mix, transfer=J)
 
     def gauge(self, examples: Examples) -> Gauge:
         """Those of S in which it is nearest to the labels of the known classes.
 
-        Where these are all of one class, or the scores all the same, S is only moved.
+        Scores that are all the same, but for rounding, tell nothing: their scale is zero. Those of
+        a single known class are only moved.
         """
         N = len(self.known)
         if not self.scaled:
-            return Gauge(1.0, np.zeros(N))
+            return Gauge(1.0, 0.0)
         rows = np.isin(examples.labels, self.known)
         S, weights = examples.side[rows], Weighting("balanced")(examples)[rows]
         Y = 2.0 * (examples.labels[rows, None] == np.array(self.known)) - 1
-        middle, level = (np.average(V, axis=0, weights=weights) for V in (S, Y))
+        middle, level = (float(np.average(V.mean(axis=1), weights=weights)) for V in (S, Y))
         both, square = (
             float(np.einsum("i,ij,ij->", weights, V, S - middle)) for V in (Y - level, S - middle)
         )
-        scale = max(both / square, 0.0) if square > 0 and N > 1 else 1.0
+        if square == 0 or abs(S - middle).max() <= _ROUNDING * abs(S).max():
+            return Gauge(0.0, level)
+        scale = max(both / square, 0.0) if N > 1 else 1.0
         return Gauge(scale, level - scale * middle)
 
     def share(self, model: KernelModel) -> float:
@@ -312,7 +320,7 @@ class Transfer:
             return 1.0
         examples, is_known = model.examples, ~self._is_new(model.coded)
         gauge = self.gauge(examples)
-        B = gauge.scale * examples.side + gauge.offsets
+        B = gauge.scale * examples.side + gauge.offset
         away = model.loo_of(model.coded).scores[:, is_known] - B
         wanted = one_vs_all(examples).T[:, is_known] - B
         weights = self._weights(model)

@@ -37,12 +37,9 @@ def gauge():
     """a and o by a general solver of least squares."""
     rows = Y != "bee"
     S, T, root = known(X[rows]), oracle.one_vs_all(Y)[1][rows][:, COLUMNS], balanced()[rows] ** 0.5
-    A = np.vstack(
-        [np.column_stack([S[:, n], np.tile(np.eye(3)[n], (len(S), 1))]) for n in range(3)]
-    )
-    b, w = T.T.ravel(), np.tile(root, 3)
-    a, *o = np.linalg.lstsq(A * w[:, None], b * w, rcond=None)[0]
-    return a, np.array(o)
+    A, w = np.column_stack([S.ravel(), np.ones(S.size)]), np.repeat(root, 3)
+    a, o = np.linalg.lstsq(A * w[:, None], T.ravel() * w, rcond=None)[0]
+    return a, o
 
 
 def left_out(T, side, noise):
@@ -66,9 +63,9 @@ def share():
 
 def test_the_scores_are_brought_to_the_labels_by_least_squares():
     coding, examples = CLF.model_.coding, CLF.model_.examples
-    scale, offsets = coding.gauge(examples)
+    scale, offset = coding.gauge(examples)
     assert_rounded(scale, A_, 1e4)
-    assert_rounded(offsets, O_, 1e4)
+    assert_rounded(offset, O_, 1e4)
 
 
 def test_the_share_has_the_least_squared_error_of_refits():
@@ -120,7 +117,7 @@ def test_beta_has_the_least_loss():
 
 @pytest.mark.parametrize("factor", [1e-3, 0.2, 50.0])
 def test_the_units_of_the_source_do_not_matter(factor):
-    other = Scores(KNOWN, lambda X: factor * known(X) + [9.0, -3.0, 0.0])
+    other = Scores(KNOWN, lambda X: factor * known(X) + 9.0)
     clf = NPlusOneClassifier(other, KERNEL, C).fit(X, Y, sample_weight=W)
     np.testing.assert_allclose(clf.beta_, CLF.beta_, atol=1e-6)
     np.testing.assert_allclose(clf.decision_function(Q), CLF.decision_function(Q), atol=1e-6)
@@ -141,7 +138,50 @@ def test_a_source_of_one_class_is_only_moved():
     some = np.isin(Y, ["ant", "bee"])
     clf = NPlusOneClassifier(Scores(["ant"], lambda X: known(X)[:, :1]), KERNEL, C)
     clf.fit(X[some], Y[some])
-    scale, offsets = clf.model_.coding.gauge(clf.model_.examples)
+    scale, offset = clf.model_.coding.gauge(clf.model_.examples)
     assert scale == 1
     mean = known(X[Y == "ant"])[:, 0].mean()
-    assert_rounded(offsets, [1 - mean], 100, scale=abs(mean))
+    assert_rounded(offset, 1 - mean, 100, scale=abs(mean))
+
+
+def few(of):
+    """Three known classes with two or three examples each, and a new one with one."""
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    y = np.array([0, 1, 2, 0, 1, 2, 0, 1, 3])
+    return NPlusOneClassifier(Scores([0, 1, 2], of)), X, y
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-200, 0.3, 3e7, 1e12])
+@pytest.mark.parametrize("part", [0.0, 1e-16, 1e-12])
+def test_scores_that_differ_by_rounding_tell_nothing_in_any_order(size, part):
+    clf, X, y = few(lambda X: size * (1 + part * np.sin(7 * X[:, :1] * [1, 2, 3])))
+    nothing = few(lambda X: np.zeros((len(X), 3)))[0].fit(X, y).decision_function(X)
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(9)
+        clf.fit(X[order], y[order])
+        assert clf.model_.coding.gauge(clf.model_.examples).scale == 0
+        assert_rounded(clf.decision_function(X), nothing, 1e3)
+
+
+def test_scores_too_small_to_square_tell_nothing():
+    clf, X, y = few(lambda X: 1e-300 * X @ np.ones((2, 3)))
+    clf.fit(X, y)
+    assert clf.model_.coding.gauge(clf.model_.examples).scale == 0
+
+
+def test_a_source_that_knows_more_keeps_the_order_of_its_classes():
+    """An offset for each class, fitted to one example of each, turned near ranks upside down."""
+    draw = np.random.default_rng(2)
+    places = draw.normal(size=(12, 30))
+
+    def ranks(X):
+        near = -((X[:, None] - places) ** 2).sum(axis=2)
+        return near.argsort(axis=1).argsort(axis=1) + 0.3 * np.tanh(near / 60)
+
+    y = np.r_[np.arange(12), [12] * 5]
+    X = np.vstack([places, np.full((1, 30), 3.0)])[y] + draw.normal(size=(17, 30))
+    clf = NPlusOneClassifier(Scores(range(12), ranks)).fit(X, y)
+    rows = np.repeat(places, 10, axis=0) + draw.normal(size=(120, 30))
+    got = clf.decision_function(rows)[:, :12]
+    assert clf.model_.minimum.share == 0
+    np.testing.assert_array_equal(got.argsort(axis=1), ranks(rows).argsort(axis=1))
