@@ -23,6 +23,7 @@ from knowmore import (
     OneShotClassifier,
 )
 from knowmore.arrays import read_only
+from knowmore.models import Transfer
 
 rng = np.random.default_rng(7)
 X, Y = rng.normal(size=(24, 3)), np.arange(24) % 3
@@ -44,6 +45,11 @@ LIVING = {
 NOT_SHOWN = {"panels", "exchanged"}
 
 
+def tells_what_is_new(model):
+    """Whether a model has classes to be new to, all of its own."""
+    return model.classes and not isinstance(getattr(model, "coding", None), Transfer)
+
+
 def shown(value, seen):
     """All arrays that are reached from a value by its public names, each with its path."""
     if id(value) in seen or type(value).__module__.startswith("sklearn"):
@@ -56,8 +62,7 @@ def shown(value, seen):
             yield from ((f"[{i}]{path}", array) for path, array in shown(one, seen))
     elif is_dataclass(value) and type(value).__module__.startswith("knowmore"):
         for name in dir(value):
-            # A model of values has no classes to be new to.
-            if name == "newness" and not value.classes:
+            if name in ("newness", "null_space") and not tells_what_is_new(value):
                 continue
             if name.startswith("_") or name in NOT_SHOWN or callable(getattr(value, name)):
                 continue

@@ -316,7 +316,7 @@ class Forest(Frozen):
         By all examples, or by those in some leaves of the first tree, evenly spaced, if there are
         many: to leave each out, all leaves that it is in are factorised.
         """
-        if self.count < 2:
+        if not self.classes or self.count < 2:
             return 1.0
         leaves = [leaf.members for leaf in self.trees[0].leaves()]
         some = -(-_JUDGED * len(leaves) // self.count)
