@@ -73,8 +73,11 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
         every example, so each edit costs as much as a fit.
     loss : "squared", or "squared_hinge": examples that are on the right side by a margin do not
         count. The scores are then those of support vector machines, one class against all others,
-        with C = 1 / noise, which often recognise more, the more classes there are. Edits cost the
-        same, but the first question after one takes twenty solves more; variances stay as they are
+        with C = 1 / noise. Use it for many classes of histograms, where it often recognises more;
+        not for embeddings, where it does not. Edits cost the same, but the first question after
+        one takes twenty solves more; variances stay as they are. `leave_one_out` is then exact
+        unless leaving an example out makes another one active or inactive, so it is approximate;
+        and so is the `score_without` of `explain`, which takes off what least squares would lose
     probability : "calibrated", or "raw": see `predict_proba`
     solver : "cholesky", or "inverse" for the explicit inverse of the paper
     update : "direct", a block of examples at once; "iterative", one after the other; "auto"

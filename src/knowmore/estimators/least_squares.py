@@ -103,7 +103,9 @@ class LSSVMClassifier(LeastSquares):
     C : the weight of the squared errors, or "loo": the C with the best leave-one-out predictions
         for the examples given to `fit`; see `C_`
     bias : whether each class has an offset b
-    class_weight, loss, probability, solver, update, dtype : as in `GPClassifier`
+    class_weight, probability, solver, update, dtype : as in `GPClassifier`
+    loss : as in `GPClassifier`; with "squared_hinge" what is said of an example left out, by
+        `leave_one_out` and by `explain`, is approximate here too
 
     Examples
     --------

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from scipy.optimize import minimize
-from sklearn.gaussian_process.kernels import RBF
-from tolerance import assert_rounded, tolerance
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize, nnls
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from tolerance import assert_rounded, assert_within, tolerance
 
 from knowmore import GPClassifier, LSSVMClassifier
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.insight import explain, suspects
+from knowmore.models import hinge
 
 KERNEL, NOISE = RBF(1.0), 0.3
 HINGE = {"loss": "squared_hinge"}
@@ -59,6 +61,83 @@ def test_no_other_coefficients_have_a_smaller_loss(bias, weighted):
         assert value <= found.fun * (1 + 1e-9)
     # Examples that are right by the margin have no part in it.
     assert 0 < (A == 0).mean() < 1
+
+
+def dual(B, t):
+    """The minimum without a bias by Lawson and Hanson: ta >= 0 of the least a'Ba / 2 - t'a."""
+    R = np.linalg.cholesky(B * np.outer(t, t)).T
+    return t * nnls(R, solve_triangular(R, np.ones(len(t)), trans=1))[0]
+
+
+def test_whole_steps_would_go_round_in_circles():
+    X = [
+        [-3.3, -0.8, -4.6],
+        [1.9, 3.0, 3.2],
+        [-2.6, 7.2, -2.7],
+        [-3.5, -0.6, 1.9],
+        [-1.7, -2.1, 2.5],
+        [-0.3, -1.0, 0.9],
+        [3.6, 0.4, -0.1],
+    ]
+    kernel, t = DotProduct(1.0), np.array([-1.0, -1, -1, -1, 1, 1, 1])
+    A, _ = GPClassifier(kernel, 0.1, **HINGE).fit(X, t).model_.expansion
+    K = kernel(np.array(X))
+    B = K + 0.1 * np.eye(7)
+    want = dual(B, t)
+    assert_within(A[:, 1], want, tolerance(B) * np.linalg.norm(want))
+    assert round(objective(K, t, A[:, 1], 0.0, 0.1)[0], 4) == 0.5012
+
+
+SMALL = [
+    pytest.param(kernel, noise, id=f"{type(kernel).__name__}-{noise}")
+    for kernel in (DotProduct(1.0), RBF(1.0))
+    for noise in (0.1, 1e-2, 1e-3, 1e-4)
+]
+
+
+def small(seed):
+    """A few examples whose labels are chance; every third time on a grid, where some are equal."""
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(3, 30), rng.integers(1, 6)
+    X = 3 * rng.normal(size=(n, d))
+    t = rng.choice([-1.0, 1.0], n)
+    t[:2] = -1, 1
+    return X.round() if seed % 3 == 0 else X, t
+
+
+@pytest.mark.parametrize(("kernel", "noise"), SMALL)
+def test_the_minimum_is_that_of_the_dual(kernel, noise):
+    for seed in range(80):
+        X, t = small(seed)
+        B = oracle.covariance(kernel, X, noise)
+        A, _ = GPClassifier(kernel, noise, **HINGE).fit(X, t).model_.expansion
+        want = dual(B, t)
+        # One solves with a factor of B, the other with an inverse of a part of it.
+        bound = tolerance(B) * np.linalg.norm(want) + tolerance(B, "inverse") / noise
+        assert_within(A, np.c_[-want, want], bound)
+
+
+@pytest.mark.parametrize(("kernel", "noise"), SMALL)
+def test_with_a_bias_the_slope_is_zero(kernel, noise):
+    for seed in range(80):
+        X, t = small(seed)
+        A, offsets = LSSVMClassifier(kernel, 1 / noise, **HINGE).fit(X, t).model_.expansion
+        a, b, K = A[:, 1], offsets[1], kernel(X)
+        bound = tolerance(K + noise * np.eye(len(t))) * (1 + abs(b) + (abs(K) @ abs(a)).max())
+        assert_within(noise * a, t * np.maximum(1 - t * (K @ a + b), 0), bound)
+        assert_within(noise * a.sum(), 0.0, bound)
+
+
+def test_a_minimum_that_is_not_found_is_said(monkeypatch):
+    monkeypatch.setattr(hinge, "_TOO_MANY", 0)
+    X, y = clouds()
+    with pytest.raises(KnowmoreError) as caught:
+        GPClassifier(KERNEL, NOISE, **HINGE).fit(X, y).decision_function(X)
+    assert str(caught.value) == (
+        "The minimum of the squared hinge was not found in 0 steps. Either the kernel is not "
+        "positive semi-definite, or the noise is so small that rounding hides the minimum. Use a "
+        "larger noise, or loss='squared'."
+    )
 
 
 @pytest.mark.parametrize("bias", [False, True])
