@@ -21,7 +21,7 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, default_kernel
 from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.models import Model
-from knowmore.models.covariance import check_memory, max_variance
+from knowmore.models.covariance import check_memory, check_rows, max_variance
 
 M = TypeVar("M", bound=Model)
 
@@ -139,6 +139,7 @@ class Living(Generic[M]):
         after = Living(model, examples, self.kernel, self.settled, peak, self.reserve)
         if not self.settled:
             if kernel is not None:
+                check_rows(kernel, examples)
                 return Living.of(model.refit(kernel, counted), examples)
             after = after._with_width()
         if isinstance(edit, (Add, Replace)):
@@ -165,7 +166,10 @@ class Living(Generic[M]):
         first = rows_to_settle_width(X)
         kernel = default_kernel(X[:first])
         after = replace(self, settled=first is not None)
-        return after if kernel == self.kernel else replace(after, kernel=kernel)
+        if kernel == self.kernel:
+            return after
+        check_rows(kernel, self.examples)
+        return replace(after, kernel=kernel)
 
 
 def _reserved(size: int, blocks: list[Array]) -> list[Array]:

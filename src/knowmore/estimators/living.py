@@ -26,6 +26,7 @@ from knowmore.kernels.distances import rows_to_settle_width
 from knowmore.kernels.rules import describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import KernelModel, LeftOut, Weighting
+from knowmore.models.covariance import check_rows
 from knowmore.models.kernel_model import loo_scores
 from knowmore.models.targets import Coding
 from knowmore.tables import by_name, labels_by_id, masked, names_of, warn_if_renumbered
@@ -158,6 +159,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         X, kernel = examples.counted.X, self.kernel if kernel is None else kernel
         settled = kernel is not None or rows_to_settle_width(X) is not None
         kernel = default_kernel(X) if kernel is None else own_kernel(kernel)
+        check_rows(kernel, examples)
         return self._value(kernel, examples, settled)
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:

@@ -414,6 +414,28 @@ def max_variance(kernel: AnyKernel, X: Array) -> float:
     return np.inf if isnan(largest) else largest
 
 
+def check_rows(kernel: AnyKernel, examples: Examples) -> None:
+    """Raise InvalidInput if the kernel refuses an example of weight zero.
+
+    No factor has these, and the default kernel is chosen by the others; but leave-one-out predicts
+    them, too.
+    """
+    unweighted = np.flatnonzero(examples.weights == 0)
+    if not len(unweighted):
+        return
+    with suppress(InvalidInput):
+        diagonal(kernel, examples.X[unweighted])
+        return
+    for i in unweighted.tolist():
+        try:
+            diagonal(kernel, examples.X[i : i + 1])
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"Example {examples.ids[i]} has weight zero, but leave-one-out predicts it like a "
+                f"new row. {error}"
+            ) from error
+
+
 def check_memory(n: int, needed: int, what: str = "model", remedy: str = _WAYS_OUT) -> None:
     """Raise NotEnoughMemory if a model of n examples needs more bytes than there are."""
     if n > MANY:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 # More classes than these do not weigh the parts any better: this many are left out, evenly spaced.
 _CLASSES: Final = 32
-# A spread below this fraction of the largest value is rounding.
-_ROUNDINGS: Final = 64 * float(np.finfo(float).eps)
+# Parts are square roots of differences. What is below this fraction of the size of the terms may be
+# rounding, which the order of the examples decides.
+_ROUNDINGS: Final = 64 * float(np.sqrt(np.finfo(float).eps))
 
 
 @final
@@ -50,7 +51,9 @@ class Newness(Frozen):
         if n < 2:
             return cls(np.ones(3), np.empty(0))
         alone = _parts_left_out(gp, space)
-        weights = _weights(alone, gp.targets.basis, lambda c: _parts_without(gp, space, c))
+        sizes = np.maximum(abs(alone).max(axis=0), [space.size, 1.0, 0.0])
+        E = gp.targets.basis
+        weights = _weights(alone, sizes, E, lambda c: _parts_without(gp, space, c))
         return cls(weights, alone @ weights)
 
     def values(self, gp: KernelModel, X: Array) -> Array:
@@ -111,13 +114,14 @@ def _parts_without(gp: KernelModel, space: NullSpace, c: int) -> Array:
     return _parts(NullSpace((G + G.T) / 2), (E[g] - taken)[:, others], variance)
 
 
-def _weights(alone: Array, E: Array, without: Callable[[int], Array]) -> Array:
+def _weights(alone: Array, sizes: Array, E: Array, without: Callable[[int], Array]) -> Array:
     """The weights of the parts, (3,): one over their spreads, the last times that of Fisher.
 
     alone : the parts of each example by the others, (n, 3)
+    sizes : of the terms of which these are differences, (3,)
     without : the parts of the examples of a class by the other classes
     """
-    scale = 1 / _spreads(alone)
+    scale = 1 / _spreads(alone, sizes)
     counts = E.sum(axis=0)
     several = np.flatnonzero(counts > 1)
     # Of two classes one is left, and that is compared with the origin.
@@ -131,19 +135,24 @@ def _weights(alone: Array, E: Array, without: Callable[[int], Array]) -> Array:
 
     known = [joined(alone[E[:, c] > 0]) for c in chosen]
     new = [joined(without(int(c))) for c in chosen]
-    w = np.maximum(_discriminant(known, new), 0)
+    first, second, third = sizes * scale
+    w = _discriminant(known, new, np.array([max(first, second), third]))
+    w = np.where(w > _ROUNDINGS * abs(w).max(), w, 0.0)
     if not w.any():
         return scale
     return np.asarray(scale * (w / w.max())[[0, 0, 1]])
 
 
-def _discriminant(known: list[Array], new: list[Array]) -> Array:
+def _discriminant(known: list[Array], new: list[Array], sizes: Array) -> Array:
     """Fisher's S^+ (mean of `new` - mean of `known`), (q,), of arrays (k, q) for each class.
 
     S has the spread within the classes and that of their means: what differs between classes
-    anyway tells little of an unknown one.
+    anyway tells little of an unknown one. A direction in which nothing differs tells nothing.
+
+    sizes : of the terms of which the columns are differences, (q,)
     """
-    difference = np.zeros(known[0].shape[1])
+    sizes = np.maximum(sizes, abs(np.vstack([*known, *new])).max(axis=0))
+    difference = np.zeros(len(sizes))
     S = np.zeros((len(difference), len(difference)))
     for side, sign in ((known, -1), (new, 1)):
         means = np.array([rows.mean(axis=0) for rows in side])
@@ -151,12 +160,15 @@ def _discriminant(known: list[Array], new: list[Array]) -> Array:
         between = means - means.mean(axis=0)
         difference += sign * means.mean(axis=0)
         S += apart.T @ apart / len(apart) + between.T @ between / len(between)
-    return np.asarray(np.linalg.pinv(S, hermitian=True) @ difference)
+    # In units of the sizes, in which what is rounding is so in all columns alike.
+    values, V = np.linalg.eigh(S / np.outer(sizes, sizes))
+    differs = values > _ROUNDINGS**2
+    V, values = V[:, differs] / sizes[:, None], values[differs]
+    return np.asarray(V @ (V.T @ difference / values))
 
 
-def _spreads(values: Array) -> Array:
+def _spreads(values: Array, sizes: Array) -> Array:
     """The standard deviation of each column, (q,); one where it is no more than rounding."""
-    size = abs(values).max(axis=0)
-    size = np.where(size > 0, size, 1.0)
-    spread = (values / size).std(axis=0)
-    return np.asarray(np.where(spread > _ROUNDINGS, spread * size, 1.0))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    spread = (values / sizes).std(axis=0)
+    return np.asarray(np.where(spread > _ROUNDINGS, spread * sizes, 1.0))

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.kernels.distances import distances
@@ -65,9 +64,22 @@ class NullSpace(Frozen):
 
     @derived
     def _root(self) -> Array:
-        """L^-1 for LL' = G in these units, (M, M): x maps to L^-1 m, class c to column c."""
-        L = np.linalg.cholesky(self.G * self._unit**2)
-        return np.asarray(solve_triangular(L, np.eye(len(L)), lower=True))
+        """L^-1 for LL' = G in these units, (M, M): x maps to L^-1 m, class c to column c.
+
+        From the eigenvalues of G with a unit diagonal, which do not depend on how many examples
+        each class has. G is what differences leave, so an eigenvalue may be no more than rounding,
+        or less than zero: it counts as the least that is above rounding.
+        """
+        G = self.G * self._unit**2
+        size = np.sqrt(np.maximum(np.diagonal(G), _EPS))
+        values, U = np.linalg.eigh(G / np.outer(size, size))
+        least = len(G) * _EPS * values[-1]
+        return np.asarray(U.T / np.sqrt(np.maximum(values, least))[:, None] / size)
+
+    @property
+    def size(self) -> float:
+        """How far from the origin the farthest class is: distances are differences of such."""
+        return self._unit * float(np.linalg.norm(self._root, axis=0).max())
 
     @property
     def _sum(self) -> float:

@@ -277,6 +277,23 @@ def test_without_a_reference_there_are_values_but_no_threshold():
     assert pickle.loads(pickle.dumps(found)).values.tolist() == found.values.tolist()
 
 
+@pytest.mark.parametrize("scale", [1e8, 1e12, 1e16, 1e30])
+@pytest.mark.parametrize("n", [4, 5, 12])
+def test_classes_that_only_rounding_keeps_apart_have_finite_distances(scale, n):
+    """With next to no noise, few rows leave nothing of G but rounding."""
+    for seed in range(18, 23):
+        rows, y = scale * np.random.default_rng(seed).random((n, 3)), np.arange(n) % 3
+        for w in (np.ones(n), np.minimum(np.arange(n), 1.0)):
+            clf = LinearGPClassifier().fit(rows, y, w)
+            learnt = w > 0
+            reference = rows[learnt], y[learnt]
+            for method in ("mahalanobis", "null_space"):
+                found = novelty(clf, rows, method, reference=reference)
+                assert np.isfinite(found.values).all()
+                assert np.isfinite(found.left_out).all()
+            assert set(suspects(clf, *reference).ids) <= set(range(n))
+
+
 # -- suggest ---------------------------------------------------------------------------------------
 
 

@@ -409,3 +409,34 @@ def test_answers_are_read_only_and_survive_pickling():
     for answer in found, doubted, suggest(clf, queries), explain(clf, queries[0]), tune(clf):
         assert repr(pickle.loads(pickle.dumps(answer))) == repr(answer)
         assert (answer.to_pandas() == answer.to_pandas()).all(axis=None)
+
+
+def in_some_order(X, y, order, asked, noise):
+    found = novelty(GPClassifier(RBF(1.0), noise=noise).fit(X[order], y[order]), asked)
+    return np.append(found.values, found.left_out[np.argsort(order)])
+
+
+def test_a_part_that_differs_by_rounding_alone_does_not_count_by_it():
+    X, y, asked = np.eye(9)[[2, 3, 2, 3]], np.array([1, 0, 0, 1]), np.eye(9)[:1]
+    want = in_some_order(X, y, np.arange(4), asked, 0.1)
+    assert_rounded(in_some_order(X, y, np.array([2, 1, 3, 0]), asked, 0.1), want)
+
+
+@pytest.mark.parametrize("noise", [0.1, 1e-3])
+@pytest.mark.parametrize("places", [1, 3])
+def test_few_rows_at_few_places_are_new_alike_in_any_order_and_after_edits(places, noise):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 9))
+        X, y = rng.random((places, 3))[rng.integers(places, size=n)], rng.integers(3, size=n)
+        asked = np.vstack([X[:2], rng.random((3, 3)), X[:1] + 50])
+        want = in_some_order(X, y, np.arange(n), asked, noise)
+        # Squares are rounded by the condition, and parts are their roots.
+        roundings = np.sqrt(n / noise / np.finfo(float).eps)
+        assert_rounded(in_some_order(X, y, rng.permutation(n), asked, noise), want, roundings)
+        edited = GPClassifier(RBF(1.0), noise=noise).fit(
+            np.vstack([X[2:], rng.random((3, 3))]), np.append(y[2:], [0, 1, 0])
+        )
+        edited.add(X[:2], y[:2])
+        edited.remove(np.arange(n - 2, n + 1))
+        assert_rounded(novelty(edited, asked).values, want[: len(asked)], roundings)

@@ -18,7 +18,7 @@ from knowmore import (
     Landmarks,
     LSSVMClassifier,
 )
-from knowmore.errors import KnowmoreWarning
+from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.kernels import ChiSquared, cross, default_kernel, median_rbf
 from knowmore.kernels.default import are_histograms
 
@@ -116,6 +116,34 @@ def test_the_kernel_changes_when_a_row_is_no_histogram_and_back(kind):
     model.add(-HISTOGRAMS[:2], "b")
     model.add(-HISTOGRAMS[2:4], "b")
     assert isinstance(model.kernel_, RBF)
+
+
+REFUSED = "A histogram kernel was given a value that is negative"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_weight_zero_that_the_kernel_refuses_is_refused_at_once(kind):
+    """Leave-one-out would predict it: a model that holds it would fail later."""
+    X, y, w = np.vstack([HISTOGRAMS[:5], -HISTOGRAMS[:1]]), list("aabbba"), [1, 1, 1, 1, 1, 0]
+    told = rf"^Example 5 has weight zero, but leave-one-out predicts it like a new row. {REFUSED}"
+    with pytest.raises(InvalidInput, match=told):
+        kind().fit(X, y, sample_weight=w)
+    with pytest.raises(InvalidInput, match=REFUSED):
+        kind().fit(X[:5], y[:5]).add(X[5:], "a", sample_weight=[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_edit_does_not_leave_a_row_of_weight_zero_to_a_kernel_that_refuses_it(kind):
+    X, y = np.vstack([HISTOGRAMS[:5], -HISTOGRAMS[:2]]), list("aabbbab")
+    model = kind().fit(X, y, sample_weight=[1, 1, 1, 1, 1, 1, 0])
+    settled = kind().fit(HISTOGRAMS[:40], LABELS[:40], ids=[f"{i}." for i in range(40)])
+    for edit in (lambda: model.replace(5, HISTOGRAMS[5:6]), lambda: model.merge(settled)):
+        with pytest.raises(InvalidInput, match=REFUSED):
+            edit()
+    # Forgetting succeeds all the same, with the kernel that there was.
+    assert isinstance(model.remove(5).kernel_, RBF)
+    assert len(model.leave_one_out().scores) == 6
+    assert model.remove(6).kernel_ == default_kernel(HISTOGRAMS[:5])
 
 
 def test_values_and_landmarks_have_it_too():
