@@ -41,7 +41,7 @@ PAPERS = {
         "Kuzborskij, Orabona and Caputo: From N to N+1",
         {
             "n-plus-one": "One class more from few examples, against other ways.",
-            "picture-kernels": "Caltech-256: each kind of features alone, and all together.",
+            "picture-kernels": "Caltech-256: kernels for each kind of features alone, and all together.",
         },
     ),
     "one_shot": Paper(
@@ -50,7 +50,9 @@ PAPERS = {
     ),
     "practice": Paper(
         "Everything in practice: defaults beside the usual peers",
-        {"practice": "One table of all questions, with a verdict on each row."},
+        {
+            "practice": "One-shot, N+1, wrong labels, unknowns, probabilities, kernels: a verdict on each row."
+        },
     ),
     "scale": Paper(
         "Many rows: linear and forest Gaussian processes",
