@@ -41,7 +41,7 @@ PAPERS = {
         "Kuzborskij, Orabona and Caputo: From N to N+1",
         {
             "n-plus-one": "One class more from few examples, against other ways.",
-            "picture-kernels": "Caltech-256: kernels for each kind of features alone, and all together.",
+            "picture-kernels": "Caltech-256: kernels of each kind of features, and of all.",
         },
     ),
     "one_shot": Paper(
@@ -50,9 +50,7 @@ PAPERS = {
     ),
     "practice": Paper(
         "Everything in practice: defaults beside the usual peers",
-        {
-            "practice": "One-shot, N+1, wrong labels, unknowns, probabilities, kernels: a verdict on each row."
-        },
+        {"practice": "One-shot, N+1, wrong labels, unknowns, probabilities, kernels: verdicts."},
     ),
     "scale": Paper(
         "Many rows: linear and forest Gaussian processes",

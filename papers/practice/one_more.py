@@ -8,7 +8,6 @@ whoever knows little else is good at the new class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -67,9 +66,7 @@ def _rows(source: str, feature: str, seed: int, quick: bool) -> Iterator[Row]:
                 tally.timed(split, way, rates)
     for k, tally in tallies.items():
         where = f"{table.name}, {N} + 1 classes, {k} example{'s'[: k > 1]}"
-        everything, new = tally.rows("N+1", where, _OURS)
-        yield everything
-        yield replace(new, peers={everything.best: new.peers[everything.best]})
+        yield from tally.rows("N+1", where, _OURS)
 
 
 def _ways(
