@@ -380,8 +380,9 @@ def scale_of_the_source(clf):
     weights = held.weights[rows] / np.array([counts[name] for name in y])
     columns = [np.where(y == name, 1.0, -1.0) for name in known]
     both = square = 0.0
+    middle = np.average(S.mean(axis=1), weights=weights)
     for s, t in zip(S.T, columns, strict=True):
-        s = s - np.average(s, weights=weights)
+        s = s - middle
         both, square = both + weights @ (s * t), square + weights @ s**2
     return max(both / square, 0)
 
