@@ -263,7 +263,7 @@ def transfer(model: Any) -> Transfer:
     >>> clf = NPlusOneClassifier(known, C=0.1, scaled=False).fit(X, ["cat", "dog", "lynx", "lynx"])
     >>> found = transfer(clf)
     >>> found.new, found.classes.tolist(), found.weights.round(2)
-    ('lynx', ['cat', 'dog'], array([0.17, 0.  ]))
+    ('lynx', ['cat', 'dog'], array([1., 0.]))
     """
     frozen: Any = asked(model, (NPlusOneClassifier,))
     known, found = np.array(frozen.coding.known), frozen.minimum
