@@ -135,10 +135,12 @@ def asked_of(estimator, queries):
 
 
 def told(estimator, T):
-    """The targets T of the examples, and those of a support task's: the second class."""
+    """The targets T of the examples, and those of a support task's: of the class to learn."""
     if not helped(estimator):
         return T
-    return np.vstack([T, np.tile([-1.0, 1.0], (len(estimator.supports_[estimator.support_]), 1))])
+    model, n = estimator.model_, len(estimator.supports_[estimator.support_])
+    assert model.positive == min(model.names[::-1], key=list(model.examples.labels).count)
+    return np.vstack([T, np.tile(np.where(model.names == model.positive, 1.0, -1.0), (n, 1))])
 
 
 def matrix(estimator):
