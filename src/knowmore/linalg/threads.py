@@ -65,16 +65,12 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
     the block is counted until its object is deleted.
     """
 
-    __slots__ = ("_single", "_tiny")
+    __slots__ = ("_single",)
 
     def __init__(self, numbers: int, columns: int) -> None:
         self._single = columns == 1 or numbers * columns < FEW
-        self._tiny = numbers * columns < TINY
 
     def __enter__(self) -> None:
-        if self._tiny or (self._single and (True, get_ident()) in _users.values()):
-            # As it is, or within another block of this thread that asks for the same.
-            return
         try:
             with moment:
                 if not _users:

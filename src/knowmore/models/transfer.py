@@ -219,7 +219,11 @@ def _centred(barrier: _Barrier, beta: Array) -> Array:
     """
     for _ in range(_NEWTON):
         gradient = barrier.gradient(beta)
-        step = np.linalg.solve(barrier.hessian(beta), gradient)
+        try:
+            step = np.linalg.solve(barrier.hessian(beta), gradient)
+        except np.linalg.LinAlgError:
+            # At a corner, to rounding: there is nowhere left to go.
+            return beta
         descent = float(gradient @ step)
         safe, size = 1 / (1 + np.sqrt(max(descent, 0))), 1.0
         while size > safe:

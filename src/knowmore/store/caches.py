@@ -160,14 +160,14 @@ class FactorCache:
         known = counted if n == len(counted) else counted._without(np.arange(n, len(counted)))
         covariance = replace(covariance, examples=known, factor=factor)
         _probe(covariance)
-        target = replace(target, covariance=covariance)
-        if known is counted:
-            coded = target.coding(counted)
-            same = size == n and about["labels"] == _labels(counted.labels)
-            head = _head(file, about, factor.dtype, coded.basis.shape) if same else coded.basis[:0]
-            target = replace(target, coded=coded, head=head)
-        else:
+        # A skeleton codes an example of each class, which these are not.
+        coded = target.coding(known)
+        target = replace(target, covariance=covariance, coded=coded, head=coded.basis[:0])
+        if known is not counted:
             target = target.follow(counted)
+        elif size == n and about["labels"] == _labels(counted.labels):
+            head = _head(file, about, factor.dtype, coded.basis.shape)
+            target = replace(target, head=head)
         after: Any = target
         if isinstance(model, OneShot):
             empty = replace(model, target=target, candidates={})

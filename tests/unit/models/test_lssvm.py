@@ -62,7 +62,9 @@ def test_n_plus_one_minimises_the_distance_to_what_is_known(bias):
 def test_offsets_of_the_source_do_not_matter_with_a_bias():
     plain = Scores([0, 1, 2], lambda X: X[:, :3] ** 2)
     moved = Scores([0, 1, 2], lambda X: X[:, :3] ** 2 + [5.0, -3.0, 1.0])
-    one, other = (NPlusOneClassifier(each, RBF(1.0)).fit(X, y) for each in (plain, moved))
+    one, other = (
+        NPlusOneClassifier(each, RBF(1.0), C=1.0, scaled=False).fit(X, y) for each in (plain, moved)
+    )
     np.testing.assert_allclose(one.beta_, other.beta_, atol=1e-6)
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 from store_kinds import answers
+from tolerance import assert_rounded
 
 import knowmore
 from knowmore.store import Store, caches, schema
@@ -172,3 +173,17 @@ def test_names_of_caches_do_not_count():
     assert not schema.counted("totals")
     assert not schema.counted("cache/factor")
     assert schema.counted("words/a")
+
+
+def test_a_class_that_came_after_the_cache_was_written(tmp_path):
+    """As many examples are in the cache as there are classes later."""
+    path, kernel = tmp_path / "m.km", RBF(0.4)
+    X = np.array([[0.0, 0.1], [0.5, 0.5], [0.7, 0.6], [0.0, -0.5], [0.4, -0.5]])
+    with knowmore.open(path, knowmore.GPClassifier(kernel)) as store:
+        store.add(X[:3], ["a", "b", "b"])
+    with knowmore.open(path) as store:
+        store.add(X[3:], ["a", "c"])
+        with knowmore.open(path) as again:
+            got = again.decision_function(X)
+    fresh = knowmore.GPClassifier(kernel).fit(X, list("abbac"))
+    assert_rounded(got, fresh.decision_function(X), 1000)

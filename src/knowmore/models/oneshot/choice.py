@@ -228,11 +228,14 @@ class Rule:
     def positive(self, labels: Array) -> Any:
         """The positive class of examples with these labels (n,); None if there are none.
 
-        It is the one of that name, or else that with fewer examples, or the last of two alike.
+        It is the one of that name, or else that with fewer examples, or the last of two alike. If
+        the prior is not background, which one is makes less of a difference: it is the last.
         """
         classes, counts = np.unique(labels, return_counts=True)
         if self.name in classes.tolist():
             return self.name
+        if self.prior >= 0:
+            counts = np.zeros_like(counts)
         return classes[::-1][counts[::-1].argmin()].item() if len(classes) else None
 
     def means(self, classes: Array, positive: Any) -> Array:
