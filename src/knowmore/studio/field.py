@@ -8,8 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from knowmore.arrays import Array, Frozen
-from knowmore.models import KernelModel
-from knowmore.studio.following import Following, is_followed
+from knowmore.models import Following, KernelModel
 
 
 @final
@@ -30,7 +29,7 @@ class Answers(Frozen):
     def of(cls, estimator: Any, X: Array, before: Following | None = None) -> Answers:
         """By the model of a fitted estimator, from earlier answers as far as they last."""
         model = estimator.model_
-        if not isinstance(model, KernelModel) or not is_followed(model):
+        if not isinstance(model, KernelModel) or model.targets.transfer is not None:
             return cls.anew(estimator, X)
         following = Following(model, X) if before is None else before.follow(model)
         return cls(X, following.scores, following.variance, following)
