@@ -23,8 +23,9 @@ from knowmore.tables import in_order
 # Squares and sums of weights must be finite.
 _HEAVIEST = 1e150
 
-# A column whose standard deviation is so many times that of the column in the middle is alone in
-# the distances; and how many rows tell.
+# A column has no say in the distances if the standard deviation of another one is so many times its
+# own; and how many rows tell. If that is so for a quarter of the columns, somebody should know.
+# Pictures and bags of words have fewer: pixels at the edge, rare words.
 _APART, _ENOUGH = 100, 32
 # More rows would hardly move a standard deviation.
 _ROWS = 1000
@@ -137,7 +138,7 @@ def _check_names(known: Names, given: Names) -> None:
 
 
 def warn_of_scales(estimator: BaseEstimator, X: Array) -> None:
-    """Warn if one column of X (n, d) drowns the others in the distances of the default kernel.
+    """Warn if columns of X (n, d) drown others in the distances of the default kernel.
 
     Columns that do not vary have no part in them, and do not count here.
     """
@@ -146,15 +147,15 @@ def warn_of_scales(estimator: BaseEstimator, X: Array) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         spread = X[:: -(-len(X) // _ROWS)].std(axis=0)
     varying = np.sort(spread[spread > 0])
-    if not len(varying) or not varying[-1] > _APART * varying[(len(varying) - 1) // 2]:
+    if not len(varying) or not varying[-1] > _APART * (low := varying[(len(varying) - 1) // 4]):
         return
-    middle, column = varying[(len(varying) - 1) // 2], int(spread.argmax())
+    column = int(spread.argmax())
     names = names_in(estimator)
     name = column if names is None else names[column]
     warn(
-        f"Column {name!r} has a standard deviation of {spread[column]:.3g}, half of the columns "
-        f"one of at most {middle:.3g}: in the distances of the default kernel it drowns the "
-        f"others. Scale the columns first, as by make_pipeline(StandardScaler(), ...), or give a "
+        f"Column {name!r} has a standard deviation of {spread[column]:.3g}, a quarter of the "
+        f"columns one of at most {low:.3g}: in the distances of the default kernel these have no "
+        f"say. Scale the columns first, as by make_pipeline(StandardScaler(), ...), or give a "
         f"kernel with a length scale for each column."
     )
 

@@ -172,11 +172,18 @@ def test_a_column_that_drowns_the_others_is_named_once():
         clf = GPClassifier().fit(wine.data, wine.target)
     clf.add(wine.data[:3], wine.target[:3], ids=["x", "y", "z"])
     assert [str(one.message) for one in caught] == [
-        "Column 'proline' has a standard deviation of 314, half of the columns one of at most "
-        "0.81: in the distances of the default kernel it drowns the others. Scale the columns "
-        "first, as by make_pipeline(StandardScaler(), ...), or give a kernel with a length scale "
-        "for each column."
+        "Column 'proline' has a standard deviation of 314, a quarter of the columns one of at most "
+        "0.571: in the distances of the default kernel these have no say. Scale the columns first, "
+        "as by make_pipeline(StandardScaler(), ...), or give a kernel with a length scale for each "
+        "column."
     ]
+
+
+@pytest.mark.parametrize("wide", [1, 2, 3], ids=["one wide", "half", "all but one wide"])
+def test_columns_that_are_drowned_are_told_however_many_drown_them(wide):
+    X = rng.normal(size=(50, 4)) * np.where(np.arange(4) < wide, 1000, 1)
+    with pytest.warns(KnowmoreWarning, match="has a standard deviation of .* no say"):
+        GPRegressor().fit(X, X[:, 0])
 
 
 @pytest.mark.parametrize(
@@ -184,13 +191,13 @@ def test_a_column_that_drowns_the_others_is_named_once():
     [
         load_digits().data,
         HISTOGRAMS,
-        rng.normal(size=(50, 3)) * [1, 10, 99],
+        rng.normal(size=(50, 3)) * [1, 10, 60],
         rng.normal(size=(50, 3)) * [0, 0, 1e9],
         rng.normal(size=(31, 2)) * [1, 1e9],
         rng.normal(size=(50, 1)),
         np.zeros((50, 2)),
     ],
-    ids=["digits", "histograms", "99", "constant", "few rows", "one column", "all the same"],
+    ids=["digits", "histograms", "60", "constant", "few rows", "one column", "all the same"],
 )
 def test_columns_of_like_scales_give_no_warning(X):
     with warnings.catch_warnings():
