@@ -5,6 +5,10 @@ to the label, either the label is wrong or the example is a hard one. How likely
 from a model of labels: some were replaced by any, drawn blindly, with a chance that the labels of
 all examples show (`mislabelling`). So a label that the others would hardly ever give is suspect,
 and one of two classes that are easily confused is not.
+
+Wrong labels mislead the others, too, and the more so the closer a model follows its examples. So
+two are asked: the model, and one of the same examples with ten times the noise. The one with less
+doubt decides.
 """
 
 from __future__ import annotations
@@ -31,8 +35,9 @@ from knowmore.insight.asking import (
     processes,
     removal_weights,
 )
-from knowmore.models import KernelModel, LinearModel, class_probabilities
+from knowmore.models import KernelModel, LinearModel, class_probabilities, one_vs_all
 from knowmore.models.forest import Forest, columns_in
+from knowmore.models.novelty import unseen
 from knowmore.models.probabilities import Trial, mislabelling
 from knowmore.tables import names_of
 
@@ -62,7 +67,7 @@ class Suspects(Answer):
     probabilities : (n, M), those that the others give the classes of every example, as sharp as
         those of `predict_proba`. The others of its class stand in for each example
     doubts : (n,), the chance that the label is wrong, of every example; zero if it cannot be judged
-    rate : the part of the labels that is wrong, as far as the others can tell
+    rate : the part of the labels that is wrong, as far as the model can tell
     silent : (s,), the ids of examples that the others cannot judge, as when none is near: their
         labels are neither suspect nor confirmed
     model : the frozen model that was asked; later edits of the estimator do not change it
@@ -166,9 +171,9 @@ def suspects(
 
     Notes
     -----
-    Nothing is fitted: it takes about as long as one factorisation of the covariance, in a forest of
-    all leaves, and follows every edit. `relabel` or `remove` what turns out to be wrong, and ask
-    again.
+    It takes about as long as two factorisations of the covariance, and the second one's memory; in
+    a forest as long as one of all leaves. It follows every edit, and `relabel` without factorising
+    anew: `relabel` or `remove` what turns out to be wrong, and ask again.
 
     Examples
     --------
@@ -177,8 +182,8 @@ def suspects(
     >>> found = suspects(clf)
     >>> found
     Suspects: 1 of 7 labels are suspect
-    id  label  preferred  doubt  margin
-     2      b          a      1   1.784
+    id  label  preferred   doubt  margin
+     2      b          a  0.7759   1.784
     >>> found.contradicting
     ((3, 1, 0),)
     >>> len(suspects(clf.relabel(found.ids, found.preferred)).ids)
@@ -192,9 +197,11 @@ def suspects(
     if len(names) < 2:
         raise InvalidInput(f"All labels are {names[0].item()!r}. Add examples of another class.")
     estimator = last_step(model)
-    trial = left.trial(gaussian=isinstance(estimator, WITH_VARIANCE))
-    temperature = estimator.model_temperature(frozen)
+    gaussian = isinstance(estimator, WITH_VARIANCE)
+    trial, temperature = left.trial(gaussian=gaussian), estimator.model_temperature(frozen)
     odds, rate = _odds(trial)
+    if isinstance(frozen, KernelModel) and frozen.coding is one_vs_all:
+        odds = np.minimum(odds, _odds(unseen(frozen.sceptic).trial(gaussian=gaussian))[0])
     # A bias prefers the more frequent class even where no other example is near.
     own = scores[np.arange(len(labels)), left.codes]
     margin = np.where(left.silent, 0, scores.max(axis=1) - own)

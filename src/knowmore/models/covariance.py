@@ -42,6 +42,8 @@ _WAYS_OUT = (
     "behind Landmarks if the kernel is not linear) and forests (ForestGPClassifier and "
     "ForestGPRegressor)."
 )
+# How many times the noise a sceptic expects.
+_DOUBT = 10.0
 # Two examples whose correlation is this close to one are taken for duplicates.
 _ALIKE = 1e-6
 
@@ -95,6 +97,18 @@ class Covariance(Frozen):
         """The covariance of `examples` by another kernel, factorised from scratch."""
         empty = self.factor.delete(np.arange(self.factor.size))
         return Covariance.of(kernel, self.noise, examples, empty, self.weighting, self.update)
+
+    @derived
+    def noisier(self) -> Covariance:
+        """The same examples with ten times the noise, factorised from scratch.
+
+        Itself, if numbers do not reach so far.
+        """
+        if self.diagonal.max(initial=0) > np.finfo(self.factor.dtype).max / _DOUBT**2:
+            return self
+        empty = self.factor.delete(np.arange(self.factor.size))
+        noise, settings = _DOUBT * self.noise, (self.weighting, self.update)
+        return Covariance.of(self.kernel, noise, self.examples, empty, *settings)
 
     @property
     def X(self) -> Array:

@@ -445,6 +445,14 @@ class KernelModel(Frozen):
         return Trial(scores, variance, silent, self.backing()[:n], codes[:n], counts)
 
     @derived
+    def sceptic(self) -> KernelModel:
+        """Least squares of the same examples that trusts each label less: at ten times the noise.
+
+        A model of other labels of the same examples has the same factor for it.
+        """
+        return KernelModel.on(self.covariance.noisier, self.coding, bias=self.bias)
+
+    @derived
     def temperature(self) -> float:
         """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out."""
         return self._of_several(self.trial)

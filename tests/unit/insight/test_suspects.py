@@ -30,9 +30,24 @@ from knowmore.models.probabilities import mislabelling
 KERNEL, NOISE = RBF(1.5), 0.1
 
 
-def likely_wrong(scores, logs, codes):
-    """The rows of labels that are contradicted and likely to be wrong, in this order."""
-    odds = mislabelling(logs, codes).odds(logs, codes)
+def logs_of(mean, noise, X, T, *, plain=None, bias=False):
+    """Log chances of the classes (n, M) as of new rows, from means left out (n, M), by refits.
+
+    noise : of each example; plain : that of weight one, None if the variance plays no part
+    """
+    backing, variance = oracle.left_out(KERNEL, noise, X, (T + 1) / 2, np.arange(len(T)), bias)
+    completed = oracle.completed(mean, backing, T.argmax(axis=1))
+    if plain is not None:
+        completed /= np.sqrt(variance - noise + plain)[:, None]
+    return log_ndtr(completed)
+
+
+def likely_wrong(scores, codes, *views):
+    """The rows of labels that are contradicted and likely to be wrong, in this order.
+
+    views : log chances of the classes, (n, M) each; the one with the least doubt counts
+    """
+    odds = np.min([mislabelling(logs, codes).odds(logs, codes) for logs in views], axis=0)
     margin = scores.max(axis=1) - scores[np.arange(len(codes)), codes]
     return [i for i in np.argsort(-odds) if expit(odds[i]) >= 0.2 and margin[i] > 0]
 
@@ -75,10 +90,13 @@ def test_suspects_match_n_refits(solver):
     mean, _ = oracle.left_out(KERNEL, NOISE, held.X, T, np.arange(len(T)))
     K = oracle.covariance(KERNEL, held.X, NOISE)
     assert_solves(found.scores, mean, K, T, solver=solver, left=K)
-    codes = T.argmax(axis=1)
-    backing, variance = oracle.left_out(KERNEL, NOISE, held.X, (T + 1) / 2, np.arange(len(T)))
-    logs = log_ndtr(oracle.completed(mean, backing, codes) / np.sqrt(variance)[:, None])
-    ranked = likely_wrong(mean, logs, codes)
+    # The model, and a sceptic at ten times the noise.
+    smooth, _ = oracle.left_out(KERNEL, 10 * NOISE, held.X, T, np.arange(len(T)))
+    views = [
+        logs_of(mean, NOISE, held.X, T, plain=NOISE),
+        logs_of(smooth, 10 * NOISE, held.X, T, plain=10 * NOISE),
+    ]
+    ranked = likely_wrong(mean, T.argmax(axis=1), *views)
     assert len(ranked) > 2
     assert found.ids.tolist() == held.ids[ranked].tolist()
     assert found.rows.tolist() == ranked
@@ -151,13 +169,13 @@ def test_suspects_of_all_models_match_refits(name):
     K, rest = oracle.covariance(KERNEL, X, noise), ~np.eye(60, dtype=bool)
     want, _ = oracle.left_out(KERNEL, noise, X, learnt, np.arange(60), bias)
     assert_solves(found.scores, want + given, K, learnt, left=K, bias=bias)
-    backing, variance = oracle.left_out(KERNEL, noise, X, (T + 1) / 2, np.arange(60), bias)
-    codes = T.argmax(axis=1)
-    completed = oracle.completed(want + given, backing, codes)
-    if name == "GP":
-        variance = variance - noise + NOISE
-        completed /= np.sqrt(variance)[:, None]
-    ranked = likely_wrong(want + given, log_ndtr(completed), codes)
+    plain = NOISE if name == "GP" else None
+    views = [logs_of(want + given, noise, X, T, plain=plain, bias=bias)]
+    if not name.startswith("N + 1"):
+        smooth, _ = oracle.left_out(KERNEL, 10 * noise, X, T, np.arange(60), bias)
+        wide = None if plain is None else 10 * plain
+        views.append(logs_of(smooth, 10 * noise, X, T, plain=wide, bias=bias))
+    ranked = likely_wrong(want + given, T.argmax(axis=1), *views)
     assert found.rows.tolist() == ranked
     assert len(ranked) > 2
     C = margin_contributions(found.model, found.rows, found.preferred)
