@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple, final
@@ -160,10 +160,20 @@ class Tally:
             splits.setdefault(split, []).append(float(value))
 
     def rows(
-        self, question: str, where: str, ours: str, *, slack: float = 0.0, smaller: bool = False
+        self,
+        question: str,
+        where: str,
+        ours: str,
+        *,
+        beside: Collection[str] = (),
+        slack: float = 0.0,
+        smaller: bool = False,
     ) -> list[Row]:
-        """A row for each measure; `ours` is the name of our way."""
-        peers = [way for way in self._seconds if way != ours]
+        """A row for each measure; `ours` is the name of our way, `beside` those of others of ours.
+
+        All others are peers.
+        """
+        peers = [way for way in self._seconds if way != ours and way not in beside]
         return [
             Row(
                 question,
