@@ -77,11 +77,12 @@ def _ways(
     """What gives scores to the rows asked, by its name."""
     X, Z = table.X[learnt], table.X[asked]
     y = np.where(table.y[learnt] == name, name, "background")
+    # Scores are those of the second class.
     sign = 1 if name > "background" else -1
 
     def ours(supports: Mapping[str, Array] | None = None) -> Array:
         model = OneShotClassifier(supports=supports, name=name).fit(X, y)
-        return np.asarray(model.decision_function(Z))
+        return np.asarray(sign * model.decision_function(Z))
 
     def regression(balanced: bool) -> Array:
         return np.asarray(
