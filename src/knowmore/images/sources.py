@@ -152,6 +152,18 @@ def listing(source: str | os.PathLike[str], *, lists: bool = True) -> Listing:
     return Listing(pictures, skipped)
 
 
+def picture_in(folder: Path, name: str) -> Picture | None:
+    """The picture that `listing` has under this name in a folder; None if there is none now."""
+    try:
+        inside = Path(os.path.realpath(folder))
+        target = Path(os.path.realpath(inside / name))
+        there = is_picture(name) and target.is_relative_to(inside) and target.is_file()
+    except (OSError, ValueError):
+        # No file can have such a name.
+        return None
+    return Picture(name, target) if there else None
+
+
 # Each source yields names, and for each name the picture, or why it is skipped.
 _Entries = Iterator[tuple[str, Picture | str]]
 
