@@ -9,12 +9,12 @@ const KEYS = [
   ['Space', 'mark it: what follows is for all that are marked'],
   ['1 – 9', 'give it the label of a class'],
   ['A', 'accept what the model says'],
-  ['N', 'a class by its name: of the marked ones, or of all that the model does not know'],
+  ['N', 'a new class: of the marked ones, or of all that the model does not know'],
   ['Delete', 'dismiss one that waits; twice: forget an example for ever'],
   ['O', 'choose files; or drop or paste pictures'],
   ['Escape', 'choose and mark nothing'],
 ];
-// Pictures that a card shows before it is asked for more.
+// Pictures that a card shows at first.
 const SHOWN = 60;
 
 const waits = (one) => one.picture != null;
@@ -27,10 +27,9 @@ const said = (one) => (waits(one) ? one.label : one.predicted);
 /** What is said of a picture: in a word, and in more. */
 function verdict(one) {
   if (!waits(one)) return [String(one.label), one.silent ? 'the others say nothing' : one.wrong ? `the others say ${one.predicted}` : 'the others agree'];
-  const chance = one.probability == null ? null : percent(one.probability);
-  const spread = one.std == null ? null : `standard deviation ${one.std.toFixed(2)}`;
-  const more = [one.unknown ? `at best ${one.label}` : null, chance, spread].filter(Boolean).join(', ');
-  return [one.unknown ? 'I don’t know' : String(one.label ?? '?'), more];
+  const spread = one.std == null ? '' : `, standard deviation ${one.std.toFixed(2)}`;
+  const more = `${one.unknown ? `at best ${one.label}, ` : ''}${percent(one.probability)}${spread}`;
+  return [one.unknown ? 'I don’t know' : String(one.label), more];
 }
 
 /** @param {any} studio what all views share @returns a view */
@@ -46,11 +45,9 @@ export function desk(studio) {
   const tiles = new Map();
 
   const file = element('input', { type: 'file', multiple: true, accept: 'image/*', onchange: () => upload([...file.files]) });
-  const drop = element('label', { class: 'drop' }, file, element('strong', {}, 'Drop, paste or choose pictures'),
-    element('span', { class: 'quiet' }, 'Nothing is learnt until you decide.'));
-  const queue = element('div', { class: 'queue' });
+  const drop = element('label', { class: 'drop' }, file, element('strong', {}, 'Drop, paste or choose pictures'));
+  const [queue, cards] = ['queue', 'cards'].map((name) => element('div', { class: name }));
   const about = element('section', { class: 'card about', 'aria-label': 'The chosen picture' });
-  const cards = element('div', { class: 'cards' });
   const body = element('section', { class: 'desk' }, cards, element('div', { class: 'side' }, element('section', { class: 'card' }, drop, queue), about));
 
   const all = () => [...board.waiting, ...board.examples];
@@ -73,8 +70,6 @@ export function desk(studio) {
     if (!body.hidden) show();
   }
 
-  // -- showing -----------------------------------------------------------------------------------
-
   function show() {
     const inside = body.contains(document.activeElement);
     queue.replaceChildren(...waiting());
@@ -85,32 +80,23 @@ export function desk(studio) {
   }
 
   function waiting() {
-    const [strange, known] = [unknown(), board.waiting.filter((one) => !one.unknown)];
+    const group = (title, some, ...more) => (some.length ? [element('h3', {}, `${title}: ${some.length}`), list(title, some), ...more] : []);
     return [
-      ...strange.length ? [element('h3', {}, `I don’t know: ${strange.length}`), list('Pictures that the model does not know', strange),
-        button('N', `New class from ${strange.length === 1 ? 'this' : 'these'}`, () => named(strange), 'primary')] : [],
-      ...known.length ? [element('h3', {}, `Named by the model: ${known.length}`), list('Pictures that the model has named', known)] : [],
+      ...group('I don’t know', unknown(), button('N', 'New class from these', () => named(unknown()), 'primary')),
+      ...group('Named by the model', board.waiting.filter((one) => !one.unknown)),
     ];
   }
 
   function card(one, i) {
     const mine = board.examples.filter((each) => each.label === one.label);
     const shown = wide.has(one.slot) ? mine : mine.slice(0, SHOWN);
-    const over = (event) => {
-      if (!dragged.length) return;
-      event.preventDefault();
-      if (made.classList.contains('over')) return;
-      preview(one.label, dragged);
-      made.classList.add('over');
-    };
-    const made = element('section', {
-      class: 'card', 'data-class': String(one.label), 'aria-label': String(one.label), ondragover: over,
-      ondrop: (event) => { if (dragged.length) { event.preventDefault(); give(() => one.label, dragged); } },
-    },
-    element('h2', {}, swatch(one.slot), element('span', { class: 'name' }, String(one.label)), i < 9 ? element('kbd', {}, String(i + 1)) : null,
-      element('span', { class: 'count' }, plural(one.count, 'picture')), element('span', { class: 'share', title: 'Right if unseen' }, percent(one.loo_accuracy))),
-    shown.length ? list(`${one.label}: ${plural(one.count, 'picture')}`, shown) : null,
-    shown.length < mine.length ? button(null, `${mine.length - shown.length} more`, () => { wide.add(one.slot); show(); }) : null);
+    const count = plural(one.count, 'picture');
+    const made = element('section', { class: 'card', 'data-class': String(one.label), 'aria-label': String(one.label) },
+      element('h2', {}, swatch(one.slot), element('span', { class: 'name' }, String(one.label)), i < 9 ? element('kbd', {}, String(i + 1)) : null,
+        element('span', { class: 'count quiet' }, count), element('span', { class: 'share', title: 'Right if unseen' }, percent(one.loo_accuracy))),
+      shown.length ? list(`${one.label}: ${count}`, shown) : null,
+      shown.length < mine.length ? button(null, `${mine.length - shown.length} more`, () => { wide.add(one.slot); show(); }) : null);
+    made.label = one.label;
     return made;
   }
 
@@ -132,9 +118,10 @@ export function desk(studio) {
           event.dataTransfer.setData('text/plain', nameOf(one));
         },
         ondragend: () => { dragged = []; forgetHints(); },
-      }, element('span', { 'aria-hidden': 'true' }, nameOf(one)), pictureOf(one)));
+      }, element('span', { 'aria-hidden': 'true' }, nameOf(one)), pictureOf(one), waits(one) ? element('small', { 'aria-hidden': 'true' }) : null));
     }
     const made = tiles.get(key);
+    if (waits(one)) made.lastChild.replaceChildren(element('b', {}, `${one.label}${one.unknown ? '?' : ''}`), `${percent(one.probability)} ± ${one.std?.toFixed(2) ?? '–'}`);
     made.className = `tile ${['wrong', 'silent', 'unknown'].filter((name) => one[name]).join(' ')}`;
     made.setAttribute('aria-selected', String(marked.size ? marked.has(key) : key === chosen));
     made.title = `${nameOf(one)}: ${verdict(one).join(', ')}`;
@@ -151,8 +138,6 @@ export function desk(studio) {
       for (const one of box.children) one.tabIndex = one === stop ? 0 : -1;
     }
   }
-
-  // -- the chosen one ----------------------------------------------------------------------------
 
   function pick(key) {
     if (key === chosen) return;
@@ -173,16 +158,17 @@ export function desk(studio) {
     about.hidden = !one;
     if (!one) return;
     const single = some.length === 1;
-    const [word, more] = single ? verdict(one) : [`${some.length} pictures`, 'are marked: what you do is for all of them'];
+    const [word, more] = single ? verdict(one) : [`${some.length} pictures`, 'are marked'];
     const doubted = some.some((each) => waits(each) || each.wrong);
-    const others = studio.classes.filter((c) => !some.every((each) => !waits(each) && each.label === c.label));
+    // What it is already, and what accepting gives it, needs no button.
+    const others = studio.classes.filter((c) => !some.every((each) => (waits(each) ? single && said(each) === c.label : each.label === c.label)));
     about.replaceChildren(
       element('div', { class: 'one' }, pictureOf(one), element('div', {}, element('h2', {}, single ? nameOf(one) : ''),
         element('strong', {}, word), element('p', { class: 'quiet', id: 'more' }, more))),
       element('div', { class: 'row' },
         doubted ? button('A', single ? `It is ${said(one)}` : 'Accept', accept, 'primary', () => preview(null, some)) : '',
         ...others.slice(0, 30).map((c) => button(null, [swatch(c.slot), String(c.label)], () => give(() => c.label, some), 'label', () => preview(c.label, some))),
-        button('N', 'Another', () => named(some)),
+        button(single && one.unknown ? null : 'N', 'Another', () => named(some)),
         button('Delete', some.every(waits) ? 'Dismiss' : 'Forget', remove, 'end', some.some(waits) ? null : () => preview(undefined, some))),
       element('p', { class: 'quiet', id: 'would', role: 'status' }), element('div', { id: 'why' }));
     if (single) explain(one);
@@ -191,23 +177,20 @@ export function desk(studio) {
   /** The nearest examples, and those that speak most against it, with the score without each. */
   async function explain(one) {
     const place = document.getElementById('why');
-    const found = await get(`/api/explain?${keyOf(one)}`).catch((error) => ({ error: error.message }));
-    if (found.error) {
-      place.replaceChildren(element('p', { class: 'quiet' }, found.error));
-      return;
+    const row = (title, some) => [element('h3', {}, title), element('ul', { class: 'near' }, ...some.map((each) =>
+      element('li', { title: String(each.id) }, pictureOf(each), element('span', { class: 'quiet' }, String(each.label)), element('b', {}, each.score_without.toFixed(2)))))];
+    try {
+      const found = await get(`/api/explain?${keyOf(one)}`);
+      place.replaceChildren(element('p', { class: 'quiet' }, `Score of ${found.label}${waits(one) ? '' : ' if unseen'}: `, element('b', { id: 'score' }, found.score.toFixed(2)),
+        '; below each example: without it.'), ...row('Nearest', found.nearest), ...row(`Most against ${found.label}`, found.against));
+    } catch (error) {
+      place.textContent = error.message;
     }
-    const row = (title, some) => (some.length ? [element('h3', {}, title), element('ul', { class: 'near' }, ...some.map((each) =>
-      element('li', { title: String(each.id) }, pictureOf(each), element('span', {}, String(each.label)), element('b', {}, each.score_without.toFixed(2)))))] : []);
-    place.replaceChildren(element('p', { class: 'quiet' }, `Score of ${found.label}${waits(one) ? '' : ' if unseen'}: `, element('b', { id: 'score' }, found.score.toFixed(2)),
-      '; below each example: without it.'), ...row('Nearest', found.nearest), ...row(`Most against ${found.label}`, found.against));
   }
-
-  // -- what if -----------------------------------------------------------------------------------
 
   function forgetHints() {
     asked += 1;
-    const place = document.getElementById('would');
-    if (place) place.textContent = '';
+    document.getElementById('would')?.replaceChildren();
     for (const one of tiles.values()) delete one.dataset.to;
     for (const one of body.querySelectorAll('.over')) one.classList.remove('over');
   }
@@ -215,44 +198,39 @@ export function desk(studio) {
   /** Which answers would change with a label; null: with what is said; undefined: if forgotten. */
   async function preview(label, some) {
     forgetHints();
-    const turn = asked;
+    const [turn, place] = [asked, document.getElementById('would')];
     const kind = some.filter((one) => waits(one) === waits(some[0]));
     const y = label === null ? kind.map(said) : label;
     const ids = kind.map((one) => one.id);
     const question = waits(some[0]) ? { verb: 'learn', pictures: kind.map((one) => one.picture), y }
       : label === undefined ? { verb: 'forget', ids } : { verb: 'relabel', ids, y };
-    const would = await post('/api/whatif', question).catch((error) => ({ error: error.message }));
-    const place = document.getElementById('would');
-    if (turn !== asked) return;
-    if (would.error) {
-      if (place) place.textContent = would.error;
-      return;
+    try {
+      const would = await post('/api/whatif', question);
+      if (turn !== asked) return;
+      const own = new Set(some.map(keyOf));
+      const flips = [...would.flips, ...would.pictures.filter((one) => !own.has(keyOf(one)))];
+      for (const one of flips) if (tiles.has(keyOf(one))) tiles.get(keyOf(one)).dataset.to = String(one.to);
+      place.textContent = `Then ${plural(flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
+    } catch (error) {
+      place.textContent = error.message;
     }
-    const own = new Set(some.map(keyOf));
-    const flips = [...would.flips, ...would.pictures.filter((one) => !own.has(keyOf(one)))];
-    for (const one of flips) if (tiles.has(keyOf(one))) tiles.get(keyOf(one)).dataset.to = String(one.to);
-    const words = `Then ${plural(flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
-    if (place) place.textContent = words;
-    else studio.say(words);
   }
 
-  // -- deciding ----------------------------------------------------------------------------------
-
-  /** The picture that is next when these have gone. */
-  function following(some) {
-    const gone = new Set(some.map(keyOf));
-    const order = [...body.querySelectorAll('.side .tile, .cards .tile')].map((one) => one.dataset.key);
-    return order.slice(order.indexOf(keyOf(some[0]))).find((key) => !gone.has(key)) ?? null;
+  /** What is done with pictures ends their choice; another one is chosen if these go. */
+  function leave(gone) {
+    const order = [...body.querySelectorAll('.tile')].map((one) => one.dataset.key);
+    const keys = gone.map(keyOf);
+    if (keys.length) chosen = order.slice(order.indexOf(keys[0])).find((key) => !keys.includes(key));
+    dragged = [];
+    marked.clear();
   }
 
   /** Give each picture a label, y of it. */
   async function give(y, some) {
     const pictures = some.filter(waits);
     const examples = some.filter((one) => !waits(one) && one.label !== y(one));
-    if (pictures.length) chosen = following(some);
-    dragged = [];
-    marked.clear();
-    const words = (part) => `${plural(part.length, 'picture')}: ${[...new Set(part.map((one) => String(y(one))))].join(', ')}.`;
+    leave(pictures);
+    const words = (part) => `${plural(part.length, 'picture')}: ${[...new Set(part.map(y))].join(', ')}.`;
     if (pictures.length) await studio.act({ verb: 'learn', pictures: pictures.map((one) => one.picture), y: pictures.map(y) }, () => `Learnt ${words(pictures)}`);
     if (examples.length) await studio.act({ verb: 'relabel', ids: examples.map((one) => one.id), y: examples.map(y) }, () => `Moved ${words(examples)}`);
     if (!pictures.length && !examples.length) repaint();
@@ -282,8 +260,7 @@ export function desk(studio) {
       studio.say(`Forget ${plural(ids.length)} for ever? Press Delete again.`);
       return;
     }
-    chosen = following(some);
-    marked.clear();
+    leave(some);
     if (ids.length) await studio.act({ verb: 'forget', ids, confirm: true }, () => `Forgotten for ever: ${plural(ids.length)}.`);
     if (!pictures.length) return;
     const failed = await post('/api/dismiss', { pictures }).then(() => null, (error) => error.message);
@@ -302,40 +279,41 @@ export function desk(studio) {
     marked.clear();
     await studio.refresh();
     if (done.length) tiles.get(chosen)?.focus();
-    const more = failed.length > 1 ? ` And ${failed.length - 1} more.` : '';
-    studio.say(`${plural(done.length, 'picture')} brought, ${done.filter((one) => one.unknown).length} of them unknown.${failed.length ? ` ${failed[0]}${more}` : ''}`);
+    studio.say([`${plural(done.length, 'picture')} brought, ${done.filter((one) => one.unknown).length} of them unknown.`, ...failed].join(' '));
   }
 
-  const brings = (event) => [...event.dataTransfer.types].includes('Files');
+  /** Where something is dropped: files anywhere, pictures on the card of a class. */
+  const under = (event) => (dragged.length ? event.target.closest('.cards .card') : event.dataTransfer.types.includes('Files') ? drop : null);
   body.addEventListener('dragover', (event) => {
-    if (brings(event)) event.preventDefault();
-    drop.classList.toggle('over', brings(event));
-    if (!event.target.closest('[data-class]') && dragged.length) forgetHints();
+    const over = under(event);
+    if (over) event.preventDefault();
+    if (over?.classList.contains('over')) return;
+    if (over && dragged.length) preview(over.label, dragged);
+    else forgetHints();
+    over?.classList.add('over');
   });
   body.addEventListener('drop', (event) => {
-    if (!brings(event)) return;
+    const over = under(event);
+    if (!over) return;
     event.preventDefault();
-    drop.classList.remove('over');
-    upload([...event.dataTransfer.files]);
+    forgetHints();
+    if (dragged.length) give(() => over.label, dragged);
+    else upload([...event.dataTransfer.files]);
   });
   document.addEventListener('paste', (event) => {
     if (!body.hidden && event.clipboardData?.files.length) upload([...event.clipboardData.files]);
   });
 
-  // -- keys --------------------------------------------------------------------------------------
-
   /** The tile that a key leads to. */
   function beside(key) {
     const order = [...body.querySelectorAll('.tile')];
     const at = order.indexOf(tiles.get(chosen));
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
-    if (key === 'Home' || at < 0) return order[0];
-    if (key === 'End') return order.at(-1);
-    if (step) return order[at + step];
+    const next = { home: 0, end: order.length - 1, arrowleft: at - 1, arrowright: at + 1 }[at < 0 ? 'home' : key];
+    if (next != null) return order[next];
     const from = order[at].getBoundingClientRect();
     const far = (one) => {
       const box = one.getBoundingClientRect();
-      const down = (box.y - from.y) * (key === 'ArrowUp' ? -1 : 1);
+      const down = (box.y - from.y) * (key === 'arrowup' ? -1 : 1);
       return down < 1 ? Infinity : down + 4 * Math.abs(box.x - from.x);
     };
     return order.filter((one) => far(one) < Infinity).sort((a, b) => far(a) - far(b))[0];
@@ -345,7 +323,7 @@ export function desk(studio) {
     const [lower, on] = [event.key.toLowerCase(), event.target];
     const tiled = on.classList?.contains('tile') || on === document.body;
     if (/^(arrow|home|end)/.test(lower) && tiled) {
-      const next = beside(event.key);
+      const next = beside(lower);
       next?.scrollIntoView({ block: 'nearest' });
       next?.focus({ preventScroll: true });
     } else if (event.key === ' ' && tiled) {
