@@ -6,7 +6,7 @@ import { element, percent, plural } from './page.js';
 
 const KEYS = [
   ['Arrows, Home, End', 'another picture'],
-  ['Space', 'mark it: what follows is for all that are marked'],
+  ['Space', 'mark it, for what follows'],
   ['1 – 9', 'give it the label of a class'],
   ['A', 'accept what the model says'],
   ['N', 'a new class: of the marked ones, or of all that the model does not know'],
@@ -29,14 +29,14 @@ function verdict(one) {
   if (!waits(one)) return [String(one.label), one.silent ? 'the others say nothing' : one.wrong ? `the others say ${one.predicted}` : 'the others agree'];
   const spread = one.std == null ? '' : `, standard deviation ${one.std.toFixed(2)}`;
   const more = `${one.unknown ? `at best ${one.label}, ` : ''}${percent(one.probability)}${spread}`;
-  return [one.unknown ? 'I don’t know' : String(one.label), more];
+  return [one.unknown ? 'I don’t know' : String(one.label ?? '?'), more];
 }
 
 /** @param {any} studio what all views share @returns a view */
 export function desk(studio) {
   let board = { examples: [], waiting: [] };
   let chosen = null; // a key
-  let armed = null;
+  let armed = false;
   let dragged = [];
   let asked = 0;
   const marked = new Set();
@@ -48,7 +48,7 @@ export function desk(studio) {
   const drop = element('label', { class: 'drop' }, file, element('strong', {}, 'Drop, paste or choose pictures'));
   const [queue, cards] = ['queue', 'cards'].map((name) => element('div', { class: name }));
   const about = element('section', { class: 'card about', 'aria-label': 'The chosen picture' });
-  const body = element('section', { class: 'desk' }, cards, element('div', { class: 'side' }, element('section', { class: 'card' }, drop, queue), about));
+  const body = element('section', { class: 'plane desk' }, element('div', { class: 'side' }, element('section', { class: 'card' }, drop, queue), about), cards);
 
   const all = () => [...board.waiting, ...board.examples];
   const now = () => all().find((one) => keyOf(one) === chosen);
@@ -60,9 +60,8 @@ export function desk(studio) {
     if (!studio.state.pictures) return;
     board = await get('/api/desk');
     const keys = new Set(all().map(keyOf));
-    for (const known of [marked, tiles]) for (const key of known.keys()) if (!keys.has(key)) known.delete(key);
+    for (const known of [marked, tiles]) [...known.keys()].filter((key) => !keys.has(key)).forEach((key) => known.delete(key));
     if (!keys.has(chosen)) chosen = board.waiting.length ? keyOf(board.waiting[0]) : null;
-    armed = null;
   }
 
   function changed(state) {
@@ -81,10 +80,8 @@ export function desk(studio) {
 
   function waiting() {
     const group = (title, some, ...more) => (some.length ? [element('h3', {}, `${title}: ${some.length}`), list(title, some), ...more] : []);
-    return [
-      ...group('I don’t know', unknown(), button('N', 'New class from these', () => named(unknown()), 'primary')),
-      ...group('Named by the model', board.waiting.filter((one) => !one.unknown)),
-    ];
+    return [...group('I don’t know', unknown(), button('N', 'New class from these', () => named(unknown()), 'primary')),
+      ...group('Named by the model', board.waiting.filter((one) => !one.unknown))];
   }
 
   function card(one, i) {
@@ -121,7 +118,7 @@ export function desk(studio) {
       }, element('span', { 'aria-hidden': 'true' }, nameOf(one)), pictureOf(one), waits(one) ? element('small', { 'aria-hidden': 'true' }) : null));
     }
     const made = tiles.get(key);
-    if (waits(one)) made.lastChild.replaceChildren(element('b', {}, `${one.label}${one.unknown ? '?' : ''}`), `${percent(one.probability)} ± ${one.std?.toFixed(2) ?? '–'}`);
+    if (waits(one)) made.lastChild.replaceChildren(element('b', {}, `${one.label ?? ''}${one.unknown ? '?' : ''}`), `${percent(one.probability)} ± ${one.std?.toFixed(2) ?? '–'}`);
     made.className = `tile ${['wrong', 'silent', 'unknown'].filter((name) => one[name]).join(' ')}`;
     made.setAttribute('aria-selected', String(marked.size ? marked.has(key) : key === chosen));
     made.title = `${nameOf(one)}: ${verdict(one).join(', ')}`;
@@ -141,7 +138,7 @@ export function desk(studio) {
 
   function pick(key) {
     if (key === chosen) return;
-    [chosen, armed] = [key, null];
+    chosen = key;
     repaint();
   }
 
@@ -154,6 +151,7 @@ export function desk(studio) {
   function showOne() {
     const some = targets();
     const one = some[0];
+    armed = false;
     forgetHints();
     about.hidden = !one;
     if (!one) return;
@@ -218,8 +216,8 @@ export function desk(studio) {
 
   /** What is done with pictures ends their choice; another one is chosen if these go. */
   function leave(gone) {
-    const order = [...body.querySelectorAll('.tile')].map((one) => one.dataset.key);
     const keys = gone.map(keyOf);
+    const order = [...tiles.get(keys[0])?.closest('.queue, .cards').querySelectorAll('.tile') ?? []].map((one) => one.dataset.key);
     if (keys.length) chosen = order.slice(order.indexOf(keys[0])).find((key) => !keys.includes(key));
     dragged = [];
     marked.clear();
@@ -334,7 +332,7 @@ export function desk(studio) {
     else if (lower === 'o') file.click();
     else if (event.key === 'Delete' || event.key === 'Backspace') remove();
     else if (event.key === 'Escape') {
-      [chosen, armed] = [null, null];
+      chosen = null;
       marked.clear();
       repaint();
     } else if (/^[1-9]$/.test(event.key)) {
