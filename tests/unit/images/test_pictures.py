@@ -20,7 +20,7 @@ from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, MissingData, RepeatedId
 from knowmore.examples import Examples
 from knowmore.images import Picture, image_folder, listing
-from knowmore.images.sources import MOST_BYTES
+from knowmore.images.sources import MOST_BYTES, picture_in
 
 NAMES = ["b c/zwölf é.JPG", "a/2.png", "a/10.png", "deep/er/1.jpeg"]
 ORDER = ["a/10.png", "a/2.png", "b c/zwölf é.JPG", "deep/er/1.jpeg"]
@@ -163,6 +163,11 @@ def test_links_that_lead_outside_are_not_followed(folder, tmp_path):
     }
     read = {one.name: one.read() for one in found.pictures}
     assert read == {name: content(name) for name in ORDER} | {"a/in.png": content("a/2.png")}
+    for name in [*found.skipped, *read, *NO_PICTURES, "../secret.png", f"{tmp_path}/secret.png"]:
+        one = picture_in(folder, name)
+        assert (None if one is None else one.read()) == read.get(name)
+    assert picture_in(folder, "a/\0.png") is None
+    assert picture_in(folder, "x" * 5000 + ".png") is None
     words = (
         f"{str(folder)!r} has 5 file(s) that are not read. The first, 'a/broken.png', is not a "
         f"file. Remove or replace them."
