@@ -143,6 +143,16 @@ def test_a_list_names_pictures_anywhere(folder, tmp_path):
 # -- what is refused -----------------------------------------------------------------------------
 
 
+def test_one_picture_of_an_archive(archive, folder, tmp_path):
+    for one in listing(archive).pictures:
+        assert picture_in(archive, one.name) == one
+    for name in ("none.png", "../secret.png", "/etc/passwd"):
+        assert picture_in(archive, name) is None
+    (tmp_path / "list.txt").write_text(f"{folder}/{NAMES[0]}\n")
+    assert picture_in(tmp_path / "list.txt", f"{folder}/{NAMES[0]}") is None
+    assert picture_in(tmp_path / "none", "1.png") is None
+
+
 def test_links_that_lead_outside_are_not_followed(folder, tmp_path):
     (tmp_path / "secret.png").write_bytes(b"secret")
     (tmp_path / "secrets").mkdir()

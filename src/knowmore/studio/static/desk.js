@@ -115,7 +115,7 @@ export function desk(studio) {
           event.dataTransfer.setData('text/plain', nameOf(one));
         },
         ondragend: () => { dragged = []; forgetHints(); },
-      }, element('span', { 'aria-hidden': 'true' }, nameOf(one)), pictureOf(one), waits(one) ? element('small', { 'aria-hidden': 'true' }) : null));
+      }, waits(one) ? null : element('span', { 'aria-hidden': 'true' }, nameOf(one)), pictureOf(one), waits(one) ? element('small', { 'aria-hidden': 'true' }) : null));
     }
     const made = tiles.get(key);
     if (waits(one)) made.lastChild.replaceChildren(element('b', {}, `${one.label ?? ''}${one.unknown ? '?' : ''}`), `${percent(one.probability)} ± ${one.std?.toFixed(2) ?? '–'}`);
