@@ -28,7 +28,6 @@ from knowmore.images.sources import picture_in
 from knowmore.images.storage import digest
 from knowmore.insight import Explanation, explain
 from knowmore.store import Store
-from knowmore.store.journal import FORGETS
 from knowmore.store.predicting import Predictor
 from knowmore.store.reports import Record, content
 from knowmore.studio.snapshot import RATE, Snapshot
@@ -75,9 +74,9 @@ class Pictures:
 
     def take(self, now: Snapshot, data: bytes, name: str) -> dict[str, Any]:
         """Describe a picture, which waits from now on; the same one again is the same."""
-        describer, waiting = self._describer(now), self.waiting(now)
-        content, name = digest(data), _plain(name)
-        same = [one for one in waiting if one.content == content]
+        waiting, describer = self.waiting(now), self._describer(now)
+        made_from, name = digest(data), _plain(name)
+        same = [one for one in waiting if one.content == made_from]
         if same:
             return self._told(now, same)[0]
         if len(waiting) >= MOST:
@@ -88,7 +87,7 @@ class Pictures:
         (vector,) = describer.vectors([data])
         if isinstance(vector, str):
             raise InvalidInput(f"{name!r} {vector}")
-        found = Brought(next(self._numbers), name, content, vector, shown)
+        found = Brought(next(self._numbers), name, made_from, vector, shown)
         told = self._told(now, [found])[0]
         self._brought[found.number] = found
         return told
@@ -99,18 +98,17 @@ class Pictures:
             # Others are described in another way.
             self._brought.clear()
         held = set() if now.examples is None else set(now.examples.names)
-        forgot = max((one.number for one in now.entries if one.verb in FORGETS), default=0)
-        gone = [
-            one.number
+        stands = {entry.number for entry in now.entries if not entry.undone}
+        learnt = {
+            one.number: one.learnt[0] in held
             for one in self._brought.values()
-            if one.learnt is not None and one.learnt[0] not in held and one.learnt[1] < forgot
-        ]
-        for number in gone:
-            # What was learnt before something was forgotten cannot be undone: it is forgotten too.
-            del self._brought[number]
-        return [
-            one for one in self._brought.values() if not one.learnt or one.learnt[0] not in held
-        ]
+            if one.learnt is not None and one.learnt[1] in stands
+        }
+        for number, is_held in learnt.items():
+            if not is_held:
+                # It was learnt, and that is not undone: it has been forgotten.
+                del self._brought[number]
+        return [one for one in self._brought.values() if one.number not in learnt]
 
     def chosen(self, now: Snapshot, numbers: Sequence[int]) -> list[Brought]:
         """Those of these numbers, which wait."""
@@ -139,7 +137,8 @@ class Pictures:
         number = self.store.log(after=now.number)[-1].number
         for one, name in zip(chosen, ids, strict=True):
             self._brought[one.number] = replace(one, learnt=(name, number))
-        learnt = [one.number for one in self._brought.values() if one.learnt]
+        waiting = {one.number for one in self.waiting(now)} - {*numbers}
+        learnt = [one for one in self._brought if one not in waiting]
         for old in learnt[: max(len(learnt) - MOST, 0)]:
             del self._brought[old]
         return ids
@@ -173,16 +172,16 @@ class Pictures:
         waiting = self._told(now, self.waiting(now))
         return {"number": now.number, "examples": examples, "waiting": waiting, "most": MOST}
 
-    def _told(self, now: Snapshot, some: list[Brought]) -> list[dict[str, Any]]:
+    def _told(self, now: Snapshot, pictures: list[Brought]) -> list[dict[str, Any]]:
         """What the model says of pictures, as `knowmore predict` does."""
-        if not some or not len(now):
-            return [{"picture": one.number, "name": one.name} for one in some]
+        if not pictures or not len(now):
+            return [{"picture": one.number, "name": one.name} for one in pictures]
         if self._asked is None or self._asked[0] is not now:
             self._asked = now, Predictor(self.store, RATE, keep=False)
-        answers = self._asked[1](np.stack([one.vector for one in some]))
+        answers = self._asked[1](np.stack([one.vector for one in pictures]))
         return [
             {"picture": one.number, "name": one.name, **answer._asdict()}
-            for one, answer in zip(some, answers, strict=True)
+            for one, answer in zip(pictures, answers, strict=True)
         ]
 
     def explained(self, now: Snapshot, one: Id | None, picture: int | None) -> dict[str, Any]:

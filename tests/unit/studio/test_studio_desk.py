@@ -155,6 +155,20 @@ def test_pictures_are_learnt_undone_and_forgotten_for_ever(visitor, path):
         assert store.verify().ok
 
 
+def test_one_that_waits_again_gives_its_name_away(visitor, path):
+    first = brought(visitor, picture(SKY, 1))["picture"]
+    visitor.edit(verb="learn", pictures=[first], y="sky")
+    visitor.edit(verb="undo")
+    second = brought(visitor, picture(SKY, 2))["picture"]
+    assert visitor.edit(verb="learn", pictures=[second], y="sky")[1]["ids"] == ["new.png"]
+    assert [one["picture"] for one in visitor.get("/api/desk")["waiting"]] == [first]
+    with knowmore.open(path) as store:
+        store.forget("new.png")
+    assert [one["picture"] for one in visitor.get("/api/desk")["waiting"]] == [first]
+    assert visitor.edit(verb="learn", pictures=[first], y="sky")[1]["ids"] == ["new.png"]
+    assert same_picture(thumbnail(visitor, id="new.png"), painted(SKY, 1))
+
+
 def test_what_was_learnt_is_seen_after_a_restart(path):
     with studying(path) as door:
         visitor = enter(door)
