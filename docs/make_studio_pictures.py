@@ -8,11 +8,14 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from PIL import Image
+import numpy as np
+from PIL import Image, ImageDraw
 from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).with_name("images")
@@ -21,20 +24,54 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
 
 def main() -> None:
     """Write all of them."""
-    command = [sys.executable, "-m", "knowmore", "studio", "--no-open"]
-    with (
-        TemporaryDirectory() as folder,
-        sync_playwright() as playwright,
-        subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process,
-    ):
-        assert process.stdout is not None
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
+        with studio(browser, folder) as page:
+            draw(page)
+        new = paint(Path(folder))
+        run = [sys.executable, "-m", "knowmore"]
+        subprocess.run([*run, "init", "fruit.km", "--features", "colours"], cwd=folder, check=True)
+        with studio(browser, folder, "fruit") as page:
+            page.set_viewport_size({"width": 1180, "height": 1120})
+            page.set_input_files(".drop input", new)
+            page.wait_for_selector(".queue .tile >> nth=4")
+            page.wait_for_timeout(1500)
+            keep(page, "studio-desk")
+        browser.close()
+
+
+@contextmanager
+def studio(browser: Any, folder: str, *arguments: str) -> Iterator[Any]:
+    """A page of a studio in a folder."""
+    command = [sys.executable, "-m", "knowmore", "studio", *arguments, "--no-open"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         page = browser.new_page(viewport={"width": 1180, "height": 800})
         page.goto(process.stdout.readline().strip())
         page.wait_for_selector("body[data-ready]", timeout=60_000)
-        draw(page)
-        browser.close()
+        yield page
         process.terminate()
+
+
+def paint(folder: Path) -> list[Path]:
+    """A folder `fruit` of discs in three colours, and the paths of five that are not in it."""
+    colours = {"apple": (205, 45, 35), "lime": (70, 170, 40), "plum": (110, 40, 140)}
+    rng = np.random.default_rng(3)
+
+    def disc(path: Path, colour: tuple[int, ...]) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image = Image.new("RGB", (240, 240), tuple(rng.integers(225, 250, 3).tolist()))
+        fill = tuple(np.clip(np.array(colour) + rng.integers(-25, 25, 3), 0, 255).tolist())
+        x, y, r = (*rng.integers(80, 160, 2).tolist(), rng.integers(45, 75).item())
+        ImageDraw.Draw(image).ellipse([x - r, y - r, x + r, y + r], fill=fill)
+        image.save(path)
+        return path
+
+    for name, colour in colours.items():
+        for i in range(10):
+            disc(folder / "fruit" / name / f"{i}.png", colour)
+    skies = [disc(folder / f"sky{i}.png", (20, 60, 210)) for i in range(3)]
+    return [*skies, *(disc(folder / f"new{i}.png", colours["lime"]) for i in range(2))]
 
 
 def draw(page: Any) -> None:
@@ -88,7 +125,7 @@ def shot(page: Any) -> Image.Image:
 def keep(page: Any, name: str) -> None:
     """Write the whole page, with few colours: that is a third of the size."""
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    picture.quantize(200).save(IMAGES / f"{name}.png", optimize=True)
+    picture.quantize(256, kmeans=1).save(IMAGES / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -533,7 +533,7 @@ def test_a_stream_skips_lines_that_cannot_be_used():
 )
 def test_features_of_pictures_whose_making_is_not_told(about, tmp_path):
     pytest.importorskip("cv2")
-    from knowmore.cli.describing import Describer
+    from knowmore.images.describing import Describer
 
     with pytest.raises(InvalidInput, match=r"^The table does not say how its features were made"):
         Describer.of_table(about, tmp_path / "none.npz")

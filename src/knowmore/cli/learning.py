@@ -17,9 +17,10 @@ from knowmore.cli.making import Settled, made, settled
 from knowmore.cli.model import Model, opened, same_id
 from knowmore.cli.showing import Progress
 from knowmore.cli.sources import Block, Source, Wanted, open_source
-from knowmore.cli.sources.records import content, content_id
+from knowmore.cli.sources.records import content_id
 from knowmore.edits import Id
 from knowmore.errors import KnowmoreError, RepeatedId
+from knowmore.store.reports import content
 
 # Numbers are learnt so many bytes at a time.
 _BYTES = 2**28

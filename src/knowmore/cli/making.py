@@ -56,7 +56,7 @@ def gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Settled
     rows: list[Any] = [row for block in blocks for row in block.X]
     first = Settled({name: one for name, one in _roles(source).items() if one is not None}, {})
     if source.pictures:
-        from knowmore.cli.describing import Describer
+        from knowmore.images.describing import Describer
 
         described = Describer.learnt(wish["kind"], rows, wish["words"], lambda done, total: None)
         note, arrays = described.kept()
@@ -136,7 +136,7 @@ def _described(
     model: Model, source: Source, pictures: Any, progress: Progress
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A note and arrays that say how pictures become vectors; the model knows it from now on."""
-    from knowmore.cli.describing import DEFAULT_SIZE, Describer, plain_about
+    from knowmore.images.describing import DEFAULT_SIZE, Describer, plain_about
 
     if source.about is not None:
         described = Describer.of_table(source.about, source.words)

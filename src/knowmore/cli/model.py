@@ -16,8 +16,8 @@ from knowmore.errors import InvalidInput, UnknownId
 
 if TYPE_CHECKING:
     from knowmore.arrays import Array
-    from knowmore.cli.describing import Describer
     from knowmore.cli.showing import Progress
+    from knowmore.images.describing import Describer
 
 # The notes that the first examples settle.
 SETTLED = ("columns", "label", "id", "pictures")
@@ -159,7 +159,7 @@ class Model:
         note = self.notes.get("pictures")
         if note is None:
             return None
-        from knowmore.cli.describing import WORDS, Describer
+        from knowmore.images.describing import WORDS, Describer
 
         return Describer.stored(note, self.store.arrays(WORDS))
 
@@ -174,7 +174,7 @@ class Model:
                 )
             return
         if note is not None:
-            from knowmore.cli.describing import plain_about
+            from knowmore.images.describing import plain_about
             from knowmore.images.storage import unlike
 
             if source.about is None:

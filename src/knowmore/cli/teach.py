@@ -48,10 +48,10 @@ def init(
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
     import knowmore
-    from knowmore.cli.describing import DEFAULT_SIZE
     from knowmore.cli.making import gathered, new_estimator
     from knowmore.cli.showing import show_json
     from knowmore.errors import InvalidInput
+    from knowmore.images.describing import DEFAULT_SIZE
     from knowmore.images.extraction import WORDED
 
     if model.exists():

@@ -12,6 +12,7 @@ import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn, final
 
@@ -150,6 +151,29 @@ def listing(source: str | os.PathLike[str], *, lists: bool = True) -> Listing:
         known = f"Names of pictures end in {_ENDINGS}; hidden files do not count."
         raise InvalidInput(f"There is no picture in {str(source)!r}.{first} {known}")
     return Listing(pictures, skipped)
+
+
+def picture_in(source: Path, name: str) -> Picture | None:
+    """The picture that a folder or an archive has under this name; None if there is none now.
+
+    By the rules of `listing`, but without listing all of a folder.
+    """
+    try:
+        if source.is_file():
+            return _members(source, source.stat().st_mtime_ns).get(name)
+        inside = Path(os.path.realpath(source))
+        target = Path(os.path.realpath(inside / name))
+        there = is_picture(name) and target.is_relative_to(inside) and target.is_file()
+    except (InvalidInput, OSError, ValueError):
+        # No archive, or no file can have such a name.
+        return None
+    return Picture(name, target) if there else None
+
+
+@lru_cache(maxsize=2)
+def _members(path: Path, changed: int) -> dict[str, Picture]:
+    """The pictures of an archive that was changed last at that time."""
+    return {name: one for name, one in dict(_in_archive(path)).items() if isinstance(one, Picture)}
 
 
 # Each source yields names, and for each name the picture, or why it is skipped.

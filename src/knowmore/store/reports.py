@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from json import loads
+from hashlib import sha256
+from json import dumps, loads
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -49,6 +50,11 @@ def record(name: Id, version: Version, vector: Row) -> Record:
         moment_of(version.at),
         *vector[3:],
     )
+
+
+def content(data: bytes, label: Any) -> bytes:
+    """The SHA-256 of what a source says of an example, and of the label that it gives it."""
+    return sha256(dumps(label).encode() + b"\0" + data).digest()
 
 
 @final

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from starlette.exceptions import HTTPException
 
 from knowmore.errors import InvalidInput, KnowmoreError, NotEnoughMemory, NotWritten
+from knowmore.studio.desk import add_desk
 from knowmore.studio.door import Door
 from knowmore.studio.edits import Asked, Edit, Ids, Places, Text, Value
 from knowmore.studio.guard import Guard
@@ -216,7 +217,7 @@ def application(path: Path, door: Door) -> FastAPI:
     @app.post("/api/whatif")
     async def whatif(asked: Annotated[Question, Body()]) -> Any:
         """Which answers an edit would change; nothing is written."""
-        return JSONResponse(await work(lambda: flips(studio.now(), asked)))
+        return JSONResponse(await work(lambda: flips(studio.now(), asked, studio.pictures)))
 
     @app.get("/api/suspects")
     async def suspects(limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Any:
@@ -248,6 +249,7 @@ def application(path: Path, door: Door) -> FastAPI:
         """Edit the file; the edit is durable when the answer comes."""
         return JSONResponse(await work(studio.edit, key, asked))
 
+    add_desk(app, studio, work)
     return app
 
 

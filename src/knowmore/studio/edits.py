@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.store import Store
+from knowmore.studio.pictures import MOST, Pictures
 from knowmore.studio.plane import Plane
 from knowmore.studio.scenes import SCENES
 from knowmore.studio.snapshot import Snapshot
@@ -33,6 +34,10 @@ Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_text)
 Whole = Annotated[int, Field(ge=-_WHOLE, le=_WHOLE)]
 Label = bool | Whole | FiniteFloat | Text
 Ids = Annotated[list[Whole | Text], Field(min_length=1, max_length=_MOST)]
+# Numbers of pictures that wait.
+Waiting = Annotated[
+    list[Annotated[int, Field(ge=1, le=_WHOLE)]], Field(min_length=1, max_length=MOST)
+]
 Labels = Annotated[list[Label], Field(min_length=1, max_length=_MOST)]
 # Squares of larger ones could not be summed.
 Value = Annotated[FiniteFloat, Field(ge=-1e100, le=1e100)]
@@ -54,6 +59,14 @@ class Add(Asked):
     plane: Places | None = None
     y: Labels
     contributor: Text | None = "studio"
+
+
+class Learn(Asked):
+    """Learn pictures that wait, with one label each or one for all."""
+
+    verb: Literal["learn"]
+    pictures: Waiting
+    y: Labels | Label
 
 
 class Replace(Asked):
@@ -109,23 +122,26 @@ class Scene(Asked):
 
 
 Edit = Annotated[
-    Add | Replace | Relabel | Forget | Turn | Settings | Scene, Field(discriminator="verb")
+    Add | Learn | Replace | Relabel | Forget | Turn | Settings | Scene, Field(discriminator="verb")
 ]
 
 
-def applied(edit: Any, store: Store, now: Snapshot, plane: Plane | None) -> list[Any]:
+def applied(
+    edit: Any, store: Store, now: Snapshot, plane: Plane | None, pictures: Pictures
+) -> list[Any]:
     """Apply an edit to a file; returns the ids of the examples that it was about."""
     match edit:
         case Add():
             X = _rows(edit, now, plane, len(edit.y))
             found: list[Any] = store.add(X, edit.y, contributor=edit.contributor).tolist()
             return found
+        case Learn():
+            return pictures.learn(now, edit.pictures, for_each(edit.y, len(edit.pictures)))
         case Replace():
             store.replace(edit.ids, _rows(edit, now, plane, len(edit.ids), edit.ids))
             return edit.ids
         case Relabel():
-            y = edit.y if isinstance(edit.y, list) else [edit.y] * len(edit.ids)
-            store.relabel(edit.ids, y)
+            store.relabel(edit.ids, for_each(edit.y, len(edit.ids)))
             return edit.ids
         case Forget():
             if (edit.ids is None) == (edit.contributor is None):
@@ -140,6 +156,11 @@ def applied(edit: Any, store: Store, now: Snapshot, plane: Plane | None) -> list
             return []
         case _:
             return _learn_scene(edit, store, now)
+
+
+def for_each(y: Any, count: int) -> list[Any]:
+    """Labels, one each; `y` may be one for all."""
+    return y if isinstance(y, list) else [y] * count
 
 
 def _rows(

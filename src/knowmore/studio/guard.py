@@ -105,6 +105,8 @@ class Guard:
         most, kind = _MOST_JSON, headers.get("content-type", "").partition(";")[0].strip()
         if scope["path"] == PICTURES:
             most = _MOST_PICTURE
+            if kind != "application/octet-stream":
+                raise Refusal(415, "Send one picture, with Content-Type: application/octet-stream.")
         elif kind != "application/json":
             raise Refusal(415, "Send JSON, with Content-Type: application/json.")
         length = headers.get("content-length", "0")

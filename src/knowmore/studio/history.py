@@ -45,7 +45,8 @@ def without(studio: Studio, contributor: str) -> dict[str, Any]:
     if len(ids) == len(records):
         raise InvalidInput("All examples are of this contributor: without them nothing is left.")
     # As many as there are, not only as many as one request may name.
-    found = flips(now, Forgotten.model_construct(verb="forget", ids=ids))
+    asked = Forgotten.model_construct(verb="forget", ids=ids)
+    found = flips(now, asked, studio.pictures)
     return {"count": len(ids), **found}
 
 

@@ -96,6 +96,14 @@ class Snapshot:
         return ~self.wrong & ~self.silent
 
     @property
+    def predicted(self) -> Array:
+        """The label that the others predict for each example, or its own if they cannot, (n,)."""
+        assert self.examples is not None
+        if self.left is None or len(self.left.ids) != len(self):
+            return self.examples.labels
+        return self.left.predicted
+
+    @property
     def accuracy(self) -> float | None:
         """The fraction of examples that would be predicted rightly if unseen."""
         return None if self.left is None else float(self.right.mean())

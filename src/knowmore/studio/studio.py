@@ -19,6 +19,7 @@ from knowmore.store.past import past
 from knowmore.studio.edits import applied
 from knowmore.studio.events import Event, Events
 from knowmore.studio.field import Answers
+from knowmore.studio.pictures import Pictures
 from knowmore.studio.plane import Bounds, Grid, Plane, bounds_of, plane_of
 from knowmore.studio.snapshot import Snapshot
 
@@ -48,11 +49,12 @@ class Studio:
     """The file at a path, which must be there.
 
     events : what happened to it since it was opened
+    pictures : those that wait to be learnt
     """
 
     def __init__(self, path: Path) -> None:
         self.store = knowmore.open(path)
-        self.events = Events()
+        self.events, self.pictures = Events(), Pictures(self.store)
         self._now = Snapshot(self.store)
         self._plane: Plane | None = None
         self._bounds: Bounds | None = None
@@ -124,7 +126,7 @@ class Studio:
             "classes": now.classes(),
             "features": None if now.examples is None else now.examples.X.shape[1],
             "columns": [*now.columns[:100]],
-            "pictures": bool(self.store.notes.get("pictures")),
+            "pictures": bool(self.store.notes.get("pictures")) and now.is_classifier,
             "plane": {
                 "possible": possible,
                 "by": plane.by if plane is not None else None,
@@ -158,14 +160,12 @@ class Studio:
             "class": now.codes.tolist(),
             "wrong": now.wrong.astype(int).tolist(),
             "silent": now.silent.astype(int).tolist(),
-            "predicted": self._predicted(now),
+            "predicted": [] if now.examples is None else self._predicted(now),
         }
 
     def _predicted(self, now: Snapshot) -> list[int]:
         """The class that the others predict for each example, by its number."""
-        if now.left is None or len(now.left.ids) != len(now):
-            return [*now.codes.tolist()]
-        return [*np.searchsorted(np.array(now.labels), now.left.predicted).tolist()]
+        return [*np.searchsorted(np.array(now.labels), now.predicted).tolist()]
 
     def _seen(self, now: Snapshot) -> Array:
         if self.plane(now) is None or not now.is_classifier:
@@ -289,7 +289,7 @@ class Studio:
         now = self.now()
         begin = perf_counter()
         try:
-            ids = applied(edit, self.store, now, self.plane(now))
+            ids = applied(edit, self.store, now, self.plane(now), self.pictures)
         finally:
             # A scene may have been cleared before it failed.
             now = self._renewed()

@@ -20,7 +20,7 @@ from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, MissingData, RepeatedId
 from knowmore.examples import Examples
 from knowmore.images import Picture, image_folder, listing
-from knowmore.images.sources import MOST_BYTES
+from knowmore.images.sources import MOST_BYTES, picture_in
 
 NAMES = ["b c/zwölf é.JPG", "a/2.png", "a/10.png", "deep/er/1.jpeg"]
 ORDER = ["a/10.png", "a/2.png", "b c/zwölf é.JPG", "deep/er/1.jpeg"]
@@ -143,6 +143,16 @@ def test_a_list_names_pictures_anywhere(folder, tmp_path):
 # -- what is refused -----------------------------------------------------------------------------
 
 
+def test_one_picture_of_an_archive(archive, folder, tmp_path):
+    for one in listing(archive).pictures:
+        assert picture_in(archive, one.name) == one
+    for name in ("none.png", "../secret.png", "/etc/passwd"):
+        assert picture_in(archive, name) is None
+    (tmp_path / "list.txt").write_text(f"{folder}/{NAMES[0]}\n")
+    assert picture_in(tmp_path / "list.txt", f"{folder}/{NAMES[0]}") is None
+    assert picture_in(tmp_path / "none", "1.png") is None
+
+
 def test_links_that_lead_outside_are_not_followed(folder, tmp_path):
     (tmp_path / "secret.png").write_bytes(b"secret")
     (tmp_path / "secrets").mkdir()
@@ -163,6 +173,11 @@ def test_links_that_lead_outside_are_not_followed(folder, tmp_path):
     }
     read = {one.name: one.read() for one in found.pictures}
     assert read == {name: content(name) for name in ORDER} | {"a/in.png": content("a/2.png")}
+    for name in [*found.skipped, *read, *NO_PICTURES, "../secret.png", f"{tmp_path}/secret.png"]:
+        one = picture_in(folder, name)
+        assert (None if one is None else one.read()) == read.get(name)
+    assert picture_in(folder, "a/\0.png") is None
+    assert picture_in(folder, "x" * 5000 + ".png") is None
     words = (
         f"{str(folder)!r} has 5 file(s) that are not read. The first, 'a/broken.png', is not a "
         f"file. Remove or replace them."

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from knowmore.arrays import Array
 from knowmore.edits import Id
+from knowmore.store.reports import content
 
 if TYPE_CHECKING:
     # Only a source of pictures pays for loading what reads them.
@@ -74,11 +73,6 @@ class Block:
         rows = np.ascontiguousarray(self.X, dtype="<f8")
         labels = [None] * len(rows) if self.labels is None else self.labels
         return [content(row.tobytes(), label) for row, label in zip(rows, labels, strict=True)]
-
-
-def content(data: bytes, label: Any) -> bytes:
-    """The SHA-256 of what a source says of an example."""
-    return sha256(json.dumps(label).encode() + b"\0" + data).digest()
 
 
 def content_id(digest: bytes) -> str:

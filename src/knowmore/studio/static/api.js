@@ -46,6 +46,14 @@ export async function edit(body) {
   }
 }
 
+/** Bring a picture, which waits until it is learnt or dismissed. @param {File} file */
+export async function bring(file) {
+  if (file.size > 25e6) throw new Refused(413, `${file.name} has more than 25,000,000 bytes. Reduce it first.`);
+  const headers = { 'Content-Type': 'application/octet-stream' };
+  const path = `/api/pictures?${new URLSearchParams({ name: file.name.slice(-200) })}`;
+  return (await answered(await fetch(path, { method: 'POST', headers, body: file }))).json();
+}
+
 /**
  * The field over a grid: what wins at each place, its score, the variance, the unknown, and the score
  * of the second class.

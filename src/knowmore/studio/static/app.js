@@ -1,6 +1,7 @@
 // What all views share: the state of the file, events, edits, keys, and words for what happened.
 
 import { edit, get } from './api.js';
+import { desk } from './desk.js';
 import { history } from './history.js';
 import { inbox } from './inbox.js';
 import { element, percent, plural } from './page.js';
@@ -185,7 +186,7 @@ window.studio = studio;
 const KEYS = [
   ['U', 'undo the last edit'],
   ['R', 'do again what was undone'],
-  ['P, I, H', 'the plane, the inbox, the history'],
+  ['P, I, H, B', 'the plane, the inbox, the history, the desk of a model of pictures'],
   ['?', 'these keys'],
 ];
 
@@ -267,7 +268,7 @@ async function start() {
     studio.slots.set(key, slot);
   }
   studio.state = state;
-  for (const make of [plane, inbox, history]) addView(make(studio));
+  for (const make of [plane, inbox, history, desk]) addView(make(studio));
   studio.views[0].tab.disabled = !state.plane.possible;
   studio.show(state);
   find('undo').addEventListener('click', () => studio.undo());
@@ -276,7 +277,8 @@ async function start() {
   find('tabs').addEventListener('keydown', onTabKey);
   document.addEventListener('keydown', onKey);
   const wanted = studio.views.find((one) => `#${one.name}` === location.hash && !one.tab.disabled);
-  await studio.open(wanted ?? studio.views.find((one) => !one.tab.disabled));
+  const pictures = state.pictures && !location.hash ? studio.views.find((one) => one.name === 'desk') : null;
+  await studio.open(wanted ?? pictures ?? studio.views.find((one) => !one.tab.disabled));
   listen();
   document.body.dataset.ready = 'yes';
 }

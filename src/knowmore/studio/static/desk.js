@@ -1,0 +1,347 @@
+// The desk: pictures in the cards of their classes, and new ones that wait to be decided upon.
+
+import { bring, get, post } from './api.js';
+import { swatch } from './draw.js';
+import { element, percent, plural } from './page.js';
+
+const KEYS = [
+  ['Arrows, Home, End', 'another picture'],
+  ['Space', 'mark it, for what follows'],
+  ['1 – 9', 'give it the label of a class'],
+  ['A', 'accept what the model says'],
+  ['N', 'a new class: of the marked ones, or of all that the model does not know'],
+  ['Delete', 'dismiss one that waits; twice: forget an example for ever'],
+  ['O', 'choose files; or drop or paste pictures'],
+  ['Escape', 'choose and mark nothing'],
+];
+// Pictures that a card shows at first.
+const SHOWN = 60;
+
+const waits = (one) => one.picture != null;
+const keyOf = (one) => (waits(one) ? `picture=${one.picture}` : `id=${encodeURIComponent(JSON.stringify(one.id))}`);
+const nameOf = (one) => String(one.id ?? one.name);
+const pictureOf = (one) => element('img', { src: `/api/thumbnail?${keyOf(one)}`, alt: '', loading: 'lazy', draggable: 'false' });
+/** The label that the model or the others give. */
+const said = (one) => (waits(one) ? one.label : one.predicted);
+
+/** What is said of a picture: in a word, and in more. */
+function verdict(one) {
+  if (!waits(one)) return [String(one.label), one.silent ? 'the others say nothing' : one.wrong ? `the others say ${one.predicted}` : 'the others agree'];
+  const spread = one.std == null ? '' : `, standard deviation ${one.std.toFixed(2)}`;
+  const more = `${one.unknown ? `at best ${one.label}, ` : ''}${percent(one.probability)}${spread}`;
+  return [one.unknown ? 'I don’t know' : String(one.label ?? '?'), more];
+}
+
+/** @param {any} studio what all views share @returns a view */
+export function desk(studio) {
+  let board = { examples: [], waiting: [] };
+  let chosen = null; // a key
+  let armed = false;
+  let dragged = [];
+  let asked = 0;
+  const marked = new Set();
+  const wide = new Set();
+  // Tiles stay while pictures move: nothing is loaded twice.
+  const tiles = new Map();
+
+  const file = element('input', { type: 'file', multiple: true, accept: 'image/*', onchange: () => upload([...file.files]) });
+  const drop = element('label', { class: 'drop' }, file, element('strong', {}, 'Drop, paste or choose pictures'));
+  const [queue, cards] = ['queue', 'cards'].map((name) => element('div', { class: name }));
+  const about = element('section', { class: 'card about', 'aria-label': 'The chosen picture' });
+  const body = element('section', { class: 'plane desk' }, element('div', { class: 'side' }, element('section', { class: 'card' }, drop, queue), about), cards);
+
+  const all = () => [...board.waiting, ...board.examples];
+  const now = () => all().find((one) => keyOf(one) === chosen);
+  const unknown = () => board.waiting.filter((one) => one.unknown);
+  /** What an answer is for: the marked ones, or the chosen one. */
+  const targets = () => all().filter((one) => (marked.size ? marked.has(keyOf(one)) : keyOf(one) === chosen));
+
+  async function load() {
+    if (!studio.state.pictures) return;
+    board = await get('/api/desk');
+    const keys = new Set(all().map(keyOf));
+    for (const known of [marked, tiles]) [...known.keys()].filter((key) => !keys.has(key)).forEach((key) => known.delete(key));
+    if (!keys.has(chosen)) chosen = board.waiting.length ? keyOf(board.waiting[0]) : null;
+  }
+
+  function changed(state) {
+    view.tab.hidden = view.tab.disabled = !state.pictures;
+    if (!body.hidden) show();
+  }
+
+  function show() {
+    const inside = body.contains(document.activeElement);
+    queue.replaceChildren(...waiting());
+    cards.replaceChildren(...studio.classes.map(card));
+    stops();
+    showOne();
+    if (inside && !body.contains(document.activeElement)) tiles.get(chosen)?.focus({ preventScroll: true });
+  }
+
+  function waiting() {
+    const group = (title, some, ...more) => (some.length ? [element('h3', {}, `${title}: ${some.length}`), list(title, some), ...more] : []);
+    return [...group('I don’t know', unknown(), button('N', 'New class from these', () => named(unknown()), 'primary')),
+      ...group('Named by the model', board.waiting.filter((one) => !one.unknown))];
+  }
+
+  function card(one, i) {
+    const mine = board.examples.filter((each) => each.label === one.label);
+    const shown = wide.has(one.slot) ? mine : mine.slice(0, SHOWN);
+    const count = plural(one.count, 'picture');
+    const made = element('section', { class: 'card', 'data-class': String(one.label), 'aria-label': String(one.label) },
+      element('h2', {}, swatch(one.slot), element('span', { class: 'name' }, String(one.label)), i < 9 ? element('kbd', {}, String(i + 1)) : null,
+        element('span', { class: 'count quiet' }, count), element('span', { class: 'share', title: 'Right if unseen' }, percent(one.loo_accuracy))),
+      shown.length ? list(`${one.label}: ${count}`, shown) : null,
+      shown.length < mine.length ? button(null, `${mine.length - shown.length} more`, () => { wide.add(one.slot); show(); }) : null);
+    made.label = one.label;
+    return made;
+  }
+
+  const list = (label, some) => element('div', { class: 'tiles', role: 'listbox', 'aria-multiselectable': 'true', 'aria-label': label }, ...some.map(tile));
+
+  function button(key, words, run, kind = '', hint = null) {
+    const on = hint ? { onmouseenter: hint, onfocus: hint, onmouseleave: forgetHints, onblur: forgetHints } : {};
+    return element('button', { type: 'button', class: kind, onclick: run, ...on }, key ? element('kbd', {}, key) : null, ...[words].flat());
+  }
+
+  /** A picture as it is seen everywhere; if there is none any more, its name. */
+  function tile(one) {
+    const key = keyOf(one);
+    if (!tiles.has(key)) {
+      tiles.set(key, element('div', {
+        role: 'option', draggable: 'true', 'data-key': key, onclick: () => tiles.get(key).focus(), onfocus: () => pick(key),
+        ondragstart: (event) => {
+          dragged = marked.has(key) ? targets() : all().filter((each) => keyOf(each) === key);
+          event.dataTransfer.setData('text/plain', nameOf(one));
+        },
+        ondragend: () => { dragged = []; forgetHints(); },
+      }, waits(one) ? null : element('span', { 'aria-hidden': 'true' }, nameOf(one)), pictureOf(one), waits(one) ? element('small', { 'aria-hidden': 'true' }) : null));
+    }
+    const made = tiles.get(key);
+    if (waits(one)) made.lastChild.replaceChildren(element('b', {}, `${one.label ?? ''}${one.unknown ? '?' : ''}`), `${percent(one.probability)} ± ${one.std?.toFixed(2) ?? '–'}`);
+    made.className = `tile ${['wrong', 'silent', 'unknown'].filter((name) => one[name]).join(' ')}`;
+    made.setAttribute('aria-selected', String(marked.size ? marked.has(key) : key === chosen));
+    made.title = `${nameOf(one)}: ${verdict(one).join(', ')}`;
+    made.setAttribute('aria-label', made.title);
+    made.toggleAttribute('data-chosen', key === chosen);
+    made.toggleAttribute('data-marked', marked.has(key));
+    return made;
+  }
+
+  /** One stop of the Tab key in each list: the chosen picture, or the first. */
+  function stops() {
+    for (const box of body.querySelectorAll('[role=listbox]')) {
+      const stop = box.querySelector('[data-chosen]') ?? box.firstElementChild;
+      for (const one of box.children) one.tabIndex = one === stop ? 0 : -1;
+    }
+  }
+
+  function pick(key) {
+    if (key === chosen) return;
+    chosen = key;
+    repaint();
+  }
+
+  function repaint() {
+    for (const one of all()) if (tiles.has(keyOf(one))) tile(one);
+    stops();
+    showOne();
+  }
+
+  function showOne() {
+    const some = targets();
+    const one = some[0];
+    armed = false;
+    forgetHints();
+    about.hidden = !one;
+    if (!one) return;
+    const single = some.length === 1;
+    const [word, more] = single ? verdict(one) : [`${some.length} pictures`, 'are marked'];
+    const doubted = some.some((each) => waits(each) || each.wrong);
+    // What it is already, and what accepting gives it, needs no button.
+    const others = studio.classes.filter((c) => !some.every((each) => (waits(each) ? single && said(each) === c.label : each.label === c.label)));
+    about.replaceChildren(
+      element('div', { class: 'one' }, pictureOf(one), element('div', {}, element('h2', {}, single ? nameOf(one) : ''),
+        element('strong', {}, word), element('p', { class: 'quiet', id: 'more' }, more))),
+      element('div', { class: 'row' },
+        doubted ? button('A', single ? `It is ${said(one)}` : 'Accept', accept, 'primary', () => preview(null, some)) : '',
+        ...others.slice(0, 30).map((c) => button(null, [swatch(c.slot), String(c.label)], () => give(() => c.label, some), 'label', () => preview(c.label, some))),
+        button(single && one.unknown ? null : 'N', 'Another', () => named(some)),
+        button('Delete', some.every(waits) ? 'Dismiss' : 'Forget', remove, 'end', some.some(waits) ? null : () => preview(undefined, some))),
+      element('p', { class: 'quiet', id: 'would', role: 'status' }), element('div', { id: 'why' }));
+    if (single) explain(one);
+  }
+
+  /** The nearest examples, and those that speak most against it, with the score without each. */
+  async function explain(one) {
+    const place = document.getElementById('why');
+    const row = (title, some) => [element('h3', {}, title), element('ul', { class: 'near' }, ...some.map((each) =>
+      element('li', { title: String(each.id) }, pictureOf(each), element('span', { class: 'quiet' }, String(each.label)), element('b', {}, each.score_without.toFixed(2)))))];
+    try {
+      const found = await get(`/api/explain?${keyOf(one)}`);
+      place.replaceChildren(element('p', { class: 'quiet' }, `Score of ${found.label}${waits(one) ? '' : ' if unseen'}: `, element('b', { id: 'score' }, found.score.toFixed(2)),
+        '; below each example: without it.'), ...row('Nearest', found.nearest), ...row(`Most against ${found.label}`, found.against));
+    } catch (error) {
+      place.textContent = error.message;
+    }
+  }
+
+  function forgetHints() {
+    asked += 1;
+    document.getElementById('would')?.replaceChildren();
+    for (const one of tiles.values()) delete one.dataset.to;
+    for (const one of body.querySelectorAll('.over')) one.classList.remove('over');
+  }
+
+  /** Which answers would change with a label; null: with what is said; undefined: if forgotten. */
+  async function preview(label, some) {
+    forgetHints();
+    const [turn, place] = [asked, document.getElementById('would')];
+    const kind = some.filter((one) => waits(one) === waits(some[0]));
+    const y = label === null ? kind.map(said) : label;
+    const ids = kind.map((one) => one.id);
+    const question = waits(some[0]) ? { verb: 'learn', pictures: kind.map((one) => one.picture), y }
+      : label === undefined ? { verb: 'forget', ids } : { verb: 'relabel', ids, y };
+    try {
+      const would = await post('/api/whatif', question);
+      if (turn !== asked) return;
+      const own = new Set(some.map(keyOf));
+      const flips = [...would.flips, ...would.pictures.filter((one) => !own.has(keyOf(one)))];
+      for (const one of flips) if (tiles.has(keyOf(one))) tiles.get(keyOf(one)).dataset.to = String(one.to);
+      place.textContent = `Then ${plural(flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
+    } catch (error) {
+      place.textContent = error.message;
+    }
+  }
+
+  /** What is done with pictures ends their choice; another one is chosen if these go. */
+  function leave(gone) {
+    const keys = gone.map(keyOf);
+    const order = [...tiles.get(keys[0])?.closest('.queue, .cards').querySelectorAll('.tile') ?? []].map((one) => one.dataset.key);
+    if (keys.length) chosen = order.slice(order.indexOf(keys[0])).find((key) => !keys.includes(key));
+    dragged = [];
+    marked.clear();
+  }
+
+  /** Give each picture a label, y of it. */
+  async function give(y, some) {
+    const pictures = some.filter(waits);
+    const examples = some.filter((one) => !waits(one) && one.label !== y(one));
+    leave(pictures);
+    const words = (part) => `${plural(part.length, 'picture')}: ${[...new Set(part.map(y))].join(', ')}.`;
+    if (pictures.length) await studio.act({ verb: 'learn', pictures: pictures.map((one) => one.picture), y: pictures.map(y) }, () => `Learnt ${words(pictures)}`);
+    if (examples.length) await studio.act({ verb: 'relabel', ids: examples.map((one) => one.id), y: examples.map(y) }, () => `Moved ${words(examples)}`);
+    if (!pictures.length && !examples.length) repaint();
+  }
+
+  function accept() {
+    const some = targets().filter((one) => said(one) != null && (waits(one) || one.wrong));
+    if (some.length) give(said, some);
+  }
+
+  async function named(some) {
+    if (!some.length) return;
+    const numbers = studio.classes.some((one) => typeof one.label === 'number');
+    const given = await studio.ask({ title: `A class of ${plural(some.length, 'picture')}`, name: numbers ? '' : 'new', yes: 'Learn it' });
+    if (given) await give(() => (numbers ? Number(given) : given), some);
+  }
+
+  /** Dismiss what waits; forget what was learnt, if that is said twice. */
+  async function remove() {
+    const some = targets();
+    const ids = some.filter((one) => !waits(one)).map((one) => one.id);
+    const pictures = some.filter(waits).map((one) => one.picture);
+    if (!some.length) return;
+    if (ids.length && !armed) {
+      armed = true;
+      about.querySelector('.end').lastChild.textContent = 'For ever?';
+      studio.say(`Forget ${plural(ids.length)} for ever? Press Delete again.`);
+      return;
+    }
+    leave(some);
+    if (ids.length) await studio.act({ verb: 'forget', ids, confirm: true }, () => `Forgotten for ever: ${plural(ids.length)}.`);
+    if (!pictures.length) return;
+    const failed = await post('/api/dismiss', { pictures }).then(() => null, (error) => error.message);
+    await studio.refresh();
+    studio.say(failed ?? `Dismissed: ${plural(pictures.length, 'picture')}.`);
+  }
+
+  async function upload(files) {
+    const [done, failed] = [[], []];
+    for (const one of files) {
+      studio.say(`Looking at ${one.name}, ${done.length + failed.length + 1} of ${files.length} …`);
+      await bring(one).then((found) => done.push(found), (error) => failed.push(error.message));
+    }
+    file.value = '';
+    if (done.length) chosen = keyOf(done.find((one) => one.unknown) ?? done[0]);
+    marked.clear();
+    await studio.refresh();
+    if (done.length) tiles.get(chosen)?.focus();
+    studio.say([`${plural(done.length, 'picture')} brought, ${done.filter((one) => one.unknown).length} of them unknown.`, ...failed].join(' '));
+  }
+
+  /** Where something is dropped: files anywhere, pictures on the card of a class. */
+  const under = (event) => (dragged.length ? event.target.closest('.cards .card') : event.dataTransfer.types.includes('Files') ? drop : null);
+  body.addEventListener('dragover', (event) => {
+    const over = under(event);
+    if (over) event.preventDefault();
+    if (over?.classList.contains('over')) return;
+    if (over && dragged.length) preview(over.label, dragged);
+    else forgetHints();
+    over?.classList.add('over');
+  });
+  body.addEventListener('drop', (event) => {
+    const over = under(event);
+    if (!over) return;
+    event.preventDefault();
+    forgetHints();
+    if (dragged.length) give(() => over.label, dragged);
+    else upload([...event.dataTransfer.files]);
+  });
+  document.addEventListener('paste', (event) => {
+    if (!body.hidden && event.clipboardData?.files.length) upload([...event.clipboardData.files]);
+  });
+
+  /** The tile that a key leads to. */
+  function beside(key) {
+    const order = [...body.querySelectorAll('.tile')];
+    const at = order.indexOf(tiles.get(chosen));
+    const next = { home: 0, end: order.length - 1, arrowleft: at - 1, arrowright: at + 1 }[at < 0 ? 'home' : key];
+    if (next != null) return order[next];
+    const from = order[at].getBoundingClientRect();
+    const far = (one) => {
+      const box = one.getBoundingClientRect();
+      const down = (box.y - from.y) * (key === 'arrowup' ? -1 : 1);
+      return down < 1 ? Infinity : down + 4 * Math.abs(box.x - from.x);
+    };
+    return order.filter((one) => far(one) < Infinity).sort((a, b) => far(a) - far(b))[0];
+  }
+
+  function key(event) {
+    const [lower, on] = [event.key.toLowerCase(), event.target];
+    const tiled = on.classList?.contains('tile') || on === document.body;
+    if (/^(arrow|home|end)/.test(lower) && tiled) {
+      const next = beside(lower);
+      next?.scrollIntoView({ block: 'nearest' });
+      next?.focus({ preventScroll: true });
+    } else if (event.key === ' ' && tiled) {
+      if (chosen && !marked.delete(chosen)) marked.add(chosen);
+      repaint();
+    } else if (lower === 'a') accept();
+    else if (lower === 'n') named(!marked.size && (now()?.unknown ?? true) ? unknown() : targets());
+    else if (lower === 'o') file.click();
+    else if (event.key === 'Delete' || event.key === 'Backspace') remove();
+    else if (event.key === 'Escape') {
+      chosen = null;
+      marked.clear();
+      repaint();
+    } else if (/^[1-9]$/.test(event.key)) {
+      const one = studio.classes[Number(event.key) - 1];
+      if (one && targets().length) give(() => one.label, targets());
+    } else return false;
+    return true;
+  }
+
+  const view = { name: 'desk', title: 'Desk', shortcut: 'b', element: body, keys: KEYS, load, changed, key };
+  return view;
+}
