@@ -13,8 +13,8 @@ import numpy as np
 from knowmore.arrays import Array, Frozen
 from knowmore.estimators import EigenspaceLDA, EigenspacePCA
 
-# Rows that a plane through many features is chosen from.
-_ENOUGH = 2000
+# Rows that a plane is chosen from, and numbers in these rows: more would take seconds.
+_ENOUGH, _NUMBERS = 2000, 2**20
 
 
 class Bounds(NamedTuple):
@@ -79,15 +79,18 @@ def plane_of(X: Array, labels: Array, names: tuple[str, ...]) -> Plane | None:
         return Plane(np.zeros(2), np.eye(2), "features", (names[0], names[1]))
     if d < 2 or n < 3:
         return None
-    some = np.linspace(0, n - 1, min(n, _ENOUGH)).astype(int)
+    some = np.linspace(0, n - 1, min(n, _ENOUGH, max(_NUMBERS // d, 100))).astype(int)
     X, labels = X[some], labels[some]
     origin, by = X.mean(axis=0), "eigenspace"
+    # All rows are in the span of V, which has fewer columns if there are more features than rows.
+    V = np.linalg.qr((X - origin).T)[0] if d > len(X) else np.eye(d)
+    Z = (X - origin) @ V
     if labels.ndim == 1 and 3 <= len(set(labels.tolist())) < len(X) // 2:
-        directions = EigenspaceLDA(n_components=2).fit(X, labels).scalings_.T
+        directions = EigenspaceLDA(n_components=2).fit(Z, labels).scalings_.T
         by = "discriminants"
     else:
-        directions = np.asarray(EigenspacePCA(n_components=2).fit(X).components_)
-    axes = np.linalg.qr(directions.T)[0].T
+        directions = np.asarray(EigenspacePCA(n_components=2).fit(Z).components_)
+    axes = np.linalg.qr(V @ directions.T)[0].T
     if axes.shape != (2, d) or not np.isfinite(axes).all():
         return None
     word = "discriminant" if by == "discriminants" else "direction"
