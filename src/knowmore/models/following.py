@@ -20,7 +20,9 @@ from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples, Rows
+from knowmore.kernels import cross
 from knowmore.linalg.products import product
+from knowmore.models.covariance import finite
 from knowmore.models.kernel_model import KernelModel, in_squares
 
 
@@ -89,6 +91,19 @@ class Following(Frozen):
     def variance(self) -> Array:
         """Their variances, noise included, (m,), or (m, M): `model.variance(X)`."""
         return self._variance
+
+    def covariance(self, row: int) -> Array:
+        """The posterior covariance of all rows with one of them, (m,), without noise.
+
+        The targets are those that the model learns: normalised, if it normalises them.
+        """
+        covariance, x = self.model.covariance, self.X[[row]]
+        prior = finite(covariance.kernel, cross(covariance.kernel, self.X, x))[:, 0]
+        if not self._follows:
+            solved = covariance.solve(covariance.cross(x))
+            return np.asarray(prior - product(covariance.cross(self.X).T, solved)[:, 0])
+        W = self._complete.W.view.astype(float, copy=False)
+        return np.asarray(prior - self._unit[row] * self._unit * product(W.T, W[:, [row]])[:, 0])
 
     def follow(self, model: KernelModel) -> Following:
         """The answers of this model, from ours as far as the two share examples."""

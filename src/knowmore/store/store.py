@@ -553,6 +553,15 @@ class Store:
         left = held.leave_one_out(*parts, None if names is None else names[rows])
         return replace(left, ids=examples.ids[rows])
 
+    def contributors(self) -> list[str | None]:
+        """Who gave each example, in the order of `ids_`; None where that is not known."""
+        with self._lock, self._file.reading():
+            index, run = self._follow().index, self._file.connection.execute
+            found = dict(run("SELECT row, contributor FROM examples WHERE live = 1"))
+            with self._file.understood("examples"):
+                names = {text: codec.string(text) for text in set(found.values())}
+                return [names[found[row]] for row, _ in index.values()]
+
     def records(self, ids: Any = None) -> list[Record]:
         """What is known of these examples, or of all, beside their features."""
         with self._lock, self._file.reading():

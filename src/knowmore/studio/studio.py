@@ -20,6 +20,7 @@ from knowmore.studio.edits import applied
 from knowmore.studio.events import Event, Events
 from knowmore.studio.field import Answers
 from knowmore.studio.plane import Bounds, Grid, Plane, bounds_of, plane_of
+from knowmore.studio.pool import Pool, Questions
 from knowmore.studio.snapshot import Snapshot
 
 # Answers to edits that are kept, for those that come again.
@@ -48,9 +49,11 @@ class Studio:
     """The file at a path, which must be there.
 
     events : what happened to it since it was opened
+    questions : about a pool, if there is one
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, pool: Pool | None = None) -> None:
+        self.questions = Questions(pool)
         self.store = knowmore.open(path)
         self.events = Events()
         self._now = Snapshot(self.store)
@@ -289,7 +292,7 @@ class Studio:
         now = self.now()
         begin = perf_counter()
         try:
-            ids = applied(edit, self.store, now, self.plane(now))
+            ids = applied(edit, self.store, now, self.plane(now), self.questions.pool)
         finally:
             # A scene may have been cleared before it failed.
             now = self._renewed()

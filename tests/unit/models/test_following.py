@@ -64,6 +64,9 @@ def assert_answers(pool, model, bias=False):
         prior = kernel.diag(pool.X[x : x + 1]) + own[x]
         explained = (prior - got[x])[:, None], (prior - want[x])[:, None]
         assert_solves(*explained, K, k[:, x : x + 1], left=k[:, x : x + 1], dtype=dtype)
+        both = kernel(pool.X, pool.X[x : x + 1]), k.T @ np.linalg.solve(K, k[:, x : x + 1])
+        explained = both[0] - pool.covariance(x)[:, None]
+        assert_solves(explained, both[1], K, k[:, x : x + 1], left=k, dtype=dtype)
 
 
 def assert_follows(model, bias=False, edits=()):
