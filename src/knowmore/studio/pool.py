@@ -163,14 +163,18 @@ def _drops(model: Any, answers: Answers, rows: Array, left: Array) -> Sequence[f
     None for a forest, whose leaves may split.
     """
     if isinstance(model, LinearModel):
-        C = np.asarray(model.covariance(answers.X[left], answers.X[rows]))
-    elif answers.following is not None:
+        # A row is learnt as it is on the grid, unless it lies beyond.
+        try:
+            learnt = model.grid.rounded(answers.X[rows])
+        except InvalidInput:
+            return [None] * len(rows)
+        C = np.asarray(model.covariance(answers.X[left], learnt))
+        s = model.noise * (1 + model.leverage(learnt))
+    elif answers.following is not None and answers.variance is not None:
         columns = [answers.following.covariance(row)[left] for row in rows.tolist()]
-        C = np.column_stack(columns)
+        C, s = np.column_stack(columns), answers.variance[rows]
     else:
         return [None] * len(rows)
-    assert answers.variance is not None
-    s = answers.variance[rows]
     drops = np.where(s > 0, (C**2).sum(axis=0) / np.where(s > 0, s, 1), 0.0)
     return [*drops.tolist()]
 

@@ -63,8 +63,7 @@ def add_questions(app: FastAPI, work: Work, studio: Studio, reader: Reader | Non
     @app.post("/api/question", response_model=Asking)
     async def question(asked: Skipping) -> Any:
         """What the model would like to know next; nothing is written."""
-        skip = set(asked.skip)
-        return JSONResponse(await work(lambda: studio.questions.ask(studio.now(), skip)))
+        return JSONResponse(await work(_asked, studio, set(asked.skip)))
 
     @app.post("/api/pool")
     async def pool(asked: Table) -> Any:
@@ -77,12 +76,23 @@ def add_questions(app: FastAPI, work: Work, studio: Studio, reader: Reader | Non
         return Response(await work(_picture, studio, name), media_type="image/jpeg")
 
 
+def _asked(studio: Studio, skip: set[int | str]) -> dict[str, Any]:
+    """The next question, and where its row is in the plane."""
+    now = studio.now()
+    found, pool, plane = studio.questions.ask(now, skip), studio.questions.pool, studio.plane(now)
+    if found["question"] is not None and pool is not None and plane is not None:
+        row = pool.row(found["question"]["id"])
+        if row.shape[1] == plane.axes.shape[1]:
+            found["question"]["place"] = plane.places(row)[0].tolist()
+    return found
+
+
 def _taken(studio: Studio, reader: Reader | None, asked: Table) -> dict[str, Any]:
     if reader is None:
         raise InvalidInput("This studio reads no tables. Start it by the command knowmore studio.")
     studio.now()
     studio.questions.take(reader(studio.store, asked.name, asked.text))
-    return studio.questions.ask(studio.now(), ())
+    return _asked(studio, set())
 
 
 def _picture(studio: Studio, one: str) -> bytes:

@@ -72,7 +72,7 @@ def test_the_question_is_the_suggestion_and_its_drop_that_of_learning_it(visitor
         bound = tolerance(K, "inverse") * before * 100
         assert abs(question["variance"] - before) <= bound
         chances = {one["label"]: one["probability"] for one in question["chances"]}
-        assert set(chances) == {"east", "west"}
+        assert set(chances) == {"east", "west"} | ({"north"} if turn > 2 else set())
         # Whatever its label is.
         label = ("west", "east", "north")[turn % 3]
         status, body = visitor.edit(verb="answer", id=question["id"], y=label)
@@ -139,18 +139,18 @@ def test_a_table_is_given_on_the_page(visitor, path):
     assert status == 422
     # The model was taught arrays, whose columns have no names.
     assert "'new.csv' has 3 numbers in a row, but the model has learnt 2" in found["error"]
-    text = "id,y,x\na,0.25,0.5\nb,,0.75\n7,-0.5,-0.5\na,1,1\n"
+    text = "id,y,x\na,0.25,0.5\nb,,0.75\n70,-0.5,-0.5\na,1,1\n"
     status, found = visitor.post("/api/pool", {"name": "new.csv", "text": "\ufeff" + text})
     assert status == 200, found
     pool = found["pool"]
     # Of two rows with one id the first counts, and a gap is no number.
     assert (pool["name"], pool["rows"], pool["unusable"]) == ("new.csv", 2, 1)
-    assert found["question"]["id"] in ("a", "7")
+    assert found["question"]["id"] in ("a", "70")
     assert found["curve"][0][0] == 0
     rows = np.array([[0.25, 0.5], [-0.5, -0.5]])
     with knowmore.open(path) as store:
         best = int(suggest(store.estimator, rows).indices[0])
-    assert found["question"]["id"] == ("a", "7")[best]
+    assert found["question"]["id"] == ("a", "70")[best]
 
 
 @pytest.mark.parametrize(

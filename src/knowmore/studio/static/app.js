@@ -5,6 +5,8 @@ import { history } from './history.js';
 import { inbox } from './inbox.js';
 import { element, percent, plural } from './page.js';
 import { plane } from './plane.js';
+import { questions } from './questions.js';
+import { table } from './table.js';
 
 const find = (id) => document.getElementById(id);
 
@@ -185,7 +187,7 @@ window.studio = studio;
 const KEYS = [
   ['U', 'undo the last edit'],
   ['R', 'do again what was undone'],
-  ['P, I, H', 'the plane, the inbox, the history'],
+  ['P, I, Q, T, H', 'the plane, the inbox, the questions, the table, the history'],
   ['?', 'these keys'],
 ];
 
@@ -267,7 +269,7 @@ async function start() {
     studio.slots.set(key, slot);
   }
   studio.state = state;
-  for (const make of [plane, inbox, history]) addView(make(studio));
+  for (const make of [plane, inbox, questions, table, history]) addView(make(studio));
   studio.views[0].tab.disabled = !state.plane.possible;
   studio.show(state);
   find('undo').addEventListener('click', () => studio.undo());
