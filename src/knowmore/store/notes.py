@@ -27,5 +27,5 @@ def check_same_features(store: Store, other: Store) -> None:
             way = "made from pictures in another way"
             what = "of other columns" if name == "columns" else way
             raise InvalidInput(
-                f"The two models cannot be merged: features of {other.path} are {what}."
+                f"The two models cannot be merged: features of {other.path.name} are {what}."
             )

@@ -23,8 +23,8 @@ export function questions(studio) {
   const count = element('span', { id: 'questions-count' });
   const curve = element('figure', { class: 'curve' });
   const coming = element('ol', { class: 'coming', 'aria-label': 'What it may ask next' });
-  const file = element('input', { type: 'file', id: 'pool-file', accept: '.csv,.tsv,text/csv', onchange: () => take(file.files[0]) });
-  const chooser = element('p', { class: 'quiet chooser' }, element('label', { for: 'pool-file' }, 'Another table without labels (CSV), or drop it here: '), file);
+  const file = element('input', { type: 'file', id: 'pool-file', accept: '.csv,.tsv,text/csv', hidden: true, onchange: () => take(file.files[0]) });
+  const chooser = element('div', { class: 'row chooser' }, button('O', 'Open a table …', () => file.click()), element('span', { class: 'quiet' }, 'or drop a CSV here'), file);
   const body = element('div', { class: 'doubt card', id: 'question', tabindex: 0, 'aria-label': 'The question' });
   const view = element('section', {
     class: 'inbox questions',
@@ -73,24 +73,24 @@ export function questions(studio) {
       element('h2', {}, 'What is ', element('b', { id: 'question-id' }, String(one.id)), '?'),
       element('p', { class: 'quiet', id: 'why' }, `${one.reason}.${found.among < pool.open ? ` Chosen among ${found.among} of ${pool.open} rows.` : ''}`),
       ...drop,
-      element('div', { class: 'beside' }, ...[picture(one), one.picture ? null : values(one), chances(one),
-        one.place && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null].filter(Boolean)),
       element('div', { class: 'row answers' },
         ...studio.classes.slice(0, 9).map((c, i) => button(String(i + 1), String(c.label), () => answer(c.label), swatch(c.slot))),
-        button('N', 'New class', newClass), button('J', 'Skip', skip)));
+        button('N', 'New class', newClass), button('J', 'Skip', skip)),
+      element('div', { class: 'beside' }, one.picture ? picture(one) : values(one), element('div', { class: 'said-of' }, chances(one),
+        one.place && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null)));
     showPlace(one);
   }
 
   function nothing(pool) {
     if (!pool) return [element('h2', {}, 'What would the model like to know?'), element('p', {},
-      'Give it rows without labels: a CSV table with the columns of the model. Choose one at the side or drop it here, or start with '),
+      'Give it rows without labels: a CSV table with the columns of the model. Open one or drop it here, or start with'),
     element('p', {}, element('code', {}, `knowmore studio ${studio.state.name} --pool TABLE|FOLDER`))];
     if (!pool.left) return [element('h2', {}, 'Every row of the pool has a label'), element('p', {}, 'The model holds all of them.')];
     return [element('h2', {}, `${plural(pool.left, 'row')} skipped`), element('div', { class: 'row' }, button('J', 'Ask about them again', skip))];
   }
 
   function picture(one) {
-    return one.picture ? element('img', { class: 'asked', src: `/api/pool/picture?name=${encodeURIComponent(one.id)}`, alt: `The picture ${one.id}` }) : null;
+    return element('img', { class: 'asked', src: `/api/pool/picture?name=${encodeURIComponent(one.id)}`, alt: `The picture ${one.id}` });
   }
 
   function values(one) {
@@ -161,7 +161,6 @@ export function questions(studio) {
 
   function key(event) {
     const lower = event.key.toLowerCase();
-    if (event.target === file) return false;
     if (lower === 'j') skip();
     else if (lower === 'n') newClass();
     else if (lower === 'o') file.click();
