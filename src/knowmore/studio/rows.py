@@ -102,14 +102,13 @@ class Listing:
         now, order = self.now, self._chosen(asked)
         some = order[asked.offset : asked.offset + asked.limit]
         shown = slice(asked.first, asked.first + _SHOWN)
-        names = sorted({one for one in self.contributors if one is not None})
         return {
             "number": now.number,
             "total": len(now),
             "found": len(order),
             "columns": [*now.columns[shown]],
             "features": len(now.columns),
-            "contributors": names + [""] * (None in self.contributors and bool(names)),
+            "contributors": self._whose,
             "rows": [self._row(i, shown) for i in some.tolist()],
         }
 
@@ -188,6 +187,12 @@ class Listing:
         if not any(same):
             return np.zeros(len(self.ids), dtype=bool)
         return np.asarray(self.now.codes == same.index(True))
+
+    @cached_property
+    def _whose(self) -> list[str]:
+        """All contributors, and "" if some examples are of nobody."""
+        names = sorted({one or "" for one in self.contributors}, key=lambda one: (not one, one))
+        return [] if names == [""] else names
 
     @cached_property
     def _unseen(self) -> Array:

@@ -87,7 +87,7 @@ export function table(studio) {
     const from = found.found ? wanted.offset + 1 : 0;
     const to = wanted.offset + found.rows.length;
     const all = found.found === found.total ? '' : ` (of ${found.total.toLocaleString('en')})`;
-    words.textContent = `${from.toLocaleString('en')} – ${to.toLocaleString('en')} of ${found.found.toLocaleString('en')}${all}`;
+    words.textContent = `${from.toLocaleString('en')} to ${to.toLocaleString('en')} of ${found.found.toLocaleString('en')}${all}`;
     back.disabled = !wanted.offset;
     forth.disabled = to >= found.found;
     options(label, [['', 'all'], ...studio.classes.map((one, i) => [String(i), String(one.label)])], studio.classes.findIndex((one) => one.label === wanted.label));
