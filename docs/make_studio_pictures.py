@@ -8,12 +8,21 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from PIL import Image
 from playwright.sync_api import sync_playwright
+from sklearn.datasets import load_wine
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.preprocessing import StandardScaler
+
+import knowmore
 
 IMAGES = Path(__file__).with_name("images")
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
@@ -21,20 +30,62 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
 
 def main() -> None:
     """Write all of them."""
-    command = [sys.executable, "-m", "knowmore", "studio", "--no-open"]
-    with (
-        TemporaryDirectory() as folder,
-        sync_playwright() as playwright,
-        subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process,
-    ):
-        assert process.stdout is not None
+    with sync_playwright() as playwright, TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
+        with opened(browser, folder) as page:
+            draw(page)
+        teach_wines(Path(folder))
+        with opened(browser, folder, "wines.km", "--pool", "pool.csv") as page:
+            draw_questions(page)
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Any, folder: str, *arguments: str) -> Iterator[Any]:
+    """A page of a studio in a folder."""
+    command = [sys.executable, "-m", "knowmore", "studio", *arguments, "--no-open"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         page = browser.new_page(viewport={"width": 1180, "height": 800})
         page.goto(process.stdout.readline().strip())
         page.wait_for_selector("body[data-ready]", timeout=60_000)
-        draw(page)
-        browser.close()
+        yield page
+        page.close()
         process.terminate()
+
+
+def teach_wines(folder: Path) -> None:
+    """A model of some wines, and a pool of others."""
+    wines = load_wine(as_frame=True)
+    table = pd.DataFrame(StandardScaler().fit_transform(wines.data), columns=wines.data.columns)
+    names = np.array(["barolo", "grignolino", "barbera"])[wines.target]
+    table.index = pd.Index([f"bottle {i}" for i in range(len(table))], name="id")
+    held = np.random.default_rng(0).permutation(len(table))[:40]
+    with knowmore.open(folder / "wines.km", knowmore.GPClassifier(RBF(4.0))) as store:
+        store.add(table.iloc[held[:25]], names[held[:25]], contributor="ann")
+        store.add(table.iloc[held[25:]], names[held[25:]], contributor="bob")
+    table.drop(table.index[held]).to_csv(folder / "pool.csv")
+
+
+def draw_questions(page: Any) -> None:
+    """Some answers, and the table."""
+    page.keyboard.press("q")
+    page.wait_for_selector("#question-id")
+    # The keys of the classes go by their names.
+    keys = np.array(["2", "3", "1"])[load_wine().target]
+    for _ in range(12):
+        before = page.inner_text("#question-id")
+        page.keyboard.press(keys[int(before.removeprefix("bottle "))])
+        differs = "(id) => document.getElementById('question-id').textContent !== id"
+        page.wait_for_function(differs, arg=before)
+    page.wait_for_timeout(1000)
+    keep(page, "studio-questions")
+    page.keyboard.press("t")
+    page.wait_for_selector("#row-3")
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(500)
+    keep(page, "studio-table")
 
 
 def draw(page: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -11,6 +13,8 @@ from tolerance import assert_rounded, tolerance
 import knowmore
 from knowmore import ForestGPClassifier, GPClassifier, LinearGPClassifier, LSSVMClassifier
 from knowmore.cli.pools import pool_for
+from knowmore.errors import InvalidInput
+from knowmore.estimators.shell import unnamed
 from knowmore.insight import suggest
 from knowmore.studio.pool import Pool, Questions
 
@@ -233,3 +237,44 @@ def test_a_pool_as_large_as_the_model_is_not_followed(tmp_path):
         status, found = enter(door).post("/api/question", {})
     assert status == 422
     assert "holds 2,001 examples: a pool for it may have 19,990 rows" in found["error"]
+
+
+def test_pictures_are_asked_about_and_seen(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    from typer.testing import CliRunner
+
+    from knowmore.cli.app import app
+
+    def painted(name, colour):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.clip(RNG.normal(colour, 20, (48, 800, 3)), 0, 255).astype(np.uint8)
+        Image.fromarray(pixels).save(path)
+
+    for i in range(4):
+        painted(f"known/red/{i}.png", (200, 40, 40))
+        painted(f"known/blue/{i}.png", (40, 40, 200))
+        painted(f"pool/{i}.png", (40, 200, 40))
+    (tmp_path / "pool" / "broken.png").write_text("no picture")
+    path, run = tmp_path / "m.km", CliRunner().invoke
+    assert run(app, ["init", str(path), "--features", "colours"]).exit_code == 0
+    with knowmore.open(path) as store, pytest.raises(InvalidInput, match="learnt no pictures"):
+        pool_for(store, str(tmp_path / "pool"))
+    assert run(app, ["learn", str(path), str(tmp_path / "known")]).exit_code == 0
+    with knowmore.open(path) as store:
+        pool = pool_for(store, str(tmp_path / "pool"))
+        best = int(suggest(unnamed(store.estimator), pool.X).indices[0])
+    assert (pool.name, pool.skipped, pool.ids) == ("pool", 1, tuple(f"{i}.png" for i in range(4)))
+    with studying(path, pool, pool_for) as door:
+        visitor = enter(door)
+        question = asked(visitor)["question"]
+        assert (question["id"], question["picture"]) == (f"{best}.png", True)
+        status, content, headers = visitor("GET", f"/api/pool/picture?name={best}.png")
+        assert (status, headers["content-type"]) == (200, "image/jpeg")
+        assert Image.open(BytesIO(content)).size == (640, 38)
+        assert visitor.edit(verb="answer", id=question["id"], y="green")[0] == 200
+        assert visitor("GET", "/api/pool/picture?name=../m.km")[0] == 422
+        (tmp_path / "pool" / "0.png").unlink()
+        assert visitor("GET", "/api/pool/picture?name=0.png")[0] == 422
+    with knowmore.open(path) as store:
+        assert store.predict(pool.X).tolist() == ["green"] * 4
