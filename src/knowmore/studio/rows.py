@@ -153,14 +153,14 @@ class Listing:
                 order = sorted(range(len(self.ids)), key=lambda i: _comparable(self.ids[i]))
                 return np.argsort(order)
             case "contributor":
-                return np.unique([one or "" for one in self.contributors], return_inverse=True)[1]
+                return self._who[1]
             case "label":
                 return now.codes if now.is_classifier else _column(now.examples.labels)
-            case "predicted" if now.left is not None:
-                return np.unique(now.left.predicted, return_inverse=True)[1]
+            case "predicted":
+                return self._said[1]
             case "unseen" if now.left is not None:
                 return self._unseen
-            case "predicted" | "unseen":
+            case "unseen":
                 return np.zeros(len(self.ids))
             case _ if sort < now.examples.X.shape[1]:
                 return np.asarray(now.examples.X[:, sort], dtype=float)
@@ -178,8 +178,15 @@ class Listing:
             judged = self.now.left is not None
             found &= judged & (self._unseen == _UNSEEN.index(asked.unseen))
         if asked.search:
-            part = asked.search.casefold()
-            found &= np.array([part in text for text in self._texts], dtype=bool)
+            found &= self._searched(asked.search.casefold())
+        return found
+
+    def _searched(self, part: str) -> Array:
+        """Which examples have this in one of the texts that are shown of them, (n,)."""
+        found = np.array([part in one for one in self._names], dtype=bool)
+        for values, codes in (self._labels, self._said, self._who):
+            has = np.array([part in str(one).casefold() for one in values], dtype=bool)
+            found |= has[codes]
         return found
 
     def _of_class(self, label: Any) -> Array:
@@ -188,10 +195,34 @@ class Listing:
             return np.zeros(len(self.ids), dtype=bool)
         return np.asarray(self.now.codes == same.index(True))
 
+    # -- columns as a few values, and which of these each example has, (n,) --------------------
+
+    @cached_property
+    def _labels(self) -> tuple[list[Any], Array]:
+        now = self.now
+        if now.examples is None or now.is_classifier:
+            return now.labels, now.codes
+        return now.examples.labels.tolist(), np.arange(len(self.ids))
+
+    @cached_property
+    def _said(self) -> tuple[list[Any], Array]:
+        """What the others say."""
+        if self.now.left is None:
+            return [""], np.zeros(len(self.ids), dtype=int)
+        values, codes = np.unique(self.now.left.predicted, return_inverse=True)
+        return values.tolist(), codes
+
+    @cached_property
+    def _who(self) -> tuple[list[str], Array]:
+        """The contributors; "" is nobody."""
+        values = sorted({one or "" for one in self.contributors})
+        place = {one: code for code, one in enumerate(values)}
+        return values, np.array([place[one or ""] for one in self.contributors], dtype=int)
+
     @cached_property
     def _whose(self) -> list[str]:
-        """All contributors, and "" if some examples are of nobody."""
-        names = sorted({one or "" for one in self.contributors}, key=lambda one: (not one, one))
+        """All contributors, and "" at the end if some examples are of nobody but not all."""
+        names = sorted(self._who[0], key=lambda one: (not one, one))
         return [] if names == [""] else names
 
     @cached_property
@@ -200,14 +231,9 @@ class Listing:
         return np.where(self.now.silent, 1, np.where(self.now.wrong, 0, 2))
 
     @cached_property
-    def _texts(self) -> list[str]:
-        """What is searched, for each example."""
-        now = self.now
-        if now.examples is None:
-            return []
-        said = [""] * len(self.ids) if now.left is None else now.left.predicted.tolist()
-        columns = zip(self.ids, now.examples.labels.tolist(), self.contributors, said, strict=True)
-        return ["\n".join(map(str, (*row[:2], row[2] or "", row[3]))).casefold() for row in columns]
+    def _names(self) -> list[str]:
+        """The ids, as they are searched."""
+        return [str(one).casefold() for one in self.ids]
 
 
 def _comparable(one: Any) -> tuple[bool, Any]:
