@@ -117,7 +117,8 @@ class Questions:
         followed = self._follow(now, pool)
         some = np.linspace(0, len(may) - 1, min(len(may), _CANDIDATES)).astype(int)
         among = may[some]
-        found = suggest(now.estimator, pool.X[among], min(_NEXT, len(among)))
+        known = None if followed.following is None else followed.following.among(among)
+        found = suggest(now.estimator, pool.X[among], min(_NEXT, len(among)), following=known)
         rows = among[found.indices]
         drops = _drops(now.estimator.model_, followed, rows, left)
         scores, variance = followed.scores[rows[0]], followed.variance
@@ -171,8 +172,7 @@ def _drops(model: Any, answers: Answers, rows: Array, left: Array) -> Sequence[f
         C = np.asarray(model.covariance(answers.X[left], learnt))
         s = model.noise * (1 + model.leverage(learnt))
     elif answers.following is not None and answers.variance is not None:
-        columns = [answers.following.covariance(row)[left] for row in rows.tolist()]
-        C, s = np.column_stack(columns), answers.variance[rows]
+        C, s = answers.following.covariance(rows)[left], answers.variance[rows]
     else:
         return [None] * len(rows)
     drops = np.where(s > 0, (C**2).sum(axis=0) / np.where(s > 0, s, 1), 0.0)

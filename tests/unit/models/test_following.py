@@ -64,9 +64,17 @@ def assert_answers(pool, model, bias=False):
         prior = kernel.diag(pool.X[x : x + 1]) + own[x]
         explained = (prior - got[x])[:, None], (prior - want[x])[:, None]
         assert_solves(*explained, K, k[:, x : x + 1], left=k[:, x : x + 1], dtype=dtype)
-        both = kernel(pool.X, pool.X[x : x + 1]), k.T @ np.linalg.solve(K, k[:, x : x + 1])
-        explained = both[0] - pool.covariance(x)[:, None]
-        assert_solves(explained, both[1], K, k[:, x : x + 1], left=k, dtype=dtype)
+
+    # And between rows: k' K^-1 k_x.
+    explained = kernel(pool.X, pool.X[:3]) - pool.covariance(np.arange(3))
+    want = k.T @ np.linalg.solve(K, k[:, :3])
+    assert_solves(explained, want, K, k[:, :3], left=k, dtype=dtype)
+    some = np.array([5, 2, 9])
+    part = pool.among(some)
+    np.testing.assert_array_equal(part.scores, pool.scores[some])
+    np.testing.assert_array_equal(part.variance, pool.variance[some])
+    want = pool.covariance(some[:2])[some]
+    assert_rounded(part.covariance(np.arange(2)), want, 1000, kernel.diag(pool.X).max())
 
 
 def assert_follows(model, bias=False, edits=()):
