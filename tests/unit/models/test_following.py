@@ -176,3 +176,17 @@ def test_a_squared_hinge_is_asked_anew_for_its_scores():
     for each, its in ((pool, model), (pool.follow(after), after)):
         assert_rounded(each.scores, its.mean(ASKED), 1000)
         assert_rounded(each.variance, its.variance(ASKED), 1000)
+
+
+def test_one_row_is_followed_where_nothing_was_added():
+    model = fitted(10)
+    pool = Following(model, ASKED[:1])
+    alone = pool.scores.copy(), pool.variance.copy()
+    relabelled = model.follow(model.examples.apply(Relabel((2,), np.array([1]))))
+    again = pool.follow(relabelled)
+    K = oracle.covariance(RBF(1.5), X[:10], np.full(10, 0.1))
+    k, T = RBF(1.5)(X[:10], ASKED[:1]), relabelled.targets.T
+    assert_solves(again.scores, k.T @ np.linalg.solve(K, T), K, T, left=k)
+    part = Following(model, ASKED).among(np.array([0]))
+    for got, want in zip((part.scores, part.variance), alone, strict=True):
+        assert_rounded(got, want, 1000, 1.0)

@@ -114,6 +114,7 @@ def test_skipped_rows_are_not_asked_about(visitor, path):
         best = suggest(store.estimator, ROWS[rest])
     assert found["question"]["id"] == IDS[rest[int(best.indices[0])]]
     assert (found["pool"]["left"], found["pool"]["open"]) == (30, 29)
+    assert asked(visitor, skip=[*IDS[:-1]])["question"]["id"] == IDS[-1]
     assert asked(visitor, skip=[*IDS])["question"] is None
 
 
