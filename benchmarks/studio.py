@@ -42,6 +42,9 @@ def main(clicks: int = 40) -> None:
         path = made(Path(folder) / "many.km", 10_000, knowmore.LinearGPClassifier())
         with opened(browser, path) as page:
             print(f"10,000 points: {frames(page):.0f} frames a second while dragging")
+        path = made(Path(folder) / "rows.km", 100_000, knowmore.LinearGPClassifier())
+        with opened(browser, path) as page:
+            print(f"100,000 rows: {shown(page_times(page))} for a page of the table")
         browser.close()
         crowd(made(Path(folder) / "crowd.km", 500))
 
@@ -173,6 +176,26 @@ def answer_times(page: Any, answers: int) -> list[float]:
         )
         times.append(page.evaluate("performance.measure('answer', 'asked').duration"))
     page.keyboard.press("p")
+    return times
+
+
+def page_times(page: Any) -> list[float]:
+    """Milliseconds from a question to a page of the table, of every kind but the first."""
+    asked: list[dict[str, Any]] = [{"sort": one} for one in ("id", "label", "unseen", 0, 1)]
+    asked += [{"search": "99"}, {"label": "up"}, {"unseen": "wrong", "sort": 1, "down": True}]
+    turns = [{**one, "offset": offset} for one in asked for offset in (0, 50, 5000)]
+    script = """async (bodies) => {
+        const times = [];
+        for (const body of [{}, ...bodies]) {
+            const begin = performance.now();
+            const headers = { 'Content-Type': 'application/json' };
+            const options = { method: 'POST', headers, body: JSON.stringify(body) };
+            await (await fetch('/api/rows', options)).json();
+            times.push(performance.now() - begin);
+        }
+        return times.slice(1);
+    }"""
+    times: list[float] = page.evaluate(script, turns)
     return times
 
 

@@ -15,8 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from PIL import Image, ImageDraw
 from playwright.sync_api import sync_playwright
+from sklearn.datasets import load_wine
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.preprocessing import StandardScaler
+
+import knowmore
 
 IMAGES = Path(__file__).with_name("images")
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
@@ -24,24 +30,23 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
 
 def main() -> None:
     """Write all of them."""
-    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with sync_playwright() as playwright, TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
-        with studio(browser, folder) as page:
+        with opened(browser, folder) as page:
             draw(page)
+        teach_wines(Path(folder))
+        with opened(browser, folder, "wines.km", "--pool", "pool.csv") as page:
+            draw_questions(page)
         new = paint(Path(folder))
         run = [sys.executable, "-m", "knowmore"]
         subprocess.run([*run, "init", "fruit.km", "--features", "colours"], cwd=folder, check=True)
-        with studio(browser, folder, "fruit") as page:
-            page.set_viewport_size({"width": 1180, "height": 1120})
-            page.set_input_files(".drop input", new)
-            page.wait_for_selector(".queue .tile >> nth=4")
-            page.wait_for_timeout(1500)
-            keep(page, "studio-desk")
+        with opened(browser, folder, "fruit") as page:
+            draw_desk(page, new)
         browser.close()
 
 
 @contextmanager
-def studio(browser: Any, folder: str, *arguments: str) -> Iterator[Any]:
+def opened(browser: Any, folder: str, *arguments: str) -> Iterator[Any]:
     """A page of a studio in a folder."""
     command = [sys.executable, "-m", "knowmore", "studio", *arguments, "--no-open"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
@@ -50,7 +55,42 @@ def studio(browser: Any, folder: str, *arguments: str) -> Iterator[Any]:
         page.goto(process.stdout.readline().strip())
         page.wait_for_selector("body[data-ready]", timeout=60_000)
         yield page
+        page.close()
         process.terminate()
+
+
+def teach_wines(folder: Path) -> None:
+    """A model of some wines, and a pool of others."""
+    wines = load_wine(as_frame=True)
+    table = pd.DataFrame(StandardScaler().fit_transform(wines.data), columns=wines.data.columns)
+    names = np.array(["barolo", "grignolino", "barbera"])[wines.target]
+    table.index = pd.Index([f"bottle {i}" for i in range(len(table))], name="id")
+    held = np.random.default_rng(0).permutation(len(table))[:40]
+    with knowmore.open(folder / "wines.km", knowmore.GPClassifier(RBF(4.0))) as store:
+        store.add(table.iloc[held[:25]], names[held[:25]], contributor="ann")
+        store.add(table.iloc[held[25:]], names[held[25:]], contributor="bob")
+    table.drop(table.index[held]).to_csv(folder / "pool.csv")
+
+
+def draw_questions(page: Any) -> None:
+    """Some answers, and the table."""
+    page.keyboard.press("q")
+    page.wait_for_selector("#question-id")
+    # The keys of the classes go by their names.
+    keys = np.array(["2", "3", "1"])[load_wine().target]
+    for _ in range(12):
+        before = page.inner_text("#question-id")
+        page.keyboard.press(keys[int(before.removeprefix("bottle "))])
+        differs = "(id) => document.getElementById('question-id').textContent !== id"
+        page.wait_for_function(differs, arg=before)
+    page.wait_for_timeout(1000)
+    keep(page, "studio-questions")
+    page.keyboard.press("t")
+    page.wait_for_selector("#row-3")
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(500)
+    keep(page, "studio-table")
 
 
 def paint(folder: Path) -> list[Path]:
@@ -72,6 +112,15 @@ def paint(folder: Path) -> list[Path]:
             disc(folder / "fruit" / name / f"{i}.png", colour)
     skies = [disc(folder / f"sky{i}.png", (20, 60, 210)) for i in range(3)]
     return [*skies, *(disc(folder / f"new{i}.png", colours["lime"]) for i in range(2))]
+
+
+def draw_desk(page: Any, new: list[Path]) -> None:
+    """Pictures that were brought, and wait."""
+    page.set_viewport_size({"width": 1180, "height": 1120})
+    page.set_input_files(".drop input", new)
+    page.wait_for_selector(".queue .tile >> nth=4")
+    page.wait_for_timeout(1500)
+    keep(page, "studio-desk")
 
 
 def draw(page: Any) -> None:

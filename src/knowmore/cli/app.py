@@ -218,6 +218,10 @@ def studio(
             show_default="plane.km, made if there is none",
         ),
     ] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE|FOLDER", help="Records without labels to ask about."),
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to serve.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser.")] = False,
@@ -228,4 +232,4 @@ def studio(
     """
     from knowmore.cli.studio import run
 
-    run(source, host=host, port=port, opens=not no_open)
+    run(source, pool=pool, host=host, port=port, opens=not no_open)

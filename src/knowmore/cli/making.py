@@ -12,11 +12,12 @@ import numpy as np
 
 import knowmore
 from knowmore.arrays import Array
-from knowmore.cli.model import SETTLED, Model
+from knowmore.cli.model import Model
 from knowmore.cli.showing import Progress
 from knowmore.cli.sources import Source, Wanted, open_source
 from knowmore.errors import InvalidInput
 from knowmore.store import KINDS
+from knowmore.store.notes import SETTLED
 
 _DEFAULT = "sift-pyramid"
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from knowmore.arguments import some
 from knowmore.cli.model import Model
 from knowmore.errors import InvalidInput, RepeatedId
+from knowmore.store.notes import check_same_features
 from knowmore.unfitted import Unfitted
 
 
 def merged(mine: Model, theirs: Model, dry_run: bool) -> None:
     """Learn the examples of another model, or only raise what that would raise."""
     try:
-        mine.check_mergeable(theirs)
+        check_same_features(mine.store, theirs.store)
         if dry_run:
             _rehearse(mine, theirs)
         else:

@@ -13,14 +13,12 @@ import knowmore
 from knowmore.cli.sources.records import Block, Source, Wanted
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, UnknownId
+from knowmore.store.notes import noted
 
 if TYPE_CHECKING:
     from knowmore.arrays import Array
     from knowmore.cli.showing import Progress
     from knowmore.images.describing import Describer
-
-# The notes that the first examples settle.
-SETTLED = ("columns", "label", "id", "pictures")
 
 
 @final
@@ -47,13 +45,8 @@ class Model:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What the commands keep in the file.
-
-        What the first examples settled counts for nothing while none is left, but supports stay.
-        """
-        void = () if len(self.store) or self.kind == "one-shot" else SETTLED
-        notes = self.store.notes.items()
-        return {name: one for name, one in notes if one is not None and name not in void}
+        """What the commands keep in the file."""
+        return noted(self.store)
 
     def held(self) -> dict[Id, Any]:
         """Where each example came from, by its id."""
@@ -118,17 +111,6 @@ class Model:
             return len(ids)
         name, wanted = ("contributor", contributor) if origin is None else ("origin", origin)
         return sum(getattr(record, name) == wanted for record in self.store.records())
-
-    def check_mergeable(self, other: Model) -> None:
-        """Raise InvalidInput if the features of the two models do not mean the same."""
-        for name in ("columns", "pictures"):
-            mine, theirs = self.notes.get(name), other.notes.get(name)
-            if mine != theirs and len(self.store):
-                way = "made from pictures in another way"
-                what = "of other columns" if name == "columns" else way
-                raise InvalidInput(
-                    f"The two models cannot be merged: features of {other.store.path} are {what}."
-                )
 
     def label(self, word: str) -> Any:
         """A label that a word names, of the type of the labels held."""

@@ -9,10 +9,14 @@ from threading import Thread
 from typing import Any
 
 import knowmore
+from knowmore.cli.model import opened
+from knowmore.cli.pools import pool_for
 from knowmore.cli.serve import impatient, listening
+from knowmore.cli.showing import counted, progress_bar, show_skipped, talk
 from knowmore.errors import MissingData
 from knowmore.extras import optional
 from knowmore.studio import Door, create_app
+from knowmore.studio.pool import Pool
 
 # Connections that ask nothing for so many seconds are closed.
 _IDLE = 20.0
@@ -20,9 +24,10 @@ _IDLE = 20.0
 _PLANE, _WIDTH, _NOISE = Path("plane.km"), 0.3, 0.05
 
 
-def run(source: Path | None, *, host: str, port: int, opens: bool) -> None:
+def run(source: Path | None, *, pool: str | None, host: str, port: int, opens: bool) -> None:
     """Serve the studio of a model until interrupted."""
     path = _model(source)
+    asked = None if pool is None else _pool(path, pool)
     with listening(host, port) as socket:
         door = Door(host, socket.getsockname()[1])
         # Whoever comes now waits until the model is loaded.
@@ -30,10 +35,19 @@ def run(source: Path | None, *, host: str, port: int, opens: bool) -> None:
         print(f"The studio of {path}. Ctrl+C ends it.", file=sys.stderr, flush=True)
         if opens:
             Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
-        _server(path, door).run(sockets=[socket])
+        _server(path, door, asked).run(sockets=[socket])
 
 
-def _server(path: Path, door: Door) -> Any:
+def _pool(path: Path, word: str) -> Pool:
+    """Rows without labels, for questions."""
+    with opened(path) as model, progress_bar("reading"):
+        found = pool_for(model.store, word)
+    skipped = f" {found.skipped} could not be used." if found.skipped else ""
+    talk(f"{len(found.ids)} rows of {word} to ask about.{skipped}")
+    return found
+
+
+def _server(path: Path, door: Door, pool: Pool | None) -> Any:
     uvicorn = optional("uvicorn", "studio")
     usual: Any = uvicorn.Server
 
@@ -43,7 +57,7 @@ def _server(path: Path, door: Door) -> Any:
             super().handle_exit(*arguments)
 
     config = uvicorn.Config(
-        create_app(path, door),
+        create_app(path, door, pool, pool_for),
         log_level="warning",
         server_header=False,
         http=impatient(_IDLE),
@@ -76,7 +90,6 @@ def _empty_plane() -> Path:
 def _learnt(source: Path) -> Path:
     """The model beside a folder of pictures or a table, which has learnt what is there."""
     from knowmore.cli.learning import Request, learn
-    from knowmore.cli.showing import counted, progress_bar, show_skipped, talk
 
     if not source.exists():
         raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.")

@@ -89,7 +89,7 @@ def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
     if is_stored(model):
         estimator, examples = model.estimator, model.examples
         if isinstance(estimator, LinearGP):
-            return estimator, examples, _by_rows(estimator, examples)
+            return estimator, examples, by_rows(estimator, examples)
     elif isinstance(model, LinearGP):
         raise InvalidType(
             f"{type(model).__name__} keeps no rows, only their sums, so there is no table of them. "
@@ -107,7 +107,7 @@ def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
     return estimator, examples, estimator.leave_one_out()
 
 
-def _by_rows(estimator: Any, examples: Examples) -> LeftOut:
+def by_rows(estimator: Any, examples: Examples) -> LeftOut:
     """Rows of a linear model left out; those of weight zero were not learnt, so are predicted."""
     estimator = unnamed(estimator)
     learnt, w = examples.weights > 0, examples.weights

@@ -27,7 +27,7 @@ from knowmore.insight.asking import WITH_VARIANCE, asked, generator, inputs, pro
 from knowmore.kernels import corner, cross
 from knowmore.linalg.grid import blocks
 from knowmore.linalg.products import product
-from knowmore.models import KernelModel, LinearModel, class_probabilities
+from knowmore.models import Following, KernelModel, LinearModel, class_probabilities
 from knowmore.models.covariance import finite
 from knowmore.models.forest import Forest, answered, columns_in
 
@@ -76,6 +76,7 @@ def suggest(
     criterion: str | None = None,
     *,
     random_state: int | None = None,
+    following: Following | None = None,
 ) -> Suggestion:
     """The n rows of X_pool (u, d) whose labels would teach a fitted Gaussian process most.
 
@@ -113,6 +114,8 @@ def suggest(
         have other covariances in each tree.
         "random": drawn at random.
     random_state : a seed for "random"
+    following : the answers of this model for X_pool, if they were followed through its edits: most
+        of the work is done then
 
     Examples
     --------
@@ -128,7 +131,10 @@ def suggest(
     """
     gp, criterion = _asked(model, criterion)
     X, _ = inputs(model, X_pool, "X_pool")
-    found = _picks(gp, X, whole_number("n", n, 1, X.shape[0]), criterion, random_state)
+    if following is not None and not (following.model is gp and np.array_equal(following.X, X)):
+        raise InvalidInput("following is of another model or of other rows. Let it follow first.")
+    n = whole_number("n", n, 1, X.shape[0])
+    found = _picks(gp, X, n, criterion, random_state, following)
     rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
@@ -165,7 +171,12 @@ def _best(gp: AnyModel) -> str:
 
 
 def _picks(
-    gp: AnyModel, X: Any, n: int, criterion: str, random_state: int | None
+    gp: AnyModel,
+    X: Any,
+    n: int,
+    criterion: str,
+    random_state: int | None,
+    following: Following | None = None,
 ) -> Iterator[tuple[int, Array, str]]:
     """Choose greedily, one row of X (u, d) after the other: yield the row, all values, the reason.
 
@@ -177,7 +188,7 @@ def _picks(
             yield row, values.copy(), "drawn at random"
             values[row] = np.nan
         return
-    pool = _pool_of(gp, X)
+    pool = _pool_of(gp, X, following)
     picked, twins = np.zeros((2, X.shape[0]), dtype=bool)
     for count in range(n):
         values = np.where(picked if twins.all() else twins, np.nan, _values(criterion, pool))
@@ -389,16 +400,21 @@ class _KernelPool(_Process):
 
     model: KernelModel
 
-    def __init__(self, model: KernelModel, X: Array, names: Array) -> None:
+    def __init__(
+        self, model: KernelModel, X: Array, names: Array, following: Following | None = None
+    ) -> None:
         covariance = model.covariance
+        self.following = following
         self.noise, self.names, self.square = covariance.noise, names, model.targets.square
         eps = float(np.finfo(covariance.factor.dtype).eps)
         rounding = (len(model.examples) + len(X)) * eps * covariance.prior(X)
-        super().__init__(model, X, covariance.variance(X), rounding)
+        variance = covariance.variance(X) if following is None else following.variance
+        super().__init__(model, X, variance, rounding)
 
     @cached_property
     def mean(self) -> Array:
-        return np.asarray(self.model.mean(self.X)[:, columns_in(self.model, self.names)])
+        scores = self.model.mean(self.X) if self.following is None else self.following.scores
+        return np.asarray(scores[:, columns_in(self.model, self.names)])
 
     @cached_property
     def _K(self) -> Array:
@@ -420,6 +436,8 @@ class _KernelPool(_Process):
         return C
 
     def _column(self, p: int) -> Array:
+        if self.following is not None:
+            return np.asarray(self.following.covariance(np.array([p]))[:, 0])
         covariance = self.model.covariance
         b = covariance.solve(self._K[:, [p]])[:, 0]
         k = finite(covariance.kernel, cross(covariance.kernel, self.X, self.X[[p]])[:, 0])
@@ -429,6 +447,8 @@ class _KernelPool(_Process):
         return self._C[part]
 
     def _with(self, rows: Array) -> Array:
+        if self.following is not None:
+            return self.following.covariance(rows)
         covariance = self.model.covariance
         V = covariance.half_solve(self._K)
         C = finite(covariance.kernel, cross(covariance.kernel, self.X, self.X[rows]))
@@ -518,12 +538,12 @@ class _ForestPool(_Pool):
                     pool.pick(here, label)
 
 
-def _pool_of(model: AnyModel, X: Any) -> _Pool:
+def _pool_of(model: AnyModel, X: Any, following: Following | None) -> _Pool:
     if isinstance(model, LinearModel):
         return _LinearPool(model, X)
     if isinstance(model, Forest):
         return _ForestPool(model, X)
-    return _KernelPool(model, X, model.names)
+    return _KernelPool(model, X, model.names, following)
 
 
 # -- for scikit-activeml -------------------------------------------------------------------------

@@ -179,6 +179,9 @@ class Cholesky(Factor):
         Unlike `forward`, it neither copies H nor writes to it.
         """
         Z, h = np.array(B, dtype=self.dtype, order="C"), len(H)
+        if not len(Z):
+            # BLAS refuses an empty column.
+            return Z
         with threads_for((self.size**2 - h**2) // 2, Z.shape[1]):
             for panel, count in self._filled(h // PANEL):
                 s, at = panel.start, max(h - panel.start, 0)

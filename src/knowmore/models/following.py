@@ -20,7 +20,9 @@ from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples, Rows
+from knowmore.kernels import cross
 from knowmore.linalg.products import product
+from knowmore.models.covariance import finite
 from knowmore.models.kernel_model import KernelModel, in_squares
 
 
@@ -89,6 +91,28 @@ class Following(Frozen):
     def variance(self) -> Array:
         """Their variances, noise included, (m,), or (m, M): `model.variance(X)`."""
         return self._variance
+
+    def covariance(self, rows: Array) -> Array:
+        """The posterior covariance of all rows with those of these numbers (k,), (m, k).
+
+        Without noise; the targets are those that the model learns, normalised if it does that.
+        """
+        covariance, X = self.model.covariance, self.X[rows]
+        prior = finite(covariance.kernel, cross(covariance.kernel, self.X, X))
+        if not self._follows:
+            solved = covariance.solve(covariance.cross(X))
+            return np.asarray(prior - product(covariance.cross(self.X).T, solved))
+        W, unit = self._complete.W.view.astype(float, copy=False), self._unit
+        return np.asarray(prior - unit[:, None] * product(W.T, W[:, rows]) * unit[rows])
+
+    def among(self, rows: Array) -> Following:
+        """The answers for the rows of these numbers (k,) alone."""
+        side = None if self.side is None else self.side[rows]
+        if not self._follows:
+            return Following(self.model, self.X[rows], side)
+        sums = _Sums(self._sums.products[rows], self._sums.squares[rows])
+        known = _Known(Rows(self._complete.W.view[:, rows]), sums)
+        return Following(self.model, self.X[rows], side, known)
 
     def follow(self, model: KernelModel) -> Following:
         """The answers of this model, from ours as far as the two share examples."""

@@ -12,12 +12,13 @@ from json import loads
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Self, final
+from weakref import ref
 
 from sklearn.base import clone
 
 from knowmore.arguments import a_type, number
 from knowmore.arrays import Array
-from knowmore.edits import Add, Relabel, Replace
+from knowmore.edits import Add, Id, Relabel, Replace
 from knowmore.errors import (
     InvalidInput,
     InvalidType,
@@ -38,7 +39,7 @@ from knowmore.store.loading import load, numbers_of
 from knowmore.store.reports import Forgotten, Record, Status, record
 from knowmore.store.schema import Row
 from knowmore.store.summing_up import status
-from knowmore.store.work import About, Block, Held, Work, holding, vector_blobs
+from knowmore.store.work import About, Block, Held, Work, all_examples, holding, vector_blobs
 
 # Rows that are read at a time.
 _AT_ONCE: Final = 500
@@ -49,6 +50,9 @@ _REFUSED: Final = {
     "add_support": "give supports to the estimator that the file is made with",
     "remove_support": "make a file with fewer supports",
 }
+
+# The index of examples that were read, and these, as long as somebody holds them.
+_Read = tuple[dict[Id, tuple[int, int]], Callable[[], Examples | None]]
 
 
 @final
@@ -90,6 +94,7 @@ class Store:
         self.path = Path(os.path.realpath(path))
         self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
         self._block: Block | None = None
+        self._read: _Read = {}, lambda: None
         if estimator is not None and not is_there(self.path):
             create(self.path, estimator, timeout)
         self._file = File(self.path, timeout=timeout)
@@ -537,7 +542,10 @@ class Store:
             held = self._follow()
             if not held.fitted:
                 raise NoExamples("The file holds no examples yet. Add some first.")
-            return holding(held, Journal(self._file, held.numbers)).read(tuple(held.index))
+            known, before = self._read
+            found = all_examples(held, Journal(self._file, held.numbers), known, before())
+            self._read = held.index, ref(found)
+            return found
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """The prediction for each example by the model without it: see `GPClassifier`.
@@ -552,6 +560,15 @@ class Store:
         parts = examples.X[rows], examples.labels[rows], examples.weights[rows]
         left = held.leave_one_out(*parts, None if names is None else names[rows])
         return replace(left, ids=examples.ids[rows])
+
+    def contributors(self) -> list[str | None]:
+        """Who gave each example, in the order of `ids_`; None where that is not known."""
+        with self._lock, self._file.reading():
+            index, run = self._follow().index, self._file.connection.execute
+            found = dict(run("SELECT row, contributor FROM examples WHERE live = 1"))
+            with self._file.understood("examples"):
+                names = {text: codec.string(text) for text in set(found.values())}
+                return [names[found[row]] for row, _ in index.values()]
 
     def records(self, ids: Any = None) -> list[Record]:
         """What is known of these examples, or of all, beside their features."""

@@ -312,6 +312,28 @@ def holding(held: Held, journal: Journal) -> Holding:
     return Holding(held.estimator, held.index, held.numbers.next_id, read)
 
 
+def all_examples(
+    held: Held, journal: Journal, known: dict[Id, tuple[int, int]], before: Examples | None
+) -> Examples:
+    """All examples that are held, in their order.
+
+    known, before : the index and the examples of another state; only what differs is read again
+    """
+    index, read = held.index, holding(held, journal).read
+    new = tuple(one for one, at in index.items() if known.get(one) != at)
+    if before is None or 2 * len(new) > len(index):
+        return read(tuple(index))
+    parts = [before, *([read(new)] if new else [])]
+    place = {one: row for row, one in enumerate((*before.names, *new))}
+    rows = [place[one] for one in index]
+    X, labels, weights, side = (
+        np.concatenate([getattr(one, column) for one in parts])[rows]
+        for column in ("X", "labels", "weights", "side")
+    )
+    serials, next_id = new_serials(len(rows)), held.numbers.next_id
+    return Examples.restored(tuple(index), X, labels, weights, serials, next_id, side)
+
+
 def examples_of(
     facts: dict[str, Any], versions: Sequence[Version], vectors: dict[int, Row]
 ) -> Examples:

@@ -24,7 +24,11 @@ from knowmore.studio.edits import Asked, Edit, Ids, Places, Text, Value
 from knowmore.studio.guard import Guard
 from knowmore.studio.history import journal, state_at, verified, without
 from knowmore.studio.inbox import doubts
+from knowmore.studio.merging import add_merging
 from knowmore.studio.plane import Bounds, Grid
+from knowmore.studio.pool import Pool
+from knowmore.studio.questions import Reader, add_questions
+from knowmore.studio.rows import add_rows
 from knowmore.studio.studio import Studio, Trial, checked, warm
 from knowmore.studio.whatif import Question, flips
 
@@ -87,9 +91,11 @@ class Nothing(Asked):
     """A question without parts."""
 
 
-def application(path: Path, door: Door) -> FastAPI:
+def application(
+    path: Path, door: Door, pool: Pool | None = None, reader: Reader | None = None
+) -> FastAPI:
     """The studio of a file, which is opened now and let go of when the server ends."""
-    studio, listening = Studio(path), Listening()
+    studio, listening = Studio(path, pool), Listening()
     # A fit from scratch, to compare with, keeps nobody waiting.
     limiter, apart = CapacityLimiter(1), CapacityLimiter(1)
 
@@ -250,6 +256,9 @@ def application(path: Path, door: Door) -> FastAPI:
         return JSONResponse(await work(studio.edit, key, asked))
 
     add_desk(app, studio, work)
+    add_questions(app, work, studio, reader)
+    add_rows(app, work, studio)
+    add_merging(app, work, studio)
     return app
 
 

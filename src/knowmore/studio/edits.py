@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
@@ -10,8 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.store import Store
+from knowmore.studio.neighbours import neighbour
 from knowmore.studio.pictures import MOST, Pictures
 from knowmore.studio.plane import Plane
+from knowmore.studio.pool import Pool
 from knowmore.studio.scenes import SCENES
 from knowmore.studio.snapshot import Snapshot
 
@@ -121,16 +123,52 @@ class Scene(Asked):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
 
 
+class Answer(Asked):
+    """Learn a row of the pool."""
+
+    verb: Literal["answer"]
+    id: Whole | Text
+    y: Label
+
+
+class Merge(Asked):
+    """Learn all examples of another file in the same folder."""
+
+    verb: Literal["merge"]
+    name: Text
+
+
 Edit = Annotated[
-    Add | Learn | Replace | Relabel | Forget | Turn | Settings | Scene, Field(discriminator="verb")
+    Add | Learn | Replace | Relabel | Forget | Turn | Settings | Scene | Answer | Merge,
+    Field(discriminator="verb"),
 ]
 
 
-def applied(
-    edit: Any, store: Store, now: Snapshot, plane: Plane | None, pictures: Pictures
-) -> list[Any]:
+class Parts(NamedTuple):
+    """What an edit may need of a studio.
+
+    plane : None if there is none to place examples in
+    pictures : those that wait
+    pool : None if nobody gave one
+    """
+
+    store: Store
+    now: Snapshot
+    plane: Plane | None
+    pictures: Pictures
+    pool: Pool | None
+
+
+def applied(edit: Any, parts: Parts) -> list[Any]:
     """Apply an edit to a file; returns the ids of the examples that it was about."""
+    store, now, plane, pictures, pool = parts
     match edit:
+        case Answer():
+            return _answer(edit, store, now, pool)
+        case Merge():
+            with neighbour(store, edit.name) as other:
+                store.merge(other)
+                return [*other.ids_.tolist()]
         case Add():
             X = _rows(edit, now, plane, len(edit.y))
             found: list[Any] = store.add(X, edit.y, contributor=edit.contributor).tolist()
@@ -183,6 +221,21 @@ def _rows(
     if ids is None or now.examples is None:
         return plane.rows(rows)
     return plane.moved(now.examples.X[now.examples.rows(tuple(ids))], rows)
+
+
+def _answer(edit: Answer, store: Store, now: Snapshot, pool: Pool | None) -> list[Any]:
+    if pool is None:
+        raise InvalidInput("There is no pool to answer questions about. Give one first.")
+    found: list[Any] = store.add(
+        pool.row(edit.id),
+        [edit.y],
+        [edit.id],
+        contributor="studio",
+        origins=pool.name,
+        # The first example settles what the columns are called.
+        columns=pool.columns if now.examples is None else None,
+    ).tolist()
+    return found
 
 
 def _learn_scene(edit: Scene, store: Store, now: Snapshot) -> list[Any]:

@@ -16,8 +16,10 @@ Send = Callable[[Message], Awaitable[None]]
 Headers = dict[str, str]
 
 PICTURES: Final = "/api/pictures"
+TABLES: Final = "/api/pool"
 # The longest bodies, and how many seconds one may take to come.
 _MOST_JSON, _MOST_PICTURE, _SECONDS = 1_000_000, 25_000_000, 30.0
+_MOST_TABLE = 10_000_000
 _HEADERS: Final = [
     (
         b"content-security-policy",
@@ -103,6 +105,8 @@ class Guard:
         if not changes:
             return b""
         most, kind = _MOST_JSON, headers.get("content-type", "").partition(";")[0].strip()
+        if scope["path"] == TABLES:
+            most = _MOST_TABLE
         if scope["path"] == PICTURES:
             most = _MOST_PICTURE
             if kind != "application/octet-stream":

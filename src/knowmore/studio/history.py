@@ -38,11 +38,11 @@ def state_at(studio: Studio, number: int) -> dict[str, Any]:
 def without(studio: Studio, contributor: str) -> dict[str, Any]:
     """Which answers would change, had the model never seen the examples of a contributor."""
     now = studio.now()
-    records = studio.store.records()
-    ids = [one.id for one in records if one.contributor == contributor]
+    held = zip(studio.store.ids_.tolist(), studio.store.contributors(), strict=True)
+    ids = [one for one, whose in held if whose == contributor]
     if not ids:
         raise InvalidInput("The model holds no examples of this contributor.")
-    if len(ids) == len(records):
+    if len(ids) == len(now):
         raise InvalidInput("All examples are of this contributor: without them nothing is left.")
     # As many as there are, not only as many as one request may name.
     asked = Forgotten.model_construct(verb="forget", ids=ids)

@@ -13,6 +13,7 @@ from knowmore.errors import KnowmoreError
 from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
 from knowmore.export.description import column_names
+from knowmore.export.table import by_rows
 from knowmore.insight import novelty
 from knowmore.insight.asking import WITH_VARIANCE
 from knowmore.models import LeftOut, LinearModel
@@ -46,7 +47,6 @@ class Snapshot:
         self.examples: Examples | None = store.examples if len(store) else None
         self.is_classifier = bool(is_classifier(store))
         self.columns = column_names(store) if self.examples is not None else ()
-        self._store = store
 
     def __len__(self) -> int:
         return 0 if self.examples is None else len(self.examples)
@@ -69,8 +69,8 @@ class Snapshot:
         if len(self) < 2 or not self.is_classifier:
             return None
         try:
-            if isinstance(self.estimator.model_, LinearModel):
-                return self._store.leave_one_out()
+            if isinstance(self.estimator.model_, LinearModel) and self.examples is not None:
+                return by_rows(self.estimator, self.examples)
             found: LeftOut = self.estimator.leave_one_out()
             return found
         except KnowmoreError:
@@ -196,7 +196,7 @@ class Snapshot:
     def with_estimator(self, estimator: Any, examples: Examples | None) -> Snapshot:
         """The same file, had these examples been learnt by this estimator."""
         other = object.__new__(Snapshot)
-        for name in ("name", "kind", "entries", "number", "is_classifier", "columns", "_store"):
+        for name in ("name", "kind", "entries", "number", "is_classifier", "columns"):
             setattr(other, name, getattr(self, name))
         other.estimator, other.examples = unnamed(estimator), examples
         return other

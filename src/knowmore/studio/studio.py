@@ -16,11 +16,12 @@ import knowmore
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.store.past import past
-from knowmore.studio.edits import applied
+from knowmore.studio.edits import Parts, applied
 from knowmore.studio.events import Event, Events
 from knowmore.studio.field import Answers
 from knowmore.studio.pictures import Pictures
 from knowmore.studio.plane import Bounds, Grid, Plane, bounds_of, plane_of
+from knowmore.studio.pool import Pool, Questions
 from knowmore.studio.snapshot import Snapshot
 
 # Answers to edits that are kept, for those that come again.
@@ -50,9 +51,11 @@ class Studio:
 
     events : what happened to it since it was opened
     pictures : those that wait to be learnt
+    questions : about a pool, if there is one
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, pool: Pool | None = None) -> None:
+        self.questions = Questions(pool)
         self.store = knowmore.open(path)
         self.events, self.pictures = Events(), Pictures(self.store)
         self._now = Snapshot(self.store)
@@ -289,7 +292,8 @@ class Studio:
         now = self.now()
         begin = perf_counter()
         try:
-            ids = applied(edit, self.store, now, self.plane(now), self.pictures)
+            parts = Parts(self.store, now, self.plane(now), self.pictures, self.questions.pool)
+            ids = applied(edit, parts)
         finally:
             # A scene may have been cleared before it failed.
             now = self._renewed()

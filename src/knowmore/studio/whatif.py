@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from knowmore.errors import InvalidInput, KnowmoreError
+from knowmore.edits import Add, Relabel, Remove
+from knowmore.errors import InvalidInput
+from knowmore.estimators.shell import unnamed
+from knowmore.insight.asking import LINEAR
 from knowmore.studio.edits import Asked, Ids, Label, Labels, Learn, for_each
 from knowmore.studio.pictures import Brought, Pictures
 from knowmore.studio.snapshot import Snapshot
@@ -41,25 +43,14 @@ def flips(
     """
     if now.left is None or now.examples is None:
         raise InvalidInput("The model cannot say yet what would change: it needs two examples.")
-    if not hasattr(now.estimator, "relabel"):
-        raise InvalidInput("A model of this kind holds no examples, so it cannot say what if.")
-    # Estimators share what they learnt with their copies, which alone are edited.
-    other = copy(now.estimator)
-    if isinstance(asked, Relabelled):
-        other.relabel(asked.ids, for_each(asked.y, len(asked.ids)))
-    elif isinstance(asked, Learn):
-        chosen = pictures.chosen(now, asked.pictures)
-        other.add(np.stack([one.vector for one in chosen]), for_each(asked.y, len(chosen)))
-    else:
-        other.remove(asked.ids)
-    try:
-        then = other.leave_one_out()
-    except KnowmoreError as error:
-        raise InvalidInput(f"Nothing can be said of what would be left: {error}") from error
+    other = _then(now, asked, pictures)
+    then = other.left
+    if then is None:
+        raise InvalidInput("Nothing can be said of what would be left: that takes two examples.")
     before = dict(zip(now.left.ids.tolist(), now.left.predicted.tolist(), strict=True))
     after = zip(then.ids.tolist(), then.predicted.tolist(), strict=True)
     waiting = pictures.waiting(now)
-    said = [_labels(estimator, waiting) for estimator in (now.estimator, other)]
+    said = [_labels(estimator, waiting) for estimator in (now.estimator, other.estimator)]
     right = (then.predicted == then.labels) & ~then.silent
     return {
         "number": now.number,
@@ -82,3 +73,29 @@ def _labels(estimator: Any, waiting: list[Brought]) -> list[Any]:
     if not waiting:
         return []
     return [*estimator.predict(np.stack([one.vector for one in waiting])).tolist()]
+
+
+def _then(now: Snapshot, asked: Relabelled | Forgotten | Learn, pictures: Pictures) -> Snapshot:
+    """The file after an edit. Estimators share what they learnt with copies: these are edited."""
+    assert now.examples is not None
+    other, held = unnamed(now.estimator), now.examples
+    linear = isinstance(other, LINEAR)
+    if isinstance(asked, Learn):
+        chosen = pictures.chosen(now, asked.pictures)
+        X, y = np.stack([one.vector for one in chosen]), for_each(asked.y, len(chosen))
+        (other.partial_fit if linear else other.add)(X, y)
+        return now.with_estimator(other, held.apply(Add(X, np.array(y))))
+    ids = tuple(asked.ids)
+    rows = held.rows(ids)
+    if linear:
+        other.forget(held.X[rows], held.labels[rows], held.weights[rows])
+    if isinstance(asked, Forgotten):
+        if not linear:
+            other.remove(ids)
+        return now.with_estimator(other, held.apply(Remove(ids)))
+    y = for_each(asked.y, len(ids))
+    if linear:
+        other.partial_fit(held.X[rows], y, sample_weight=held.weights[rows])
+    else:
+        other.relabel(ids, y)
+    return now.with_estimator(other, held.apply(Relabel(ids, np.array(y))))

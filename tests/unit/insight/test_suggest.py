@@ -16,6 +16,7 @@ from tolerance import assert_rounded, tolerance
 from knowmore import EigenspaceLDA, GPClassifier, GPRegressor
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import SuggestQuery, suggest
+from knowmore.models import Following
 
 CRITERIA = ("reduction", "variance", "uncertainty", "margin", "weight", "impact", "emoc")
 
@@ -156,6 +157,24 @@ def test_a_model_that_was_edited_suggests_what_a_fresh_one_does(criterion):
     mine, theirs = suggest(clf, pool, 5, criterion), suggest(fresh, pool, 5, criterion)
     assert mine.indices.tolist() == theirs.indices.tolist()
     assert_rounded(mine.values, theirs.values, 1e4)
+
+
+@pytest.mark.parametrize("settings", [{}, {"solver": "inverse"}])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_answers_that_followed_suggest_the_same(criterion, settings):
+    clf, X, _, pool = make(**settings)
+    following = Following(clf.model_, pool)
+    assert len(following.variance) == len(pool)
+    clf.add(X[:1] + 1, [9])
+    with pytest.raises(InvalidInput, match="following is of another model or of other rows"):
+        suggest(clf, pool, following=following)
+    following = following.follow(clf.model_)
+    mine = suggest(clf, pool, 5, criterion, following=following)
+    plain = suggest(clf, pool, 5, criterion)
+    assert mine.indices.tolist() == plain.indices.tolist()
+    assert_rounded(mine.values, plain.values, 1e4)
+    with pytest.raises(InvalidInput, match="of other rows"):
+        suggest(clf, pool[1:], following=following)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

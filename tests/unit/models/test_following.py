@@ -65,6 +65,17 @@ def assert_answers(pool, model, bias=False):
         explained = (prior - got[x])[:, None], (prior - want[x])[:, None]
         assert_solves(*explained, K, k[:, x : x + 1], left=k[:, x : x + 1], dtype=dtype)
 
+    # And between rows: k' K^-1 k_x.
+    explained = kernel(pool.X, pool.X[:3]) - pool.covariance(np.arange(3))
+    want = k.T @ np.linalg.solve(K, k[:, :3])
+    assert_solves(explained, want, K, k[:, :3], left=k, dtype=dtype)
+    some = np.array([5, 2, 9])
+    part = pool.among(some)
+    np.testing.assert_array_equal(part.scores, pool.scores[some])
+    np.testing.assert_array_equal(part.variance, pool.variance[some])
+    want = pool.covariance(some[:2])[some]
+    assert_rounded(part.covariance(np.arange(2)), want, 1000, kernel.diag(pool.X).max())
+
 
 def assert_follows(model, bias=False, edits=()):
     """Follow the edits, and compare with the definition after each of them."""
@@ -165,3 +176,17 @@ def test_a_squared_hinge_is_asked_anew_for_its_scores():
     for each, its in ((pool, model), (pool.follow(after), after)):
         assert_rounded(each.scores, its.mean(ASKED), 1000)
         assert_rounded(each.variance, its.variance(ASKED), 1000)
+
+
+def test_one_row_is_followed_where_nothing_was_added():
+    model = fitted(10)
+    pool = Following(model, ASKED[:1])
+    alone = pool.scores.copy(), pool.variance.copy()
+    relabelled = model.follow(model.examples.apply(Relabel((2,), np.array([1]))))
+    again = pool.follow(relabelled)
+    K = oracle.covariance(RBF(1.5), X[:10], np.full(10, 0.1))
+    k, T = RBF(1.5)(X[:10], ASKED[:1]), relabelled.targets.T
+    assert_solves(again.scores, k.T @ np.linalg.solve(K, T), K, T, left=k)
+    part = Following(model, ASKED).among(np.array([0]))
+    for got, want in zip((part.scores, part.variance), alone, strict=True):
+        assert_rounded(got, want, 1000, 1.0)

@@ -563,3 +563,35 @@ def test_the_end_of_the_log_is_that_of_the_whole(tmp_path):
         whole = store.log()
         for after in range(5):
             assert store.log(after) == [one for one in whole if one.number > after]
+
+
+def test_examples_are_read_again_only_where_they_changed_and_are_the_same(tmp_path):
+    rng = np.random.default_rng(4)
+    with (
+        knowmore.open(tmp_path / "m.km", knowmore.LinearGPClassifier()) as store,
+        knowmore.open(tmp_path / "m.km") as other,
+    ):
+        store.add(rng.normal(size=(9, 2)), list("abcabcabc"))
+        steps = [
+            lambda: other.relabel([2], "a longer name"),
+            lambda: store.add(rng.normal(size=(2, 2)), ["d", "a"], ["x", "y"], [0.5, 2.0]),
+            lambda: store.replace([0, 7], rng.normal(size=(2, 2))),
+            store.undo,
+            other.undo,
+            store.redo,
+            lambda: other.forget([3]),
+            lambda: store.add(rng.normal(size=(40, 2)), ["a", "b"] * 20),
+            lambda: None,
+        ]
+        held = store.examples
+        for step in steps:
+            step()
+            store.refresh()
+            held = store.examples
+            with knowmore.open(tmp_path / "m.km") as fresh:
+                want = fresh.examples
+            assert held.names == want.names == tuple(store.ids_.tolist())
+            for column in ("X", "labels", "weights", "side"):
+                np.testing.assert_array_equal(getattr(held, column), getattr(want, column))
+            assert held.next_id == want.next_id
+            assert store.contributors() == [one.contributor for one in store.records()]

@@ -122,12 +122,12 @@ def enter(door):
 
 
 @contextmanager
-def studying(path, **options):
-    """A studio of a file; yields its door."""
+def studying(path, pool=None, reader=None, **options):
+    """A studio of a file, and of a pool if there is one; yields its door."""
     bound = socket.create_server(("127.0.0.1", 0))
     door = Door("127.0.0.1", bound.getsockname()[1])
     config = uvicorn.Config(
-        create_app(path, door),
+        create_app(path, door, pool, reader),
         log_level="error",
         lifespan="on",
         timeout_graceful_shutdown=2,

@@ -14,7 +14,7 @@ from knowmore.studio import Door, create_app
 
 PATHS = ["/", "/app.js", "/style.css", "/events", "/openapi.json", "/api/state", "/api/log"]
 PATHS += ["/api/plane/points", "/api/plane/field?x0=0&x1=1&y0=0&y1=1", "/api/suspects"]
-PATHS += ["/api/plane/check?x0=0&x1=1&y0=0&y1=1"]
+PATHS += ["/api/plane/check?x0=0&x1=1&y0=0&y1=1", "/api/pool/picture?name=a", "/api/merge/files"]
 PATHS += ["/api/desk", "/api/thumbnail?id=0", "/api/explain?id=0"]
 POSTS = [
     "/api/plane/moved",
@@ -24,6 +24,10 @@ POSTS = [
     "/api/preview-forget",
     "/api/verify",
     "/api/dismiss",
+    "/api/question",
+    "/api/pool",
+    "/api/rows",
+    "/api/merge/preview",
 ]
 
 
@@ -104,12 +108,14 @@ def test_no_edit_without_the_cookie_or_from_elsewhere(door, visitor, path):
     assert visitor("POST", path, {}, {"Sec-Fetch-Site": "cross-site"})[0] == 403
     for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         assert visitor("POST", path, b"{}", {"Content-Type": kind})[0] == 415
-    long = b"x" * 1_000_001
+    # A table may be longer.
+    long = b"x" * (10_000_001 if path == "/api/pool" else 1_000_001)
+    half = long[: 6 * len(long) // 10]
     for body, headers in [
         (long, {}),
         (b"{}", {"Content-Length": "99999999999"}),
         (b"{}", {"Content-Length": "-1"}),
-        (iter([long[:600_000], long[:600_000]]), {"Transfer-Encoding": "chunked"}),
+        (iter([half, half]), {"Transfer-Encoding": "chunked"}),
     ]:
         try:
             status = visitor("POST", path, body, headers)[0]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, final
 
 from knowmore.cli.sources.records import ROWS, Block, Source, Wanted
 from knowmore.cli.sources.tables import contributors_of, ids_of, labels_of, layout, numbers
@@ -18,7 +20,24 @@ _DELIMITERS = ",;\t"
 _HEADLESS = 0.5
 
 
-def csv_source(path: Path, wanted: Wanted) -> Source:
+@final
+@dataclass(frozen=True)
+class Sheet:
+    """The text of a CSV file that is in no folder, by the name that it has elsewhere."""
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self, *, newline: str, encoding: str) -> TextIO:
+        """As a file is opened; the text is decoded already."""
+        del encoding
+        return StringIO(self.text.removeprefix("\ufeff"), newline=newline)
+
+
+def csv_source(path: Path | Sheet, wanted: Wanted) -> Source:
     """The rows of a CSV file; its first line names the columns.
 
     Columns are separated by commas, semicolons or tabs, whichever the first line has most of.
@@ -54,7 +73,7 @@ def csv_source(path: Path, wanted: Wanted) -> Source:
 
 
 @contextmanager
-def _lines(path: Path) -> Iterator[tuple[Any, list[str]]]:
+def _lines(path: Path | Sheet) -> Iterator[tuple[Any, list[str]]]:
     """A reader of the lines after the first, and the names in that one."""
     name = str(path)
     reader: Any = None

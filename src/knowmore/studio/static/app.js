@@ -6,6 +6,8 @@ import { history } from './history.js';
 import { inbox } from './inbox.js';
 import { element, percent, plural } from './page.js';
 import { plane } from './plane.js';
+import { questions } from './questions.js';
+import { table } from './table.js';
 
 const find = (id) => document.getElementById(id);
 
@@ -186,7 +188,7 @@ window.studio = studio;
 const KEYS = [
   ['U', 'undo the last edit'],
   ['R', 'do again what was undone'],
-  ['P, I, H, B', 'the plane, the inbox, the history, the desk of a model of pictures'],
+  ['P, I, Q, T, B, H', 'the plane, the inbox, the questions, the table, the desk of a model of pictures, the history'],
   ['?', 'these keys'],
 ];
 
@@ -268,7 +270,7 @@ async function start() {
     studio.slots.set(key, slot);
   }
   studio.state = state;
-  for (const make of [plane, inbox, history, desk]) addView(make(studio));
+  for (const make of [plane, inbox, questions, table, desk, history]) addView(make(studio));
   studio.views[0].tab.disabled = !state.plane.possible;
   studio.show(state);
   find('undo').addEventListener('click', () => studio.undo());

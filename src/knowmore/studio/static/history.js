@@ -2,7 +2,8 @@
 
 import { field as askField, get, post } from './api.js';
 import { colour, fieldImage, map, theme } from './draw.js';
-import { element, percent, plural } from './page.js';
+import { merging } from './merging.js';
+import { classes, element, percent, plural } from './page.js';
 
 const KEYS = [
   ['← →', 'the state before, the next one'],
@@ -25,10 +26,12 @@ export function history(studio) {
   const forgets = element('button', { type: 'button', class: 'end', id: 'forget-whose', hidden: true, onclick: forgetAll }, 'Forget this contributor …');
   const proof = element('button', { type: 'button', id: 'verify', onclick: verify }, 'Verify the file');
   const certificate = element('p', { class: 'quiet', id: 'certificate', role: 'status' });
+  const merge = merging(studio);
   const view = element('section', { class: 'history' },
     element('div', { class: 'card line-card' }, element('h2', {}, 'Every state is an exact model: scrub'), strip, range, words, picture),
     element('div', { class: 'card' },
-      element('div', { class: 'row' }, element('label', {}, 'Contributor ', filter), forgets, proof), certificate, list));
+      element('div', { class: 'row' }, element('label', {}, 'Contributor ', filter), forgets, proof), certificate, list,
+      merge.element));
 
   async function load() {
     const found = await get('/api/log');
@@ -40,7 +43,7 @@ export function history(studio) {
     range.max = entries.length;
     range.value = live();
     show();
-    await see(number);
+    await Promise.all([merge.load(), see(number)]);
   }
 
   const live = () => entries.filter((one) => one.number <= number).length;
@@ -90,7 +93,7 @@ export function history(studio) {
     try {
       const past = await post('/api/state-at', { number: to });
       if (turn !== asked) return;
-      words.textContent = `After entry ${to}: ${plural(past.n)}, ${plural(past.classes.length, 'class').replace('classs', 'classes')}, right if unseen: ${percent(past.loo_accuracy)}.${past.forgotten ? ' What was forgotten later is not shown: it is nowhere any more.' : ''}`;
+      words.textContent = `After entry ${to}: ${plural(past.n)}, ${classes(past.classes.length)}, right if unseen: ${percent(past.loo_accuracy)}.${past.forgotten ? ' What was forgotten later is not shown: it is nowhere any more.' : ''}`;
       await paintPast(past, turn);
     } catch (error) {
       words.textContent = error.message;
@@ -109,7 +112,8 @@ export function history(studio) {
 
   /** Forget all of a contributor: first what would change, then the act, then the proof. */
   async function forgetAll() {
-    const would = await post('/api/preview-forget', { contributor: whose });
+    const would = await post('/api/preview-forget', { contributor: whose }).catch((error) => studio.say(error.message));
+    if (!would) return;
     const agreed = await studio.ask({
       title: `Forget all of ${whose} for ever?`,
       words: `${plural(would.count)} would go, and ${plural(would.flips.length, 'answer')} would change. Right if unseen: ${percent(would.accuracy_before)}, then ${percent(would.accuracy_after)}.`,
@@ -117,8 +121,8 @@ export function history(studio) {
     });
     if (!agreed) return;
     const name = whose;
-    await studio.act({ verb: 'forget', contributor: name, confirm: true }, () => `All of ${name} is forgotten for ever.`);
-    await verify();
+    const done = await studio.act({ verb: 'forget', contributor: name, confirm: true }, () => `All of ${name} is forgotten for ever.`);
+    if (done) await verify();
   }
 
   async function verify() {

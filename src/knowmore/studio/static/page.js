@@ -15,3 +15,16 @@ export function element(tag, attributes = {}, ...children) {
 const NARROW = '\u202f';
 export const percent = (share) => (share == null ? '–' : `${(100 * share).toFixed(share === 1 ? 0 : 1)}${NARROW}%`);
 export const plural = (count, word = 'example') => `${count} ${word}${count === 1 ? '' : 's'}`;
+
+export const classes = (count) => `${count} class${count === 1 ? '' : 'es'}`;
+
+/** Ask for the name of a class that may be new. @returns {Promise<string | number | null>} */
+export async function askClass(studio) {
+  const known = studio.classes.map((one) => one.label);
+  const numbers = known.filter((one) => typeof one === 'number');
+  let name = String(numbers.length ? Math.max(...numbers) + 1 : 'A');
+  for (let i = 0; known.includes(name); i += 1) name = String.fromCharCode(65 + (i % 26)) + (i < 26 ? '' : Math.floor(i / 26));
+  const given = await studio.ask({ title: 'A new class', name, yes: 'Make it' });
+  if (!given) return null;
+  return numbers.length ? Number(given) : given;
+}

@@ -1,7 +1,7 @@
 // The plane: click adds, drag moves, right-click or Delete forgets, and the field follows.
 
 import { field as askField, get, movedField, post } from './api.js';
-import { element, percent, plural } from './page.js';
+import { askClass, element, percent, plural } from './page.js';
 import { contour, deepest, fieldImage, hatch, marker, paintImage, ring, smoothed, sprite, swatch, theme } from './draw.js';
 
 const GRID = 96;
@@ -549,14 +549,9 @@ export function plane(studio) {
   }
 
   async function newClass() {
-    const known = studio.classes.map((one) => one.label);
-    const numbers = known.filter((one) => typeof one === 'number');
-    let name = String(numbers.length ? Math.max(...numbers) + 1 : 'A');
-    for (let i = 0; known.includes(name); i += 1) name = String.fromCharCode(65 + (i % 26)) + (i < 26 ? '' : Math.floor(i / 26));
-    const given = await studio.ask({ title: 'A new class', name, yes: 'Make it' });
-    if (!given) return;
-    const label = numbers.length ? Number(given) : given;
-    if (!known.includes(label)) studio.pending.push(label);
+    const label = await askClass(studio);
+    if (label == null) return;
+    if (!studio.classes.some((one) => one.label === label)) studio.pending.push(label);
     current = label;
     changed(studio.state);
     studio.say(`The next example is ${label}.`);
