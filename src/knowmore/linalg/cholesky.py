@@ -235,7 +235,7 @@ class Cholesky(Factor):
         if self.head is not None and _FEW * (self.size - h) < self.size:
             # The rows of L^-1 that were appended, each a solve with L', add to the sums.
             H = self.backward(np.eye(self.size, self.size - h, -h))
-            d = np.einsum("ij,ij->i", H, H)
+            d[:] = np.einsum("ij,ij->i", H, H)
             d[:h] += self.head
             return d
         for begin in range(0, self.size, PANEL):

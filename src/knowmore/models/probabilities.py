@@ -218,4 +218,4 @@ def _log_true(logs: Array, codes: Array, temperature: float) -> Array:
 
 def _beside_the_best(logs: Array) -> Array:
     """Logarithms (n, M) less the largest of each row: their exponentials have a sum above one."""
-    return logs - logs.max(axis=1, keepdims=True)
+    return np.asarray(logs - logs.max(axis=1, keepdims=True))

@@ -29,16 +29,26 @@ function sent(path, body, headers = {}) {
 }
 
 /** Ask with JSON; nothing is edited but by `edit`. */
-export async function post(path, body, headers) {
-  return (await sent(path, body, headers)).json();
+export async function post(path, body) {
+  return (await sent(path, body)).json();
 }
 
-/** Edit the file. Whoever hears no answer asks again with the same key: it is done once. */
+/** Edit the file. */
 export async function edit(body) {
+  return (await once('/api/edit', body)).json();
+}
+
+/** Edit the file. @returns the field that came of it, with the answer as its `edit` */
+export async function editSeen(body, query) {
+  return unpacked(await once(`/api/plane/edit?${new URLSearchParams(query)}`, body));
+}
+
+/** Whoever hears no answer asks again with the same key: it is done once. */
+async function once(path, body) {
   const key = { 'Idempotency-Key': crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
   for (let turn = 0; ; turn += 1) {
     try {
-      return await post('/api/edit', body, key);
+      return await sent(path, body, key);
     } catch (error) {
       if (error instanceof Refused || turn === 3) throw error;
       await new Promise((done) => setTimeout(done, 200 * 2 ** turn));
@@ -47,8 +57,8 @@ export async function edit(body) {
 }
 
 /**
- * The field over a grid: what wins at each place, its score, the variance, the unknown, and the score
- * of the second class.
+ * The field over a grid: what wins at each place, its score, the variance, the improbability of every
+ * class, and the score of the second class.
  * @param {Record<string, number>} query bounds, w and h, and settings on trial
  */
 export async function field(query) {
@@ -76,7 +86,7 @@ async function unpacked(response) {
     best: take(Uint8Array),
     score: take(Float32Array),
     variance: take(Float32Array),
-    unknown: take(Uint8Array),
+    improbable: take(Float32Array),
     second: take(Float32Array),
   };
 }

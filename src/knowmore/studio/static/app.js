@@ -69,8 +69,8 @@ class Studio {
     do {
       this.#again = false;
       try {
-        await this.view?.load();
-        this.show(await get('/api/state'));
+        const [, state] = await Promise.all([this.view?.load(), get('/api/state')]);
+        this.show(state);
       } catch (error) {
         this.say(error.message);
       }
@@ -102,7 +102,7 @@ class Studio {
   async #act(body, words) {
     const before = this.state.number;
     try {
-      const answer = await edit(body);
+      const answer = await (this.view.edit ?? edit)(body);
       // An edit may have several entries, and an undo has none.
       for (let one = before + 1; one <= answer.number; one += 1) this.#own.add(one);
       this.#own.add(answer.number);
