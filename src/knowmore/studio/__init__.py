@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import knowmore
 from knowmore.extras import require
 from knowmore.studio.door import Door
 
@@ -22,5 +23,6 @@ def create_app(path: Path, door: Door) -> FastAPI:
     """
     require("fastapi", "studio")
     from knowmore.studio.app import application
+    from knowmore.studio.studio import Studio
 
-    return application(path, door)
+    return application(Studio(knowmore.open(path)), door)

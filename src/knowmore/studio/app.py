@@ -95,9 +95,9 @@ def _grid(x0: Value, x1: Value, y0: Value, y1: Value, w: Side = 96, h: Side = 96
 Seen = Annotated[Grid, Depends(_grid)]
 
 
-def application(path: Path, door: Door) -> FastAPI:
-    """The studio of a file, which is opened now and let go of when the server ends."""
-    studio, listening = Studio(path), Listening()
+def application(studio: Studio, door: Door) -> FastAPI:
+    """The service of a studio, which lets go of its file when the server ends."""
+    listening = Listening()
     # A fit from scratch, to compare with, keeps nobody waiting.
     limiter, apart = CapacityLimiter(1), CapacityLimiter(1)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from copy import copy
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, final
 
@@ -46,13 +45,13 @@ class _Followed(NamedTuple):
 
 @final
 class Studio:
-    """The file at a path, which must be there.
+    """An open file, or what stands for one.
 
     events : what happened to it since it was opened
     """
 
-    def __init__(self, path: Path) -> None:
-        self.store = knowmore.open(path)
+    def __init__(self, store: Any) -> None:
+        self.store = store
         self.events = Events()
         self._now = Snapshot(self.store)
         self._plane: Plane | None = None

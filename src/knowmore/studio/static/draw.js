@@ -8,9 +8,9 @@ export const SHAPES = ['disc', 'square', 'triangle', 'diamond', 'wedge', 'star',
 export const colour = (slot) => COLOURS[slot % COLOURS.length];
 export const shape = (slot) => SHAPES[(slot + Math.floor(slot / COLOURS.length)) % SHAPES.length];
 
-/** The colours of the page, light or dark. */
-export function theme() {
-  const style = getComputedStyle(document.documentElement);
+/** The colours of the page, light or dark. @param root the document, or the part that the page is in */
+export function theme(root = document) {
+  const style = getComputedStyle(root.host ?? document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
   const paper = of('--field').match(/\w\w/g).map((one) => parseInt(one, 16));
   return { paper, ink: of('--ink'), edge: of('--edge'), dark: of('--dark') === '1' };
@@ -195,7 +195,7 @@ export function map(canvas, bounds, points, slotOf, image = null) {
   if (image) paintImage(pen, image, 0, 0, side, side);
   const { x0, x1, y0, y1 } = bounds;
   const place = (i) => [((points.x[i] - x0) / (x1 - x0)) * side, (1 - (points.y[i] - y0) / (y1 - y0)) * side];
-  const look = theme();
+  const look = theme(canvas.getRootNode());
   const r = points.x.length > 600 ? 3 : 5;
   for (let i = 0; i < points.x.length; i += 1) {
     const one = sprite(slotOf(points.class[i]), r, look, scale);

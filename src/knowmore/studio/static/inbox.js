@@ -116,7 +116,7 @@ export function inbox(studio) {
     const asked = gone ? { verb: 'forget', ids: [one.id] } : { verb: 'relabel', ids: [one.id], y: label };
     try {
       const would = await post('/api/whatif', asked);
-      const place = document.getElementById('whatif');
+      const place = body.querySelector('#whatif');
       if (place) place.textContent = `Then ${plural(would.flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
     } catch (error) {
       studio.say(error.message);

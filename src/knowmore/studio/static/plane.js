@@ -34,7 +34,7 @@ const short = (value) => (value == null ? '–' : Number(value.toPrecision(3)).t
 
 /** @param {any} studio what all views share @returns a view */
 export function plane(studio) {
-  const look = { now: theme() };
+  const look = { now: theme(studio.root) };
   let bounds = { ...studio.state.plane.bounds };
   let points = { ids: [], x: [], y: [], class: [], wrong: [], silent: [], predicted: [], labels: [] };
   let shown = null; // the field that is painted
@@ -112,7 +112,7 @@ export function plane(studio) {
       input,
       show(value) {
         made.hidden = value == null;
-        if (value == null || document.activeElement === input && trying.busy) return;
+        if (value == null || studio.root.activeElement === input && trying.busy) return;
         input.value = Math.round(log.to(value));
         output.textContent = short(value);
       },
@@ -306,7 +306,7 @@ export function plane(studio) {
     pen.beginPath();
     pen.arc(x, y, radius() * 2.1, 0, 2 * Math.PI);
     pen.lineWidth = 3;
-    pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue('--accent');
+    pen.strokeStyle = getComputedStyle(frame).getPropertyValue('--accent');
     pen.stroke();
   }
 
@@ -628,7 +628,7 @@ export function plane(studio) {
 
   menu.addEventListener('keydown', (event) => {
     const items = [...menu.children];
-    const i = items.indexOf(document.activeElement);
+    const i = items.indexOf(studio.root.activeElement);
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) items.at((i + step) % items.length).focus();
     else if (event.key === 'Escape') closeMenu();
@@ -745,8 +745,8 @@ export function plane(studio) {
     else if (lower === 'f') fit();
     else if (name === '[' || name === ']') step(name === '[' ? -1 : 1);
     else if (lower === 'm' && chosen != null) take();
-    else if (name.startsWith('Arrow') && document.activeElement === top) arrow(event);
-    else if ((name === 'Enter' || name === ' ') && document.activeElement === top) enter();
+    else if (name.startsWith('Arrow') && studio.root.activeElement === top) arrow(event);
+    else if ((name === 'Enter' || name === ' ') && studio.root.activeElement === top) enter();
     else return false;
     return true;
   }
@@ -835,9 +835,12 @@ export function plane(studio) {
 
   new ResizeObserver(() => requestAnimationFrame(paint)).observe(frame);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-    look.now = theme();
+    look.now = theme(studio.root);
     paint();
   });
 
-  return { name: 'plane', title: 'Plane', shortcut: 'p', element: view, keys: KEYS, load, edit, changed, key, leave: () => clearTimeout(timer) };
+  return {
+    name: 'plane', title: 'Plane', shortcut: 'p', element: view, keys: KEYS, possible: (state) => state.plane.possible,
+    load, edit, changed, key, leave: () => clearTimeout(timer),
+  };
 }
