@@ -255,7 +255,8 @@ export class Studio {
     this.find('tabs').addEventListener('keydown', (event) => this.#onTabKey(event));
     this.root.addEventListener('keydown', (event) => this.#onKey(event));
     const open = this.views.filter((one) => !one.tab.disabled);
-    await this.open(open.find((one) => one.name === wanted) ?? open[0]);
+    if (open.length) await this.open(open.find((one) => one.name === wanted) ?? open[0]);
+    else this.say('This model cannot be seen so: that takes classes and at least two features.');
   }
 }
 
