@@ -57,7 +57,8 @@ async function once(path, body) {
     try {
       return await sent(path, body, key);
     } catch (error) {
-      if (error instanceof Refused || turn === 3) throw error;
+      if (error instanceof Refused) throw error;
+      if (turn === 3) throw new Error('The studio does not answer. Whether this edit is in the file is not known: look at it again.');
       await new Promise((done) => setTimeout(done, 200 * 2 ** turn));
     }
   }

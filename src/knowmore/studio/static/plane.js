@@ -514,7 +514,7 @@ export function plane(studio) {
 
   // -- edits -----------------------------------------------------------------------------------
 
-  function add(x, y) {
+  async function add(x, y) {
     if (current == null) return;
     clicked = performance.now();
     // It is seen at once, and known when the studio has said so.
@@ -524,7 +524,10 @@ export function plane(studio) {
     for (const [name, value] of Object.entries(parts)) points[name].push(value);
     begin.hidden = true;
     requestAnimationFrame(paintMarks);
-    studio.act({ verb: 'add', plane: [[x, y]], y: [current] }, (answer) => `Learnt ${answer.ids[0]}, ${current}.`);
+    const words = (answer) => `Learnt ${answer.ids[0]}, ${current}.`;
+    if (await studio.act({ verb: 'add', plane: [[x, y]], y: [current] }, words) || points.ids.at(-1) != null) return;
+    for (const name of Object.keys(parts)) points[name].pop();
+    paintMarks();
   }
 
   function move(id, x, y) {
