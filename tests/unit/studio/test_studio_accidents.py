@@ -37,8 +37,8 @@ main()
 EDITS = [
     {"verb": "add", "plane": [[0.2, 0.2]], "y": ["b"]},
     {"verb": "replace", "ids": [1], "plane": [[0.4, 0.4]]},
-    {"verb": "forget", "ids": [0], "confirm": True},
     {"verb": "undo"},
+    {"verb": "forget", "ids": [0], "confirm": True},
 ]
 
 
@@ -118,7 +118,7 @@ def test_a_full_disk_changes_nothing_and_is_told(path, call):
             assert held(path) != before
 
 
-@pytest.mark.parametrize(("edit", "call"), [*zip(EDITS, [9, 6, 15, 1], strict=True)])
+@pytest.mark.parametrize(("edit", "call"), [*zip(EDITS, [9, 6, 1, 15], strict=True)])
 def test_a_studio_that_dies_in_the_middle_of_an_edit_has_done_all_of_it_or_nothing(
     path, edit, call
 ):
