@@ -25,6 +25,7 @@ PACKAGES = (
     "knowmore.export",
     "knowmore.serve",
     "knowmore.studio",
+    "knowmore.notebook",
     "knowmore.models",
     "knowmore.linalg",
     "knowmore.examples",

@@ -5,17 +5,15 @@ What it shows is compared with what the library says of the file.
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.crash import shim
 
 import knowmore
 from knowmore.insight import suspects
@@ -26,6 +24,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 if not CHROMIUM.exists():
     pytest.skip("needs Debian's chromium, for a real browser", allow_module_level=True)
 
+ROOT = Path(__file__).parents[2]
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -35,6 +34,16 @@ ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+# After SIGUSR1 the disk is full, until SIGUSR2.
+FULL = f"""
+import errno, os, signal, sys
+sys.path.insert(0, {str(ROOT)!r})
+from pathlib import Path
+from benchmarks.crash import shim
+full = Path.cwd(), shim.FAIL_FROM, 4, errno.ENOSPC
+signal.signal(signal.SIGUSR1, lambda *_: shim.arm(*full))
+signal.signal(signal.SIGUSR2, lambda *_: shim.disarm())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +57,11 @@ def browser():
 class Started:
     """`knowmore studio` in a folder, and what it printed first."""
 
-    def __init__(self, folder, *arguments):
-        command = [sys.executable, "-m", "knowmore", "studio", *arguments, "--no-open"]
-        self.process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+    def __init__(self, folder, *arguments, begin="", env=None):
+        script = f"{begin}\nfrom knowmore.cli import main\nmain()"
+        command = [sys.executable, "-c", script, "studio", *arguments, "--no-open"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, cwd=folder, env=env, **pipes)
         self.address = self.process.stdout.readline().strip()
 
     def end(self, how=signal.SIGINT):
@@ -327,18 +336,84 @@ def test_a_studio_that_is_killed_loses_nothing_and_the_page_says_so(opened, star
     assert again.end() == 130
 
 
-AXE = Path(os.environ.get("KNOWMORE_AXE", "axe.min.js"))
-
-
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: KNOWMORE_AXE=.../axe.min.js")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(opened, scheme):
-    opened.page.emulate_media(color_scheme=scheme)
-    opened.page.click("[data-scene=moons]")
+def test_a_page_that_is_closed_in_the_middle_of_an_edit_leaves_a_sound_file(opened):
+    other = opened.context.new_page()
+    other.goto(opened.page.url)
+    other.wait_for_selector("body[data-ready]", timeout=60_000)
+    opened.click(0.3, 0.3)
     opened.number(1)
-    for key in "pih":
-        opened.press(key)
-        time.sleep(1)
-        opened.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = opened.page.evaluate("axe.run(document)")["violations"]
-        assert [json.dumps(one["nodes"][0]["target"]) + one["id"] for one in found] == []
+    # It does not wait for the answer.
+    other.evaluate(
+        "void studio.act({ verb: 'add', plane: [[0.5, 0.5]], y: ['B'] }, () => '')",
+    )
+    other.close()
+    opened.click(-0.3, 0.3)
+    opened.until("() => studio.state.n >= 2 && !studio.find('live').textContent.includes('not')")
+    with opened.store() as store:
+        assert store.verify().ok
+        places = {tuple(row) for row in store.examples.X.round(2).tolist()}
+        assert {(0.3, 0.3), (-0.3, 0.3)} <= places <= {(0.3, 0.3), (-0.3, 0.3), (0.5, 0.5)}
+
+
+def test_an_edit_that_nobody_answers_is_not_shown_as_learnt(opened):
+    opened.click(0.3, 0.3)
+    opened.number(1)
+    opened.studio.end(signal.SIGKILL)
+    opened.click(-0.3, 0.3)
+    opened.says("live", "Whether this edit is in the file is not known")
+    opened.page.wait_for_selector("#away:not([hidden])")
+    opened.page.close()
+    opened.problems.clear()
+    with opened.store() as store:
+        assert len(store) == 1
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(browser, tmp_path):
+    if missing := shim.missing():
+        pytest.skip(missing)
+    studio = Started(tmp_path, env=shim.environment(), begin=FULL)
+    context = browser.new_context(viewport={"width": 1100, "height": 800})
+    page = Page(context.new_page(), tmp_path / "plane.km")
+    try:
+        page.page.goto(studio.address)
+        page.page.wait_for_selector("body[data-ready]", timeout=60_000)
+        page.click(0.3, 0.3)
+        page.number(1)
+        studio.process.send_signal(signal.SIGUSR1)
+        page.click(-0.3, 0.3)
+        page.says("live", "Nothing was changed; what was confirmed is kept.")
+        assert page.text("#count") == "1"
+        studio.process.send_signal(signal.SIGUSR2)
+        page.click(-0.4, 0.4)
+        page.number(2)
+        page.agrees()
+    finally:
+        context.close()
+        studio.end(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1100, 390])
+def test_axe_finds_nothing(opened, scheme, width):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-core")
+    page = opened.page
+    page.emulate_media(color_scheme=scheme)
+    page.click("[data-scene=moons]")
+    opened.number(1)
+    with opened.store() as store:
+        # So that there is a doubt to show.
+        store.relabel([3, 40], ["moon", "sun"])
+    opened.number(2)
+    page.set_viewport_size({"width": width, "height": 800})
+    names = page.evaluate("studio.views.filter((one) => !one.tab.disabled).map((one) => one.name)")
+    assert {"plane", "inbox", "history"} <= set(names)
+    for name in names:
+        page.evaluate("name => studio.open(studio.views.find((one) => one.name === name))", name)
+        answer = axe.Axe().run(page).response
+        found, done = answer["violations"], answer["passes"]
+        said = [f"{one['id']}: {node['target']}" for one in found for node in one["nodes"]]
+        assert (name, said, bool(done)) == (name, [], True)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert (name, wide) == (name, width)
+    opened.press("?")
+    assert axe.Axe().run(page).response["violations"] == []

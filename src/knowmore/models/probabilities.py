@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import log_ndtr, logsumexp, softmax
+from scipy.special import log_ndtr, logsumexp
 
 from knowmore.arrays import Array
 
@@ -139,11 +139,13 @@ def best_temperature(logs: Array, classes: Array, weights: Array | None = None) 
     >>> round(best_temperature(logs, np.array([0, 1, 1])), 2)
     2.19
     """
+    logs = _beside_the_best(logs)
     true = logs[np.arange(len(logs)), classes]
 
     def slope(u: float) -> float:
         s = np.exp(u)
-        excess = np.einsum("ij,ij->i", softmax(s * logs, axis=1), logs) - true
+        p = np.exp(s * logs)
+        excess = np.einsum("ij,ij->i", p, logs) / np.einsum("ij->i", p) - true
         total = excess.sum() if weights is None else weights @ excess
         return float(s * total + u / _SPREAD**2)
 
@@ -209,5 +211,11 @@ def mislabelling(logs: Array, codes: Array) -> Mislabelling:
 
 def _log_true(logs: Array, codes: Array, temperature: float) -> Array:
     """The logarithms of the probabilities of the classes of `codes` (n,), (n,)."""
-    scaled = logs / temperature
-    return np.asarray(scaled[np.arange(len(scaled)), codes] - logsumexp(scaled, axis=1))
+    scaled = _beside_the_best(logs) / temperature
+    total = np.einsum("ij->i", np.exp(scaled))
+    return np.asarray(scaled[np.arange(len(scaled)), codes] - np.log(total))
+
+
+def _beside_the_best(logs: Array) -> Array:
+    """Logarithms (n, M) less the largest of each row: their exponentials have a sum above one."""
+    return np.asarray(logs - logs.max(axis=1, keepdims=True))

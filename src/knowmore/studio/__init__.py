@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import knowmore
 from knowmore.extras import require
 from knowmore.studio.door import Door
 
@@ -29,5 +30,9 @@ def create_app(
     """
     require("fastapi", "studio")
     from knowmore.studio.app import application
+    from knowmore.studio.pool import Questions
+    from knowmore.studio.studio import Studio
 
-    return application(path, door, pool, reader)
+    # A pool that is refused leaves no file open.
+    questions = Questions(pool)
+    return application(Studio(knowmore.open(path), questions), door, reader)

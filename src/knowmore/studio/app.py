@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, final
 
 from anyio import CapacityLimiter, Event, create_task_group, move_on_after, sleep, to_thread
-from fastapi import Body, FastAPI, Header, Query, Request
+from fastapi import Body, Depends, FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -26,7 +26,6 @@ from knowmore.studio.history import journal, state_at, verified, without
 from knowmore.studio.inbox import doubts
 from knowmore.studio.merging import add_merging
 from knowmore.studio.plane import Bounds, Grid
-from knowmore.studio.pool import Pool
 from knowmore.studio.questions import Reader, add_questions
 from knowmore.studio.rows import add_rows
 from knowmore.studio.studio import Studio, Trial, checked, warm
@@ -91,11 +90,18 @@ class Nothing(Asked):
     """A question without parts."""
 
 
-def application(
-    path: Path, door: Door, pool: Pool | None = None, reader: Reader | None = None
-) -> FastAPI:
-    """The studio of a file, which is opened now and let go of when the server ends."""
-    studio, listening = Studio(path, pool), Listening()
+def _grid(x0: Value, x1: Value, y0: Value, y1: Value, w: Side = 96, h: Side = 96) -> Grid:
+    if x0 >= x1 or y0 >= y1:
+        raise InvalidInput("The bounds are empty: x0 must be below x1, and y0 below y1.")
+    return Grid(Bounds(x0, x1, y0, y1), w, h)
+
+
+Seen = Annotated[Grid, Depends(_grid)]
+
+
+def application(studio: Studio, door: Door, reader: Reader | None = None) -> FastAPI:
+    """The service of a studio, which lets go of its file when the server ends."""
+    listening = Listening()
     # A fit from scratch, to compare with, keeps nobody waiting.
     limiter, apart = CapacityLimiter(1), CapacityLimiter(1)
 
@@ -182,42 +188,35 @@ def application(
 
     @app.get("/api/plane/field", response_class=Response)
     async def field(
-        x0: Value,
-        x1: Value,
-        y0: Value,
-        y1: Value,
-        w: Side = 96,
-        h: Side = 96,
+        grid: Seen,
         noise: Annotated[FiniteFloat | None, Query(ge=0, le=1e6)] = None,
         length_scale: Annotated[FiniteFloat | None, Query(gt=0, le=1e9)] = None,
         at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     ) -> Any:
-        """Scores, variances and the unknown over a grid, as bytes.
+        """Scores, variances and the improbability over a grid, as bytes.
 
         With other settings on trial, or as they were after an entry of the journal.
         """
-        grid = _grid(Bounds(x0, x1, y0, y1), w, h)
         found = await work(studio.field, grid, Trial(noise, length_scale), at)
         return Response(found, media_type="application/octet-stream")
 
     @app.get("/api/plane/check")
-    async def check(
-        x0: Value,
-        x1: Value,
-        y0: Value,
-        y1: Value,
-        w: Side = 96,
-        h: Side = 96,
-    ) -> Any:
+    async def check(grid: Seen) -> Any:
         """How far the field is from that of a fit from scratch, and how long that takes."""
-        parts = await work(studio.to_check, _grid(Bounds(x0, x1, y0, y1), w, h))
+        parts = await work(studio.to_check, grid)
         return JSONResponse(await to_thread.run_sync(checked, *parts, limiter=apart))
 
     @app.post("/api/plane/moved", response_class=Response)
     async def moved(asked: Moved) -> Any:
         """The field, had examples other places; nothing is written."""
-        grid = _grid(Bounds(asked.x0, asked.x1, asked.y0, asked.y1), asked.w, asked.h)
+        grid = _grid(asked.x0, asked.x1, asked.y0, asked.y1, asked.w, asked.h)
         found = await work(studio.moved, grid, asked.ids, asked.plane)
+        return Response(found, media_type="application/octet-stream")
+
+    @app.post("/api/plane/edit", response_class=Response)
+    async def edit_seen(asked: Annotated[Edit, Body()], key: Key, grid: Seen) -> Any:
+        """Edit the file, as `/api/edit` does; the field that came of it, with what that answers."""
+        found = await work(studio.edited, key, asked, grid)
         return Response(found, media_type="application/octet-stream")
 
     @app.post("/api/whatif")
@@ -287,12 +286,6 @@ class Listening:
         """Something happened."""
         self._event.set()
         self._event = Event()
-
-
-def _grid(bounds: Bounds, w: int, h: int) -> Grid:
-    if bounds.x0 >= bounds.x1 or bounds.y0 >= bounds.y1:
-        raise InvalidInput("The bounds are empty: x0 must be below x1, and y0 below y1.")
-    return Grid(bounds, w, h)
 
 
 def _add_files(app: FastAPI) -> None:

@@ -17,7 +17,6 @@ from knowmore.export.table import by_rows
 from knowmore.insight import novelty
 from knowmore.insight.asking import WITH_VARIANCE
 from knowmore.models import LeftOut, LinearModel
-from knowmore.models.novelty import improbability
 from knowmore.store import Entry, Store
 from knowmore.store.journal import FORGETS
 
@@ -175,12 +174,6 @@ class Snapshot:
             return None
         found = novelty(self.estimator, self.examples.X[:1], "probability")
         return found.threshold(1 - RATE) if found.separates(1 - RATE) else None
-
-    def unknown(self, scores: Array, variance: Array | None) -> Array:
-        """Which rows are of no class, (m,), by their scores (m, M) and variances (m,)."""
-        if self.threshold is None or variance is None:
-            return np.zeros(len(scores), dtype=bool)
-        return np.asarray(improbability(scores, variance) > self.threshold)
 
     # -- other settings ----------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from copy import copy
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, final
 
@@ -15,13 +14,14 @@ from sklearn.gaussian_process.kernels import RBF
 import knowmore
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, NoExamples
+from knowmore.models.novelty import improbability
 from knowmore.store.past import past
 from knowmore.studio.edits import Parts, applied
 from knowmore.studio.events import Event, Events
 from knowmore.studio.field import Answers
 from knowmore.studio.pictures import Pictures
 from knowmore.studio.plane import Bounds, Grid, Plane, bounds_of, plane_of
-from knowmore.studio.pool import Pool, Questions
+from knowmore.studio.pool import Questions
 from knowmore.studio.snapshot import Snapshot
 
 # Answers to edits that are kept, for those that come again.
@@ -47,17 +47,16 @@ class _Followed(NamedTuple):
 
 @final
 class Studio:
-    """The file at a path, which must be there.
+    """An open file, or what stands for one.
 
     events : what happened to it since it was opened
     pictures : those that wait to be learnt
-    questions : about a pool, if there is one
+    questions : about a pool, if somebody gave one
     """
 
-    def __init__(self, path: Path, pool: Pool | None = None) -> None:
-        self.questions = Questions(pool)
-        self.store = knowmore.open(path)
-        self.events, self.pictures = Events(), Pictures(self.store)
+    def __init__(self, store: Any, questions: Questions | None = None) -> None:
+        self.store, self.questions = store, questions or Questions()
+        self.events, self.pictures = Events(), Pictures(store)
         self._now = Snapshot(self.store)
         self._plane: Plane | None = None
         self._bounds: Bounds | None = None
@@ -138,6 +137,7 @@ class Studio:
             },
             "loo_accuracy": now.accuracy,
             "log_evidence": now.evidence,
+            "threshold": now.threshold,
             "settings": {
                 "noise": now.noise,
                 "length_scale": now.length_scale,
@@ -185,19 +185,38 @@ class Studio:
         trial : settings to try; at : the entry of the journal after which the field was such
 
         A header as JSON, with its length before it (4 bytes, the lowest first); then the number of
-        the winning class (1 byte each), its score and the variance (4 bytes each, floats), whether
-        the place is of no class (1 byte each), and the score of the second class (4 bytes each).
+        the winning class (1 byte each), its score, the variance, the improbability and the score of
+        the second class (4 bytes each, floats). A place of which the improbability is above the
+        threshold is of no class.
         """
         now = self.now()
         self._seen(now)
         if at is not None:
-            return self._from_scratch(self.at(now, at), grid, {"number": at})
+            return self._judged(self.at(now, at), grid, {"number": at})
+        if trial != Trial() and now.examples is not None:
+            other = now.refitted(**now.with_settings(*trial))
+            return self._judged(now.with_estimator(other, now.examples), grid, {"trial": True})
+        return self._followed_field(now, grid)
+
+    def _followed_field(self, now: Snapshot, grid: Grid, **more: Any) -> bytes:
+        """The field as it is now, without what takes every example left out: see `state`."""
         if now.examples is None:
-            return _empty(now, grid)
-        if trial != Trial():
-            return self._tried(now, grid, trial)
+            return _packed(_header(now, grid) | more)
         found = self._followed_to(now, grid)
-        return _packed(self._header(now, grid, found.update_ms), *_layers(now, found.answers))
+        more = {"update_ms": found.update_ms} | more
+        return _packed(_header(now, grid) | more, *_layers(now, found.answers))
+
+    def _judged(self, then: Snapshot, grid: Grid, more: dict[str, Any]) -> bytes:
+        """The field of another state, with what `state` says of this one."""
+        if then.examples is None:
+            return _packed(_header(then, grid) | more)
+        answers = Answers.of(then.estimator, self._rows(then, grid))
+        judged = {
+            "threshold": then.threshold,
+            "loo_accuracy": then.accuracy,
+            "log_evidence": then.evidence,
+        }
+        return _packed(_header(then, grid) | judged | more, *_layers(then, answers))
 
     def _followed_to(self, now: Snapshot, grid: Grid) -> _Followed:
         """Answers for the grid by the model as it is now."""
@@ -219,28 +238,6 @@ class Studio:
         assert plane is not None
         return plane.rows(grid.places())
 
-    def _header(self, now: Snapshot, grid: Grid, update_ms: float | None) -> dict[str, Any]:
-        return {
-            "number": now.number,
-            "w": grid.w,
-            "h": grid.h,
-            "bounds": grid.bounds._asdict(),
-            "classes": now.labels,
-            "threshold": now.threshold,
-            "update_ms": update_ms,
-            "refit_ms": None,
-            "difference": None,
-            "loo_accuracy": now.accuracy,
-            "log_evidence": now.evidence,
-            "noise": now.noise,
-        }
-
-    def _tried(self, now: Snapshot, grid: Grid, trial: Trial) -> bytes:
-        """The field that other settings would give; nothing is written."""
-        other = now.refitted(**now.with_settings(*trial))
-        tried = now.with_estimator(other, now.examples)
-        return self._from_scratch(tried, grid, {"trial": True})
-
     def moved(self, grid: Grid, ids: list[Any], places: list[tuple[float, float]]) -> bytes:
         """The field, had these examples other places in the plane; nothing is written."""
         now = self.now()
@@ -252,13 +249,9 @@ class Studio:
         other = copy(now.estimator)
         old = now.examples.X[now.examples.rows(tuple(ids))]
         other.replace(ids, plane.moved(old, np.array(places, dtype=float)))
-        return self._from_scratch(now.with_estimator(other, now.examples), grid, {"trial": True})
-
-    def _from_scratch(self, then: Snapshot, grid: Grid, more: dict[str, Any]) -> bytes:
-        if then.examples is None:
-            return _empty(then, grid)
-        answers = Answers.of(then.estimator, self._rows(then, grid))
-        return _packed(self._header(then, grid, None) | more, *_layers(then, answers))
+        then = now.with_estimator(other, now.examples)
+        answers = self._followed_to(now, grid).answers.follow(then.estimator)
+        return _packed(_header(then, grid) | {"trial": True}, *_layers(then, answers))
 
     def at(self, now: Snapshot, number: int) -> Snapshot:
         """The file as it was after an entry of the journal."""
@@ -308,6 +301,12 @@ class Studio:
             self._answered.popitem(last=False)
         return answer
 
+    def edited(self, key: str, edit: Any, grid: Grid) -> bytes:
+        """The same, and the field that came of it, with the answer in its header."""
+        self._seen(self.now())
+        answer = self.edit(key, edit)
+        return self._followed_field(self._now, grid, edit=answer)
+
 
 def checked(now: Snapshot, X: Array, answers: Answers, update_ms: float) -> dict[str, Any]:
     """How long a fit from scratch takes, and how far its scores are from those that followed.
@@ -346,7 +345,7 @@ def entry_of(entry: Any) -> dict[str, Any] | None:
 
 
 def _layers(now: Snapshot, answers: Answers) -> tuple[Array, ...]:
-    """The winning class, its score, the variance, the unknown and the second score, each (m,)."""
+    """The winning class, its score, the variance, the improbability and the second score; (m,)."""
     names = np.searchsorted(np.array(now.labels), now.estimator.model_.names)
     best = answers.scores.argmax(axis=1)
     score = answers.scores[np.arange(len(best)), best]
@@ -354,19 +353,28 @@ def _layers(now: Snapshot, answers: Answers) -> tuple[Array, ...]:
     second = -score
     if answers.scores.shape[1] > 1:
         second = np.partition(answers.scores, -2, axis=1)[:, -2]
-    variance = np.zeros(len(best)) if answers.variance is None else answers.variance
-    unknown = now.unknown(answers.scores, answers.variance)
+    variance = improbable = np.zeros(len(best))
+    if answers.variance is not None:
+        variance = answers.variance
+        improbable = improbability(answers.scores, variance)
     return (
         np.minimum(names[best], 255).astype(np.uint8),
         score.astype("<f4"),
         variance.astype("<f4"),
-        unknown.astype(np.uint8),
+        improbable.astype("<f4"),
         second.astype("<f4"),
     )
 
 
-def _empty(now: Snapshot, grid: Grid) -> bytes:
-    return _packed({"number": now.number, "w": grid.w, "h": grid.h, "classes": []})
+def _header(now: Snapshot, grid: Grid) -> dict[str, Any]:
+    return {
+        "number": now.number,
+        "w": grid.w,
+        "h": grid.h,
+        "bounds": grid.bounds._asdict(),
+        "classes": now.labels,
+        "update_ms": None,
+    }
 
 
 def _packed(header: dict[str, Any], *arrays: Array) -> bytes:

@@ -93,3 +93,24 @@ def test_a_pivot_of_one_rounding_counts_as_none():
 def test_deleting_nothing_is_the_same_factor():
     old = factor_of(matrix(10))
     assert old.delete(np.array([], dtype=int)).panels == old.panels
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_diagonal_of_the_inverse_follows_appends(dtype, monkeypatch):
+    A = matrix(300)
+    factor = Cholesky(np.dtype(dtype)).append(np.empty((0, 280)), A[:280, :280])
+    factor.inverse_diagonal()
+    # Rows that came before anybody asked again, one by one and at once.
+    for end in (281, 282, 290, 300):
+        begin = factor.size
+        factor = factor.append(A[:begin, begin:end], A[begin:end, begin:end])
+        if end == 282:
+            monkeypatch.setattr(Cholesky, "forward", None)
+            factor.inverse_diagonal()
+            monkeypatch.undo()
+    roundings = 100 * np.linalg.cond(A) * np.finfo(dtype).eps / np.finfo(float).eps
+    assert_rounded(factor.inverse_diagonal(), np.diagonal(np.linalg.inv(A)), roundings)
+    # After a deletion, or an append of many, it is computed anew.
+    kept = np.arange(300) != 7
+    without = factor.delete(np.array([7])).inverse_diagonal()
+    assert_rounded(without, np.diagonal(np.linalg.inv(A[np.ix_(kept, kept)])), roundings)

@@ -11,23 +11,24 @@ from studied import Visitor, enter, studying
 import knowmore
 from knowmore import GPClassifier
 from knowmore.studio import Door, create_app
+from knowmore.studio.guard import PICTURES, TABLES
 
-PATHS = ["/", "/app.js", "/style.css", "/events", "/openapi.json", "/api/state", "/api/log"]
-PATHS += ["/api/plane/points", "/api/plane/field?x0=0&x1=1&y0=0&y1=1", "/api/suspects"]
-PATHS += ["/api/plane/check?x0=0&x1=1&y0=0&y1=1", "/api/pool/picture?name=a", "/api/merge/files"]
-PATHS += ["/api/desk", "/api/thumbnail?id=0", "/api/explain?id=0"]
-POSTS = [
-    "/api/plane/moved",
-    "/api/edit",
-    "/api/whatif",
-    "/api/state-at",
-    "/api/preview-forget",
-    "/api/verify",
-    "/api/dismiss",
-    "/api/question",
-    "/api/pool",
-    "/api/rows",
-    "/api/merge/preview",
+# What a path must not be written as: nothing of the studio has a name that needs it.
+TRICKS = [
+    "/..%2f..{path}",
+    "/%2e%2e{path}",
+    "/x/..{path}",
+    "/{path}",
+    "{path}/",
+    "{path}%00",
+    "{path}%2f",
+    "{path};x",
+    "{path}/..%2f..%2fplane.km",
+    "/%2f{bare}",
+    "/%{code}{rest}",
+    "http://evil.example{path}",
+    "https://127.0.0.1{path}",
+    "{path}\\..\\plane.km",
 ]
 
 
@@ -50,11 +51,31 @@ def visitor(door):
     return enter(door)
 
 
-def test_the_lists_here_are_complete(plane):
-    routes = create_app(plane, Door("127.0.0.1", 1)).routes
-    # That pictures are brought by nobody else is asked with the desk.
-    named = {path.partition("?")[0] for path in [*PATHS, *POSTS, "/api/pictures"]}
-    assert {one.path for one in routes if not one.path.count(".") or one.path in named} == named
+@pytest.fixture(scope="module")
+def routes(plane):
+    """Every way in, (method, path): those of the application, and those of its description."""
+    app = create_app(plane, Door("127.0.0.1", 1))
+    served = {(method, one.path) for one in app.routes for method in one.methods}
+    told = {
+        (method.upper(), path) for path, ways in app.openapi()["paths"].items() for method in ways
+    }
+    assert told < served
+    # The names of parts of a path stand for any.
+    found = sorted((method, re.sub(r"{.*?}", "1", path)) for method, path in served)
+    assert {("GET", "/"), ("GET", "/app.js"), ("POST", "/api/edit")} < set(found)
+    return [(method, path) for method, path in found if method != "HEAD"]
+
+
+def asking(routes, *, writes=False):
+    """Each route, and a body that it may be asked with."""
+    for method, path in routes:
+        if method != "GET" or not writes:
+            yield method, path, None if method == "GET" else b"{}"
+
+
+def kind_of(path):
+    """What the body of a route is."""
+    return "application/octet-stream" if path == PICTURES else "application/json"
 
 
 def test_the_token_lets_one_in_once(plane):
@@ -79,70 +100,94 @@ def test_the_token_lets_one_in_once(plane):
         assert stranger("GET", "/?token=spent")[0] == 403
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_no_page_without_the_cookie(door, path):
+def test_nothing_without_the_cookie(door, visitor, routes):
     wrong = [None, "", f"knowmore-studio-{door.port}=wrong", f"other={'x' * 43}"]
-    for cookie in [*wrong, f"knowmore-studio-{door.port}"]:
-        status, body, headers = Visitor(door, cookie)("GET", path)
-        assert status == 401
-        assert body["error"].startswith("Nobody let this browser in.")
-        assert headers["x-content-type-options"] == "nosniff"
+    for method, path, body in asking(routes):
+        for cookie in [*wrong, f"knowmore-studio-{door.port}"]:
+            status, said, headers = Visitor(door, cookie)(method, path, body)
+            assert (status, method, path) == (401, method, path)
+            assert said["error"].startswith("Nobody let this browser in.")
+            assert headers["x-content-type-options"] == "nosniff"
+        # The token is for the front door, once, and has been spent.
+        for token in ("wrong", "", "spent"):
+            status = Visitor(door)(method, f"{path}?token={token}", body)[0]
+            assert status == (403 if path == "/" else 401), path
 
 
-@pytest.mark.parametrize("path", POSTS)
-def test_no_edit_without_the_cookie_or_from_elsewhere(door, visitor, path):
-    assert Visitor(door)("POST", path, {})[0] == 401
+def test_no_edit_from_elsewhere(door, visitor, routes):
+    port, long = door.port, b"x" * 25_000_001
+    for method, path, body in asking(routes, writes=True):
+        for origin in [
+            None,
+            "",
+            "null",
+            "http://evil.example",
+            f"https://127.0.0.1:{port}",
+            f"http://127.0.0.1:{port + 1}",
+            f"http://localhost:{port}",
+            f"http://127.0.0.1:{port}.evil.example",
+        ]:
+            status, said, _ = visitor(method, path, body, {"Origin": origin})
+            assert (status, "Origin" in said["error"]) == (403, True), (path, origin)
+        for kind in (
+            None,
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+        ):
+            assert visitor(method, path, body, {"Content-Type": kind})[0] == 415, (path, kind)
+        most = {PICTURES: 25_000_001, TABLES: 10_000_001}.get(path, 1_000_001)
+        for sent, headers in [
+            (long[:most], {}),
+            (b"{}", {"Content-Length": "99999999999"}),
+            (b"{}", {"Content-Length": "-1"}),
+            (iter([long[: most // 2], long[: most // 2 + 1]]), {"Transfer-Encoding": "chunked"}),
+        ]:
+            try:
+                own = {"Content-Type": kind_of(path)} | headers
+                status = visitor(method, path, sent, own)[0]
+            except ConnectionError:
+                # It hung up while the rest still came.
+                continue
+            assert status in (400, 413), (path, headers)
+
+
+def test_no_page_of_another_site_may_ask(visitor, routes):
+    for method, path, body in asking(routes):
+        for site in ("cross-site", "same-site"):
+            status = visitor(method, path, body, {"Sec-Fetch-Site": site})[0]
+            assert (status, path) == (403, path)
+
+
+def test_only_its_own_names(door, visitor, routes):
     port = door.port
-    for origin in [
-        None,
-        "",
-        "null",
-        "http://evil.example",
-        f"https://127.0.0.1:{port}",
-        f"http://127.0.0.1:{port + 1}",
-        f"http://localhost:{port}",
-        f"http://127.0.0.1:{port}.evil.example",
-    ]:
-        status, body, _ = visitor("POST", path, {}, {"Origin": origin})
-        assert (status, "Origin" in body["error"]) == (403, True), origin
-    assert visitor("POST", path, {}, {"Sec-Fetch-Site": "cross-site"})[0] == 403
-    for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
-        assert visitor("POST", path, b"{}", {"Content-Type": kind})[0] == 415
-    # A table may be longer.
-    long = b"x" * (10_000_001 if path == "/api/pool" else 1_000_001)
-    half = long[: 6 * len(long) // 10]
-    for body, headers in [
-        (long, {}),
-        (b"{}", {"Content-Length": "99999999999"}),
-        (b"{}", {"Content-Length": "-1"}),
-        (iter([half, half]), {"Transfer-Encoding": "chunked"}),
-    ]:
-        try:
-            status = visitor("POST", path, body, headers)[0]
-        except ConnectionError:
-            # It hung up while the rest still came.
+    for method, path, body in asking(routes):
+        for host in [
+            "evil.example",
+            f"evil.example:{port}",
+            "127.0.0.1",
+            f"127.0.0.1:{port + 1}",
+            f"127.0.0.1.evil.example:{port}",
+            f"127.0.0.1:{port}:{port}",
+            f"[::2]:{port}",
+            "",
+        ]:
+            status = visitor(method, path, body, {"Host": host})[0]
+            assert status in (400, 421), (path, host)
+    for host in (f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
+        assert visitor("GET", "/api/state", headers={"Host": host})[0] == 200
+
+
+def test_every_route_has_one_name(door, visitor, routes):
+    for method, path, body in asking(routes):
+        if path == "/":
             continue
-        assert status in (400, 413)
-
-
-@pytest.mark.parametrize("path", PATHS + POSTS)
-def test_only_its_own_names(door, visitor, path):
-    method, port = "POST" if path in POSTS else "GET", door.port
-    for host in [
-        "evil.example",
-        f"evil.example:{port}",
-        "127.0.0.1",
-        f"127.0.0.1:{port + 1}",
-        f"127.0.0.1.evil.example:{port}",
-        f"127.0.0.1:{port}:{port}",
-        f"[::2]:{port}",
-        "",
-    ]:
-        status, *_ = visitor(method, path, {} if path in POSTS else None, {"Host": host})
-        assert status in (400, 421), host
-    if path == "/api/state":
-        for host in (f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
-            assert visitor("GET", path, headers={"Host": host})[0] == 200
+        parts = {"path": path, "bare": path[1:], "code": f"{ord(path[1]):x}", "rest": path[2:]}
+        for trick in TRICKS:
+            other = trick.format(**parts)
+            status, said, _ = visitor(method, other, body, {"Content-Type": kind_of(path)})
+            assert (status, set(said)) in ((404, {"error"}), (415, {"error"})), other
+            assert Visitor(door)(method, other, body)[0] == 401, other
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -47,7 +49,7 @@ def grid_rows(w=16, h=12):
 
 def same_field(visitor, path):
     """The field that is served, beside what the file says of the same rows."""
-    header, (best, score, variance, unknown, second) = visitor.field()
+    header, (best, score, variance, improbable, second) = visitor.field()
     with knowmore.open(path) as store:
         X = grid_rows()
         model = store.model_
@@ -62,7 +64,8 @@ def same_field(visitor, path):
         clear = top[:, -1] - top[:, -2] > gap
         assert (best == want.argmax(axis=1))[clear].all()
         said = novelty(store.estimator, X, "probability").unknown(0.95)
-        assert (unknown.astype(bool) == said).mean() > 0.99
+        unknown = improbable > visitor.get("/api/state")["threshold"]
+        assert (unknown == said).mean() > 0.99
     return header
 
 
@@ -128,6 +131,29 @@ def test_the_field_follows_every_edit(visitor, path):
     found = visitor.get("/api/plane/check", **SQUARE, w=16, h=12)
     assert found["difference"] < 1e-9
     assert found["refit_ms"] > 0
+
+
+def test_an_edit_brings_its_field(visitor, path):
+    where = "/api/plane/edit?" + urlencode({**SQUARE, "w": 16, "h": 12})
+    key = {"Idempotency-Key": "the same key"}
+    asked = {"verb": "add", "plane": [[0.2, 0.3]], "y": ["a"]}
+    status, body, _ = visitor("POST", where, asked, key)
+    header, layers = unpacked(body)
+    again, same = visitor.field()
+    assert (status, header["number"], header["edit"]["ids"]) == (200, 2, [30])
+    assert all(np.array_equal(a, b) for a, b in zip(layers, same, strict=True))
+    assert header == again | {"edit": header["edit"]}
+    same_field(visitor, path)
+    # Whoever asks again gets the same answer, and the field as it is by then.
+    visitor.edit(verb="relabel", ids=[30], y="c")
+    status, body, _ = visitor("POST", where, asked, key)
+    later, _ = unpacked(body)
+    assert (status, later["number"], later["edit"]) == (200, 3, header["edit"])
+    for wrong in (asked | {"y": []}, asked | {"plane": [[1, 2], [3, 4]]}):
+        key = {"Idempotency-Key": "another key"}
+        assert visitor("POST", where, wrong, key)[0] == 422
+    assert visitor("POST", "/api/plane/edit?x0=1&x1=0&y0=0&y1=1", asked, key)[0] == 422
+    assert visitor.get("/api/state")["number"] == 3
 
 
 def test_settings_on_trial_write_nothing(visitor, path):

@@ -8,6 +8,13 @@ export class Refused extends Error {
   }
 }
 
+let ask = (path, options) => fetch(path, options);
+
+/** Ask by other means than the network. @param means as `fetch` */
+export function through(means) {
+  ask = means;
+}
+
 async function answered(response) {
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
@@ -16,7 +23,7 @@ async function answered(response) {
 
 /** @param {string} path @returns {Promise<any>} JSON */
 export async function get(path) {
-  return (await answered(await fetch(path))).json();
+  return (await answered(await ask(path))).json();
 }
 
 function sent(path, body, headers = {}) {
@@ -25,22 +32,33 @@ function sent(path, body, headers = {}) {
     headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(body),
   };
-  return fetch(path, options).then(answered);
+  return ask(path, options).then(answered);
 }
 
 /** Ask with JSON; nothing is edited but by `edit`. */
-export async function post(path, body, headers) {
-  return (await sent(path, body, headers)).json();
+export async function post(path, body) {
+  return (await sent(path, body)).json();
 }
 
-/** Edit the file. Whoever hears no answer asks again with the same key: it is done once. */
+/** Edit the file. */
 export async function edit(body) {
+  return (await once('/api/edit', body)).json();
+}
+
+/** Edit the file. @returns the field that came of it, with the answer as its `edit` */
+export async function editSeen(body, query) {
+  return unpacked(await once(`/api/plane/edit?${new URLSearchParams(query)}`, body));
+}
+
+/** Whoever hears no answer asks again with the same key: it is done once. */
+async function once(path, body) {
   const key = { 'Idempotency-Key': crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
   for (let turn = 0; ; turn += 1) {
     try {
-      return await post('/api/edit', body, key);
+      return await sent(path, body, key);
     } catch (error) {
-      if (error instanceof Refused || turn === 3) throw error;
+      if (error instanceof Refused) throw error;
+      if (turn === 3) throw new Error('The studio does not answer. Whether this edit is in the file is not known: look at it again.');
       await new Promise((done) => setTimeout(done, 200 * 2 ** turn));
     }
   }
@@ -51,16 +69,16 @@ export async function bring(file) {
   if (file.size > 25e6) throw new Refused(413, `${file.name} has more than 25,000,000 bytes. Reduce it first.`);
   const headers = { 'Content-Type': 'application/octet-stream' };
   const path = `/api/pictures?${new URLSearchParams({ name: file.name.slice(-200) })}`;
-  return (await answered(await fetch(path, { method: 'POST', headers, body: file }))).json();
+  return (await answered(await ask(path, { method: 'POST', headers, body: file }))).json();
 }
 
 /**
- * The field over a grid: what wins at each place, its score, the variance, the unknown, and the score
- * of the second class.
+ * The field over a grid: what wins at each place, its score, the variance, the improbability of every
+ * class, and the score of the second class.
  * @param {Record<string, number>} query bounds, w and h, and settings on trial
  */
 export async function field(query) {
-  return unpacked(await answered(await fetch(`/api/plane/field?${new URLSearchParams(query)}`)));
+  return unpacked(await answered(await ask(`/api/plane/field?${new URLSearchParams(query)}`)));
 }
 
 /** The field, had examples other places. */
@@ -84,7 +102,7 @@ async function unpacked(response) {
     best: take(Uint8Array),
     score: take(Float32Array),
     variance: take(Float32Array),
-    unknown: take(Uint8Array),
+    improbable: take(Float32Array),
     second: take(Float32Array),
   };
 }

@@ -64,8 +64,7 @@ export function desk(studio) {
     if (!keys.has(chosen)) chosen = board.waiting.length ? keyOf(board.waiting[0]) : null;
   }
 
-  function changed(state) {
-    view.tab.hidden = view.tab.disabled = !state.pictures;
+  function changed() {
     if (!body.hidden) show();
   }
 
@@ -342,6 +341,7 @@ export function desk(studio) {
     return true;
   }
 
-  const view = { name: 'desk', title: 'Desk', shortcut: 'b', element: body, keys: KEYS, load, changed, key };
-  return view;
+  return {
+    name: 'desk', title: 'Desk', shortcut: 'b', element: body, keys: KEYS, possible: (state) => state.pictures, load, changed, key,
+  };
 }

@@ -8,9 +8,9 @@ export const SHAPES = ['disc', 'square', 'triangle', 'diamond', 'wedge', 'star',
 export const colour = (slot) => COLOURS[slot % COLOURS.length];
 export const shape = (slot) => SHAPES[(slot + Math.floor(slot / COLOURS.length)) % SHAPES.length];
 
-/** The colours of the page, light or dark. */
-export function theme() {
-  const style = getComputedStyle(document.documentElement);
+/** The colours of the page, light or dark. @param root the document, or the part that the page is in */
+export function theme(root = document) {
+  const style = getComputedStyle(root.host ?? document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
   const paper = of('--field').match(/\w\w/g).map((one) => parseInt(one, 16));
   return { paper, ink: of('--ink'), edge: of('--edge'), dark: of('--dark') === '1' };
@@ -109,51 +109,68 @@ export function swatch(slot, size = 18) {
 export function fieldImage(field, slotOf, look, finer = 3) {
   const { w, h, best, score, second, classes } = field;
   const image = new ImageData(finer * w, finer * h);
-  const pixels = image.data;
-  const paper = look.paper;
-  const most = look.dark ? 0.74 : 0.8;
-  const inks = classes.map((_, i) => RGB[slotOf(i) % RGB.length]);
-  const side = (count) => Array.from({ length: finer * count }, (_, i) => {
-    const place = Math.min(Math.max((i + 0.5) / finer - 0.5, 0), count - 1);
-    const low = Math.min(Math.floor(place), Math.max(count - 2, 0));
-    return [low, place - low];
-  });
-  const [columns, rows] = [side(w), side(h)];
-  for (let j = 0; j < rows.length; j += 1) {
-    const [row, v] = rows[j];
+  const pixels = new Uint32Array(image.data.buffer);
+  const inks = classes.map((_, i) => shades(RGB[slotOf(i) % RGB.length], look));
+  const [columns, rows] = [between(w, finer), between(h, finer)];
+  const width = columns.low.length;
+  for (let j = 0; j < rows.low.length; j += 1) {
+    const v = rows.part[j];
     // Rows of the field go up, those of a picture down.
-    let at = 4 * (rows.length - 1 - j) * columns.length;
-    for (const [column, u] of columns) {
-      const a = row * w + column;
-      const corners = [a, a + 1, a + w, a + w + 1];
-      const weights = [(1 - u) * (1 - v), u * (1 - v), (1 - u) * v, u * v];
+    const line = (rows.low.length - 1 - j) * width;
+    for (let i = 0; i < width; i += 1) {
+      const u = columns.part[i];
+      const a = rows.low[j] * w + columns.low[i];
+      const b = a + 1;
+      const c = a + w;
+      const d = c + 1;
+      const wa = (1 - u) * (1 - v);
+      const wb = u * (1 - v);
+      const wc = (1 - u) * v;
+      const wd = u * v;
       let winner = best[a];
       let lead;
-      if (winner === best[a + 1] && winner === best[a + w] && winner === best[a + w + 1]) {
-        lead = 0;
-        for (let k = 0; k < 4; k += 1) lead += weights[k] * (score[corners[k]] - second[corners[k]]);
+      if (winner === best[b] && winner === best[c] && winner === best[d]) {
+        lead = wa * (score[a] - second[a]) + wb * (score[b] - second[b])
+          + wc * (score[c] - second[c]) + wd * (score[d] - second[d]);
       } else {
+        const of = (one, at) => (best[at] === one ? score[at] : second[at]);
         let [first, next] = [-Infinity, -Infinity];
-        for (let k = 0; k < 4; k += 1) {
-          const one = best[corners[k]];
-          if (corners.slice(0, k).some((other) => best[other] === one)) continue;
-          let sum = 0;
-          for (let l = 0; l < 4; l += 1) sum += weights[l] * (best[corners[l]] === one ? score : second)[corners[l]];
+        for (const one of new Set([best[a], best[b], best[c], best[d]])) {
+          const sum = wa * of(one, a) + wb * of(one, b) + wc * of(one, c) + wd * of(one, d);
           if (sum > first) [first, next, winner] = [sum, first, one];
           else if (sum > next) next = sum;
         }
         lead = first - next;
       }
-      const t = most * Math.min(Math.max(lead / 2, 0), 1) ** 0.9;
-      const ink = inks[winner] ?? inks[0];
-      pixels[at] = paper[0] + t * (ink[0] - paper[0]);
-      pixels[at + 1] = paper[1] + t * (ink[1] - paper[1]);
-      pixels[at + 2] = paper[2] + t * (ink[2] - paper[2]);
-      pixels[at + 3] = 255;
-      at += 4;
+      pixels[line + i] = (inks[winner] ?? inks[0])[Math.min(Math.max(SHADES * lead / 2, 0), SHADES) | 0];
     }
   }
   return image;
+}
+
+const SHADES = 511;
+
+/** A colour from none of it, the paper, to its full strength, as pixels. */
+function shades(ink, look) {
+  const most = look.dark ? 0.74 : 0.8;
+  const pixel = new Uint8ClampedArray(4 * (SHADES + 1));
+  for (let i = 0; i <= SHADES; i += 1) {
+    const t = most * (i / SHADES) ** 0.9;
+    for (let k = 0; k < 3; k += 1) pixel[4 * i + k] = look.paper[k] + t * (ink[k] - look.paper[k]);
+    pixel[4 * i + 3] = 255;
+  }
+  return new Uint32Array(pixel.buffer);
+}
+
+/** Which of `count` cells is below each place of a side that is `finer` times as fine, and how far. */
+function between(count, finer) {
+  const [low, part] = [new Int32Array(finer * count), new Float64Array(finer * count)];
+  for (let i = 0; i < low.length; i += 1) {
+    const place = Math.min(Math.max((i + 0.5) / finer - 0.5, 0), count - 1);
+    low[i] = Math.min(Math.floor(place), Math.max(count - 2, 0));
+    part[i] = place - low[i];
+  }
+  return { low, part };
 }
 
 /** Draw a field over all of a canvas, or a part of it. @param {CanvasRenderingContext2D} pen */
@@ -178,7 +195,7 @@ export function map(canvas, bounds, points, slotOf, image = null) {
   if (image) paintImage(pen, image, 0, 0, side, side);
   const { x0, x1, y0, y1 } = bounds;
   const place = (i) => [((points.x[i] - x0) / (x1 - x0)) * side, (1 - (points.y[i] - y0) / (y1 - y0)) * side];
-  const look = theme();
+  const look = theme(canvas.getRootNode());
   const r = points.x.length > 600 ? 3 : 5;
   for (let i = 0; i < points.x.length; i += 1) {
     const one = sprite(slotOf(points.class[i]), r, look, scale);

@@ -33,11 +33,16 @@ export function inbox(studio) {
 
   async function load() {
     const possible = studio.state.plane.possible && studio.state.n > 0;
-    [found, points] = await Promise.all([
-      get('/api/suspects?limit=200'), possible ? get('/api/plane/points') : null,
+    await Promise.all([
+      get('/api/suspects?limit=200').then((all) => {
+        found = all;
+        chosen = now()?.id ?? null;
+        show();
+      }),
+      possible ? get('/api/plane/points').then((all) => { points = all; }) : null,
     ]);
-    chosen = now()?.id ?? null;
-    show();
+    if (now() && body.querySelector('canvas.past')) showPlace(now());
+    else showOne();
   }
 
   function show() {
@@ -111,7 +116,7 @@ export function inbox(studio) {
     const asked = gone ? { verb: 'forget', ids: [one.id] } : { verb: 'relabel', ids: [one.id], y: label };
     try {
       const would = await post('/api/whatif', asked);
-      const place = document.getElementById('whatif');
+      const place = body.querySelector('#whatif');
       if (place) place.textContent = `Then ${plural(would.flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
     } catch (error) {
       studio.say(error.message);

@@ -1,6 +1,6 @@
 // The plane: click adds, drag moves, right-click or Delete forgets, and the field follows.
 
-import { field as askField, get, movedField, post } from './api.js';
+import { editSeen, field as askField, get, movedField, post } from './api.js';
 import { askClass, element, percent, plural } from './page.js';
 import { contour, deepest, fieldImage, hatch, marker, paintImage, ring, smoothed, sprite, swatch, theme } from './draw.js';
 
@@ -34,10 +34,11 @@ const short = (value) => (value == null ? '–' : Number(value.toPrecision(3)).t
 
 /** @param {any} studio what all views share @returns a view */
 export function plane(studio) {
-  const look = { now: theme() };
+  const look = { now: theme(studio.root) };
   let bounds = { ...studio.state.plane.bounds };
   let points = { ids: [], x: [], y: [], class: [], wrong: [], silent: [], predicted: [], labels: [] };
   let shown = null; // the field that is painted
+  let threshold = null; // the improbability above which a place is of no class
   let current = null; // the label that a click gives
   let chosen = null; // an id
   let armed = null; // the id that a second Delete forgets
@@ -111,7 +112,7 @@ export function plane(studio) {
       input,
       show(value) {
         made.hidden = value == null;
-        if (value == null || document.activeElement === input && trying.busy) return;
+        if (value == null || studio.root.activeElement === input && trying.busy) return;
         input.value = Math.round(log.to(value));
         output.textContent = short(value);
       },
@@ -189,7 +190,9 @@ export function plane(studio) {
   }
 
   function paintUnknown(pen, place, where) {
-    const { w, h, unknown } = shown;
+    const { w, h } = shown;
+    const most = 'threshold' in shown ? shown.threshold : threshold;
+    const unknown = shown.improbable.map((one) => most != null && one > most);
     if (!unknown.includes(1)) return;
     const soft = smoothed(unknown, w, h);
     const mask = new ImageData(w, h);
@@ -303,7 +306,7 @@ export function plane(studio) {
     pen.beginPath();
     pen.arc(x, y, radius() * 2.1, 0, 2 * Math.PI);
     pen.lineWidth = 3;
-    pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue('--accent');
+    pen.strokeStyle = getComputedStyle(frame).getPropertyValue('--accent');
     pen.stroke();
   }
 
@@ -324,43 +327,47 @@ export function plane(studio) {
 
   const query = (side = GRID) => ({ ...bounds, w: side, h: side });
 
+  function see(found) {
+    shown = found;
+    paintField();
+    if (clicked == null) return;
+    const since = clicked;
+    clicked = null;
+    requestAnimationFrame(() => performance.measure('click to field', { start: since }));
+  }
+
+  /** Edit, and paint the field that came of it: all else is asked for afterwards. */
+  async function edit(body) {
+    const found = await editSeen(body, query());
+    see(found);
+    return found.edit;
+  }
+
+  /** Whether the field that is painted is that of all that is seen, in this state of the file. */
+  const fits = (number) => shown.number === number && shown.w === GRID && !shown.trial && JSON.stringify(shown.bounds) === JSON.stringify(bounds);
+
   async function load() {
-    const seen = JSON.stringify(bounds);
-    const [next, all] = await Promise.all([
-      askField(query()).then((found) => {
-        // Panned or zoomed meanwhile: it is still right where it is.
-        shown = found;
-        paintField();
-        if (clicked != null) {
-          const since = clicked;
-          clicked = null;
-          requestAnimationFrame(() => performance.measure('click to field', { start: since }));
-        }
-        return found;
-      }),
-      get('/api/plane/points'),
-    ]);
+    const first = !shown;
+    const [all] = await Promise.all([get('/api/plane/points'), first ? askField(query(COARSE)).then(see) : null]);
     const others = Math.abs(all.ids.length - points.ids.length) > 1;
     points = all;
+    if (first) look_again();
+    else if (!fits(all.number)) see(await askField(query()));
     // Its words make room for examples.
-    if (others) paintField();
+    else if (others) paintField();
     hover = -1;
     if (chosen != null && indexOf(chosen) < 0) chosen = null;
     carried &&= chosen != null;
     paintMarks();
     paintTop();
-    showLine(next);
-    if (seen !== JSON.stringify(bounds)) look.later = setTimeout(look_again, 0);
+    showLine(shown);
     clearTimeout(timer);
     if (points.ids.length && points.ids.length <= CHECKED) timer = setTimeout(compare, 700);
   }
 
   function look_again() {
     clearTimeout(look.later);
-    look.later = setTimeout(async () => {
-      shown = await askField(query());
-      paintField();
-    }, 60);
+    look.later = setTimeout(async () => see(await askField(query())), 60);
   }
 
   function showLine({ update_ms: update, refit_ms: refit, difference }) {
@@ -395,8 +402,7 @@ export function plane(studio) {
       try {
         const found = await movedField({ ids: [id], plane: [[drag.x, drag.y]], ...query(COARSE) });
         if (!drag?.moved) break;
-        shown = found;
-        paintField();
+        see(found);
       } catch {
         break;
       }
@@ -415,8 +421,7 @@ export function plane(studio) {
       const asked = trying.next;
       trying.next = null;
       try {
-        shown = await askField({ ...query(COARSE), ...asked });
-        paintField();
+        see(await askField({ ...query(COARSE), ...asked }));
         showFigures(shown.loo_accuracy, shown.log_evidence, points.ids.length);
       } catch (error) {
         studio.say(error.message);
@@ -437,11 +442,16 @@ export function plane(studio) {
 
   function changed(state) {
     if (!state.plane.possible) return;
+    if (bounds.x0 == null) bounds = { ...state.plane.bounds };
     if (!state.classes.length && !studio.pending.length) studio.pending = ['A', 'B'];
     const all = studio.classes;
     if (!all.some((one) => one.label === current)) current = all[0].label;
     axes.forEach((one, i) => { one.textContent = `${['→', '↑'][i]} ${state.plane.axes[i]}`; });
     showFigures(state.loo_accuracy, state.log_evidence, state.n);
+    if (threshold !== state.threshold) {
+      threshold = state.threshold;
+      paintField();
+    }
     noise.show(state.settings.noise);
     width.show(state.settings.length_scale);
     begin.hidden = state.n > 0;
@@ -514,9 +524,11 @@ export function plane(studio) {
     const parts = { ids: null, x, y, class: code, wrong: 0, silent: 0, predicted: code };
     for (const [name, value] of Object.entries(parts)) points[name].push(value);
     begin.hidden = true;
+    requestAnimationFrame(paintMarks);
+    const words = (answer) => `Learnt ${answer.ids[0]}, ${current}.`;
+    if (await studio.act({ verb: 'add', plane: [[x, y]], y: [current] }, words) || points.ids.at(-1) != null) return;
+    for (const name of Object.keys(parts)) points[name].pop();
     paintMarks();
-    await studio.act({ verb: 'add', plane: [[x, y]], y: [current] },
-      (answer) => `Learnt ${answer.ids[0]}, ${current}.`);
   }
 
   function move(id, x, y) {
@@ -615,7 +627,7 @@ export function plane(studio) {
 
   menu.addEventListener('keydown', (event) => {
     const items = [...menu.children];
-    const i = items.indexOf(document.activeElement);
+    const i = items.indexOf(studio.root.activeElement);
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) items.at((i + step) % items.length).focus();
     else if (event.key === 'Escape') closeMenu();
@@ -732,8 +744,8 @@ export function plane(studio) {
     else if (lower === 'f') fit();
     else if (name === '[' || name === ']') step(name === '[' ? -1 : 1);
     else if (lower === 'm' && chosen != null) take();
-    else if (name.startsWith('Arrow') && document.activeElement === top) arrow(event);
-    else if ((name === 'Enter' || name === ' ') && document.activeElement === top) enter();
+    else if (name.startsWith('Arrow') && studio.root.activeElement === top) arrow(event);
+    else if ((name === 'Enter' || name === ' ') && studio.root.activeElement === top) enter();
     else return false;
     return true;
   }
@@ -822,9 +834,12 @@ export function plane(studio) {
 
   new ResizeObserver(() => requestAnimationFrame(paint)).observe(frame);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-    look.now = theme();
+    look.now = theme(studio.root);
     paint();
   });
 
-  return { name: 'plane', title: 'Plane', shortcut: 'p', element: view, keys: KEYS, load, changed, key, leave: () => clearTimeout(timer) };
+  return {
+    name: 'plane', title: 'Plane', shortcut: 'p', element: view, keys: KEYS, possible: (state) => state.plane.possible,
+    load, edit, changed, key, leave: () => clearTimeout(timer),
+  };
 }

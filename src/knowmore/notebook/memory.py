@@ -1,0 +1,163 @@
+"""An estimator where the studio expects a file: edits change it, its earlier values undo them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, final
+
+from knowmore.arrays import Array
+from knowmore.errors import InvalidInput, NoExamples
+from knowmore.estimators.shell import unnamed
+from knowmore.examples import Examples
+from knowmore.store import Entry
+
+# All that an estimator knows: its parameters, and a frozen value that edits replace.
+Values = dict[str, Any]
+
+
+@final
+class Memory:
+    """What `Store` is for a file, as far as the plane and the inbox ask for it.
+
+    estimator : a classifier that holds its examples; or an unfitted one, which then learns
+    notes : none
+
+    What is forgotten is in no earlier value: there is no undo of that, nor of what came before it.
+    The same holds of edits by others than this.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator = estimator
+        self.kind = type(estimator).__name__
+        self.path = Path(self.kind)
+        # Entries with the values before them, and those that are undone with the values after.
+        self._done: list[tuple[Entry, Values | None]] = []
+        self._undone: list[tuple[Entry, Values]] = []
+        self._last = 0
+        self._known = self._value
+
+    @property
+    def estimator(self) -> Any:
+        """The estimator itself."""
+        return self._estimator
+
+    @property
+    def examples(self) -> Examples:
+        """Those that it holds."""
+        if self._value is None:
+            raise NoExamples("The model holds no examples yet. Add some first.")
+        found: Examples = self._value.examples
+        return found
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What else a file would say."""
+        return {}
+
+    @property
+    def _value(self) -> Any:
+        return vars(self._estimator).get("_living")
+
+    def __len__(self) -> int:
+        return 0 if self._value is None else len(self._value.examples)
+
+    def __sklearn_tags__(self) -> Any:
+        return self._estimator.__sklearn_tags__()
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    # -- the journal -------------------------------------------------------------------------
+
+    def log(self, after: int = 0) -> list[Entry]:
+        """The edits whose number is above this one, the oldest first."""
+        undone = (replace(one, undone=True) for one, _ in reversed(self._undone))
+        return [one for one in (*(one for one, _ in self._done), *undone) if one.number > after]
+
+    def refresh(self) -> bool:
+        """Whether somebody else has edited the estimator since the last look."""
+        if self._value is self._known:
+            return False
+        self._cut()
+        self._note("edit", 0, None)
+        return True
+
+    def _cut(self) -> None:
+        """Let go of all earlier values."""
+        self._done = [(one, None) for one, _ in self._done]
+
+    def _note(self, verb: str, count: int, before: Values | None) -> None:
+        self._last += 1
+        entry = Entry(self._last, datetime.now(UTC), verb, count, undone=False)
+        self._done.append((entry, before))
+        self._undone.clear()
+        self._known = self._value
+
+    def _edit(self, verb: str, count: int, change: Callable[[Any], Any]) -> Any:
+        """Change a copy, which knows its columns by position, and then take its value."""
+        other, before = unnamed(self._estimator), dict(vars(self._estimator))
+        found = change(other)
+        vars(self._estimator).update(vars(other))
+        self._note(verb, count, before)
+        return found
+
+    def _turn(self, values: Values) -> Values:
+        """Give the estimator other values; returns those that it had."""
+        had = dict(vars(self._estimator))
+        vars(self._estimator).clear()
+        vars(self._estimator).update(values)
+        self._known = self._value
+        return had
+
+    # -- edits -------------------------------------------------------------------------------
+
+    def add(self, X: Array, y: list[Any], contributor: str | None = None) -> Array:
+        """Learn examples and return their ids."""
+        found: Array = self._edit("add", len(y), lambda one: one.add(X, y))
+        return found
+
+    def replace(self, ids: list[Any], X: Array) -> None:
+        """Give examples other features."""
+        self._edit("replace", len(ids), lambda one: one.replace(ids, X))
+
+    def relabel(self, ids: list[Any], y: list[Any]) -> None:
+        """Give examples other labels."""
+        self._edit("relabel", len(ids), lambda one: one.relabel(ids, y))
+
+    def forget(self, ids: list[Any], contributor: str | None = None) -> None:
+        """Forget examples for ever."""
+        self._edit("forget", len(ids), lambda one: one.remove(ids))
+        self._cut()
+
+    def set_parameters(self, **parameters: Any) -> None:
+        """Give the estimator other parameters, and fit its examples anew."""
+
+        def refit(one: Any) -> None:
+            if self._value is None:
+                one.set_params(**parameters)
+            elif not hasattr(one, "refitted"):
+                raise InvalidInput(f"A {self.kind} takes no other settings. Fit another one.")
+            else:
+                vars(one).update(vars(one.refitted(self.examples.counted, **parameters)))
+
+        self._edit("set_parameters", len(self), refit)
+
+    def undo(self) -> None:
+        """Bring back the value before the last edit."""
+        if not self._done or self._done[-1][1] is None:
+            raise InvalidInput(
+                "There is nothing to undo: what is forgotten cannot be brought back."
+            )
+        entry, before = self._done.pop()
+        assert before is not None
+        self._undone.append((entry, self._turn(before)))
+
+    def redo(self) -> None:
+        """Bring back the value that was undone last."""
+        if not self._undone:
+            raise InvalidInput("There is nothing to do again.")
+        entry, after = self._undone.pop()
+        self._done.append((entry, self._turn(after)))

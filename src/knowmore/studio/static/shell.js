@@ -1,0 +1,268 @@
+// What all views share: the state of the file, edits, keys, and words for what happened.
+
+import { edit, get } from './api.js';
+import { element, percent, plural } from './page.js';
+
+const KEYS = [
+  ['U', 'undo the last edit'],
+  ['R', 'do again what was undone'],
+  ['?', 'these keys'],
+];
+
+/**
+ * Everything that a view may use of the others.
+ * @param root the document, or the part of one that the page is in
+ * @param storage where the colours of classes are kept, if anywhere
+ */
+export class Studio {
+  state = null;
+  view = null;
+  views = [];
+  /** Classes that have a name but no example yet. */
+  pending = [];
+  slots = new Map();
+  #loading = null;
+  #again = false;
+  #acting = Promise.resolve();
+  #own = new Set();
+
+  constructor(root, storage = null) {
+    this.root = root;
+    this.storage = storage;
+  }
+
+  find(id) {
+    return this.root.getElementById(id);
+  }
+
+  say(words) {
+    this.find('live').textContent = words;
+  }
+
+  // -- classes ---------------------------------------------------------------------------------
+
+  /** The number of the colour and shape of a class: it stays when other classes come and go. */
+  slot(label) {
+    const key = JSON.stringify(label);
+    if (!this.slots.has(key)) {
+      const used = new Set(this.slots.values());
+      let free = 0;
+      while (used.has(free)) free += 1;
+      this.slots.set(key, free);
+      this.storage?.setItem(`slots ${this.state?.name}`, JSON.stringify([...this.slots]));
+    }
+    return this.slots.get(key);
+  }
+
+  /** All classes, in the order of their keys. */
+  get classes() {
+    const known = this.state.classes.map((one) => ({ ...one, slot: this.slot(one.label) }));
+    const have = new Set(known.map((one) => JSON.stringify(one.label)));
+    for (const label of this.pending) {
+      if (have.has(JSON.stringify(label))) continue;
+      known.push({ label, count: 0, loo_accuracy: null, slot: this.slot(label) });
+    }
+    return known.sort((a, b) => a.slot - b.slot);
+  }
+
+  // -- loading ---------------------------------------------------------------------------------
+
+  /** Look at the file again; whoever asks while that is under way is told when all is new. */
+  refresh() {
+    if (this.#loading) {
+      this.#again = true;
+      return this.#loading;
+    }
+    this.#loading = this.#load().finally(() => {
+      this.#loading = null;
+    });
+    return this.#loading;
+  }
+
+  async #load() {
+    do {
+      this.#again = false;
+      try {
+        const [, state] = await Promise.all([this.view?.load(), get('/api/state')]);
+        this.show(state);
+      } catch (error) {
+        this.say(error.message);
+      }
+    } while (this.#again);
+  }
+
+  show(state) {
+    this.state = state;
+    const named = new Set([...state.classes.map((one) => one.label), ...this.pending].map((one) => JSON.stringify(one)));
+    // A class that is gone leaves its colour to the next.
+    for (const key of this.slots.keys()) if (!named.has(key)) this.slots.delete(key);
+    this.find('file').textContent = state.name;
+    const last = state.undo && !['forget', 'remove-support'].includes(state.undo.verb);
+    describe(this.find('undo'), last ? state.undo : null, 'Undo');
+    describe(this.find('redo'), state.redo, 'Redo');
+    for (const one of this.views) {
+      one.tab.disabled = one.possible?.(state) === false;
+      one.changed?.(state);
+    }
+  }
+
+  // -- editing ---------------------------------------------------------------------------------
+
+  /** Make an edit and show what came of it. @returns {Promise<any>} its answer, or null */
+  act(body, words) {
+    const acting = this.#act(body, words);
+    this.#acting = Promise.all([this.#acting, acting]);
+    return acting;
+  }
+
+  async #act(body, words) {
+    const before = this.state.number;
+    try {
+      const answer = await (this.view.edit ?? edit)(body);
+      // An edit may have several entries, and an undo has none.
+      for (let one = before + 1; one <= answer.number; one += 1) this.#own.add(one);
+      this.#own.add(answer.number);
+      await this.refresh();
+      const right = this.state.loo_accuracy;
+      this.say(`${words(answer)}${right == null ? '' : ` Right if unseen: ${percent(right)}.`}`);
+      return answer;
+    } catch (error) {
+      const nothing = error.status === 507 ? ' Nothing was changed; what was confirmed is kept.' : '';
+      await this.refresh();
+      this.say(`${error.message}${nothing}`);
+      return null;
+    }
+  }
+
+  /** An event of the stream: an edit of this page, or of somebody else. */
+  async heard({ number, verb, count }) {
+    await this.#acting;
+    if (number === this.state.number || this.#own.has(number)) return;
+    await this.refresh();
+    if (verb) this.say(`Elsewhere: ${verb} of ${plural(count)}.`);
+  }
+
+  undo() {
+    const { undo } = this.state;
+    return this.act({ verb: 'undo' }, () => `Undone: ${undo.verb} of ${plural(undo.count)}.`);
+  }
+
+  redo() {
+    const { redo } = this.state;
+    return this.act({ verb: 'redo' }, () => `Done again: ${redo.verb} of ${plural(redo.count)}.`);
+  }
+
+  /** Ask for a name, or for consent. @returns {Promise<string | boolean | null>} */
+  ask({ title, words = '', name = null, yes = 'Do it' }) {
+    const dialog = this.find('ask');
+    this.find('ask-title').textContent = title;
+    this.find('ask-words').textContent = words;
+    this.find('ask-field').hidden = name == null;
+    this.find('ask-input').value = name ?? '';
+    this.find('ask-yes').textContent = yes;
+    dialog.returnValue = 'no';
+    dialog.showModal();
+    if (name != null) this.find('ask-input').select();
+    return new Promise((done) => {
+      dialog.addEventListener('close', () => {
+        const agreed = dialog.returnValue === 'yes';
+        done(name == null ? agreed : agreed ? this.find('ask-input').value.trim() : null);
+      }, { once: true });
+    });
+  }
+
+  // -- views -----------------------------------------------------------------------------------
+
+  async open(view) {
+    if (this.view === view) return;
+    this.view?.leave?.();
+    this.view = view;
+    for (const one of this.views) {
+      one.element.hidden = one !== view;
+      one.tab.setAttribute('aria-selected', String(one === view));
+      one.tab.tabIndex = one === view ? 0 : -1;
+    }
+    this.opened?.(view);
+    await this.refresh();
+  }
+
+  #add(view) {
+    view.tab = element('button', {
+      type: 'button', role: 'tab', id: `tab-${view.name}`, 'aria-controls': view.name, onclick: () => this.open(view),
+    }, view.title);
+    view.element.id = view.name;
+    view.element.setAttribute('role', 'tabpanel');
+    view.element.setAttribute('aria-labelledby', `tab-${view.name}`);
+    view.element.hidden = true;
+    this.find('tabs').append(view.tab);
+    this.find('main').append(view.element);
+    this.views.push(view);
+  }
+
+  #onTabKey(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const open = this.views.filter((one) => !one.tab.disabled);
+    const next = open.at((open.indexOf(this.view) + step) % open.length);
+    this.open(next);
+    next.tab.focus();
+    event.stopPropagation();
+    event.preventDefault();
+  }
+
+  // -- keys ------------------------------------------------------------------------------------
+
+  #showKeys() {
+    const list = element('dl');
+    const all = this.views.filter((one) => !one.tab.disabled).map((one) => [one.shortcut.toUpperCase(), `the ${one.title.toLowerCase()}`]);
+    for (const [key, words] of [...(this.view?.keys ?? []), ...KEYS, ...all]) {
+      list.append(element('dt', {}, element('kbd', {}, key)), element('dd', {}, words));
+    }
+    this.find('keys-list').replaceChildren(list);
+    this.find('keys').showModal();
+  }
+
+  #onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || this.root.querySelector('dialog[open]')) return;
+    const writes = event.target.matches?.('input:not([type=checkbox], [type=range]), textarea, select');
+    if (writes || !this.state) return;
+    if (this.view?.key?.(event)) {
+      event.preventDefault();
+      return;
+    }
+    const key = event.key.toLowerCase();
+    const view = this.views.find((one) => one.shortcut === key && !one.tab.disabled);
+    if (key === 'u' && !this.find('undo').disabled) this.undo();
+    else if (key === 'r' && !this.find('redo').disabled) this.redo();
+    else if (key === '?') this.#showKeys();
+    else if (view) this.open(view);
+    else return;
+    event.preventDefault();
+  }
+
+  // -- the start -------------------------------------------------------------------------------
+
+  /** Make the views and open one. @param makers functions that make views @param wanted a name */
+  async start(makers, wanted = null) {
+    const state = await get('/api/state');
+    for (const [key, slot] of JSON.parse(this.storage?.getItem(`slots ${state.name}`) ?? '[]')) {
+      this.slots.set(key, slot);
+    }
+    this.state = state;
+    for (const make of makers) this.#add(make(this));
+    this.show(state);
+    this.find('undo').addEventListener('click', () => this.undo());
+    this.find('redo').addEventListener('click', () => this.redo());
+    this.find('help').addEventListener('click', () => this.#showKeys());
+    this.find('tabs').addEventListener('keydown', (event) => this.#onTabKey(event));
+    this.root.addEventListener('keydown', (event) => this.#onKey(event));
+    const open = this.views.filter((one) => !one.tab.disabled);
+    if (open.length) await this.open(open.find((one) => one.name === wanted) ?? open[0]);
+    else this.say('This model cannot be seen so: that takes classes and at least two features.');
+  }
+}
+
+function describe(button, entry, word) {
+  button.disabled = !entry;
+  button.title = entry ? `${word} ${entry.verb} of ${plural(entry.count)}` : `There is nothing to ${word.toLowerCase()}`;
+}
