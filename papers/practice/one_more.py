@@ -1,8 +1,8 @@
 """One class more: fifteen known classes, and one to ten examples of each of them and the new one.
 
 The peer keeps all pictures, those of the source too, and lets all classes count alike; or it has,
-like ours, the few alone. The new class is held against the one of them that recognises more of all:
-whoever knows little else is good at the new class.
+like ours, the few alone. Ours is held against both in both measures, though whoever knows little
+else is good at the new class.
 """
 
 from __future__ import annotations
