@@ -36,7 +36,7 @@ _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
 _SWEEPS = PANEL
 # A triangle of more rows than this is not in the cache when it is needed. A compiled loop then reads
 # it in eight places at once, at the speed of memory; BLAS took 1.3 times as long, and einsum 1.7.
-_CACHED = 4000
+_CACHED = 1500
 # Columns of a tile of a symmetric product.
 _TILE = 128
 # Columns that are worth a thread of their own.
@@ -187,8 +187,7 @@ class Cholesky(Factor):
                     ended(j)
                     yield start - (i - 1 - j) * PANEL
 
-            with one_thread():
-                in_turn(step, len(panels), threads)
+            in_turn(step, len(panels), threads)
         return Y
 
     def extend(self, H: Array, B: Array) -> Array:
@@ -236,10 +235,8 @@ class Cholesky(Factor):
                 panel.backward(X, count)
             return X
 
-        with one_thread():
-            if parts == 1:
-                return solved(cuts[0])
-            return np.hstack(side_by_side(solved, cuts))
+        halves = side_by_side(solved, cuts)
+        return halves[0] if parts == 1 else np.hstack(halves)
 
     def half_solve(self, B: Array) -> Array:
         """L^-1 B."""

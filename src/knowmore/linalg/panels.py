@@ -118,9 +118,7 @@ class Panel:
         panel.diagonal[:count, :count][np.tril_indices(count)] = triangle
         return panel
 
-    def forward(
-        self, Y: Array, known: int, zeros: int, count: int, solved: Iterable[int]
-    ) -> None:
+    def forward(self, Y: Array, known: int, zeros: int, count: int, solved: Iterable[int]) -> None:
         """Solve the panel's `count` rows of L Y = B in place.
 
         Rows of Y before `known` are solved already; those before `zeros` are zero and skipped. Of

@@ -51,11 +51,15 @@ def in_turn(step: Callable[[int, Ended], None], count: int, threads: int) -> Non
     ended(j) waits until step j has ended; a step may wait for earlier ones alone. If some raise,
     the error of the first is raised, after all that were begun have ended.
     """
-    threads = min(threads, count)
-    if threads < 2:
-        for i in range(count):
-            step(i, _already)
-        return
+    with one_thread():
+        if min(threads, count) > 1:
+            _shared(step, count, min(threads, count))
+        else:
+            for i in range(count):
+                step(i, _already)
+
+
+def _shared(step: Callable[[int, Ended], None], count: int, threads: int) -> None:
     waiting, news = iter(range(count)), Condition()
     done: set[int] = set()
     failed: dict[int, BaseException] = {}
@@ -81,7 +85,7 @@ def in_turn(step: Callable[[int, Ended], None], count: int, threads: int) -> Non
             with news:
                 news.notify_all()
 
-    with one_thread(), ThreadPoolExecutor(threads - 1) as others:
+    with ThreadPoolExecutor(threads - 1) as others:
         try:
             # Where no more threads can be started, this one does it all.
             with suppress(RuntimeError):
