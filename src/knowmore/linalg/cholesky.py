@@ -34,11 +34,13 @@ _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
 # Up to this many deleted rows, that many rotations of each column are faster than block reflectors:
 # 36 % of the rate of a matrix product against 27 %, for 100 of 2000 rows. No more than a panel has.
 _SWEEPS = PANEL
-# A triangle of more rows than this is not in the cache when it is needed. A compiled loop then reads
-# it in eight places at once, at the speed of memory; BLAS took 1.3 times as long, and einsum 1.7.
+# A triangle of more rows than this is not in the cache of a core. A compiled loop then reads it in
+# eight places at once, at the speed of memory; BLAS takes 1.3 times as long, and einsum 1.7 times.
 _CACHED = 1500
 # Columns of a tile of a symmetric product.
 _TILE = 128
+# Columns of the inverse of L that are computed at a time.
+_BLOCK = 256
 # Columns that are worth a thread of their own.
 _WIDE = 64
 # Width of a block reflector: wide enough for matrix products, narrow enough for its triangle.
@@ -174,21 +176,25 @@ class Cholesky(Factor):
             with one_thread():
                 self._forward_one(Y[:, 0])
         elif known < self.size:
-            panels = list(self._filled(known // PANEL))
-            threads = workers((self.size**2 - known**2) // 2, Y.shape[1])
-
-            def step(i: int, ended: Ended) -> None:
-                panel, count = panels[i]
-                panel.forward(Y, known, zeros, count, solved(i, panel.start, ended))
-
-            def solved(i: int, start: int, ended: Ended) -> Iterator[int]:
-                # Other threads are still at work on the panels just before this one.
-                for j in range(max(i - threads, -1), i):
-                    ended(j)
-                    yield start - (i - 1 - j) * PANEL
-
-            in_turn(step, len(panels), threads)
+            self._forward_many(Y, known, zeros)
         return Y
+
+    def _forward_many(self, Y: Array, known: int, zeros: int) -> None:
+        """Solve L Y = B in place; rows before `known` are solved, those before `zeros` are zero."""
+        panels = list(self._filled(known // PANEL))
+        threads = workers((self.size**2 - known**2) // 2, Y.shape[1])
+
+        def step(i: int, ended: Ended) -> None:
+            panel, count = panels[i]
+            panel.forward(Y, known, zeros, count, solved(i, panel.start, ended))
+
+        def solved(i: int, start: int, ended: Ended) -> Iterator[int]:
+            # Other threads are still at work on the panels just before this one.
+            for j in range(max(i - threads, -1), i):
+                ended(j)
+                yield start - (i - 1 - j) * PANEL
+
+        in_turn(step, len(panels), threads)
 
     def extend(self, H: Array, B: Array) -> Array:
         """The rows of L^-1 [.; B] that belong to B (n - h, m), those before them being H (h, m).
@@ -248,11 +254,16 @@ class Cholesky(Factor):
 
     @cached_property
     def _inverse_diagonal(self) -> Array:
-        d = np.empty(self.size, dtype=self.dtype)
-        for begin in range(0, self.size, PANEL):
-            end = min(begin + PANEL, self.size)
-            H = self.forward(np.eye(self.size, end - begin, -begin))
-            d[begin:end] = np.einsum("ij,ij->j", H, H)
+        n, d = self.size, np.empty(self.size, dtype=self.dtype)
+
+        def part(i: int, _: Ended) -> None:
+            begin, end = i * _BLOCK, min((i + 1) * _BLOCK, n)
+            H = np.zeros((n, end - begin), dtype=self.dtype)
+            H[np.arange(begin, end), np.arange(end - begin)] = 1
+            self._forward_many(H, begin, begin)
+            d[begin:end] = np.einsum("ij,ij->j", H[begin:], H[begin:])
+
+        in_turn(part, -(-n // _BLOCK), workers(n**2 // 2, n // 3))
         return d
 
     def logdet(self) -> float:

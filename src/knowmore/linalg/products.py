@@ -13,6 +13,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from knowmore.arrays import Array
+from knowmore.linalg.tasks import Ended, in_turn, workers
 from knowmore.linalg.threads import TINY, threads_for
 
 T = TypeVar("T")
@@ -25,11 +26,26 @@ _SMALL_VECTOR, _SMALL_MATRIX = TINY, 250_000
 def product(A: Array, B: Array) -> Array:
     """A B for A (n, k) or (k,) and B (k, m) or (k,)."""
     columns = B.shape[1] if B.ndim == 2 else 1
-    small = _SMALL_VECTOR if 1 in (A.ndim, len(A), columns) else _SMALL_MATRIX
-    if A.size * columns < small:
+    narrow = 1 in (A.ndim, len(A), columns)
+    if A.size * columns < (_SMALL_VECTOR if narrow else _SMALL_MATRIX):
         return np.asarray(A @ B)
-    with threads_for(A.size, columns):
-        return np.asarray(A @ B)
+    threads = 1 if narrow else workers(A.size, columns)
+    if threads == 1 or np.may_share_memory(A, B):
+        # A product with its own transpose is symmetric, and BLAS computes half of it.
+        with threads_for(A.size, 1 if narrow else columns):
+            return np.asarray(A @ B)
+    C = np.empty((len(A), columns), np.result_type(A, B))
+    tall, size, tiles = len(A) >= columns, max(C.shape), 2 * threads
+
+    def tile(i: int, _: Ended) -> None:
+        cut = slice(size * i // tiles, size * (i + 1) // tiles)
+        if tall:
+            np.matmul(A[cut], B, out=C[cut])
+        else:
+            np.matmul(A, B[:, cut], out=C[:, cut])
+
+    in_turn(tile, tiles, threads)
+    return C
 
 
 def evaluated(work: Callable[[], T], numbers: int, columns: int) -> T:

@@ -100,7 +100,7 @@ def _shared(step: Callable[[int, Ended], None], count: int, threads: int) -> Non
         raise failed[min(failed)]
 
 
-class _Stopped(Exception):  # noqa: N818  it is no error, and nobody sees it
+class _Stopped(Exception):
     """Another step has failed."""
 
 
