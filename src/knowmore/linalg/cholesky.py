@@ -22,6 +22,7 @@ from knowmore.concurrency import cached_property
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots
 from knowmore.linalg.panels import PANEL, Panel, solve_lower
+from knowmore.linalg.products import product
 from knowmore.linalg.sweep import sweep
 from knowmore.linalg.tasks import Ended, in_turn, one_thread, side_by_side, workers
 from knowmore.linalg.threads import threads_for
@@ -175,6 +176,10 @@ class Cholesky(Factor):
         if known == 0 and Y.shape[1] == 1:
             with one_thread():
                 self._forward_one(Y[:, 0])
+        elif 0 < known == self.size - 1:
+            panel, count = next(self._filled(known // PANEL))
+            row = panel.columns[: known + 1, count - 1]
+            Y[known] = (Y[known] - product(row[:known], Y[:known])) / row[known]
         elif known < self.size:
             self._forward_many(Y, known, zeros)
         return Y

@@ -21,6 +21,7 @@ from knowmore.concurrency import moment
 PANEL = 128
 # Rows that a first panel has room for; it is copied into the next size when it grows.
 _SIZES = (16, 32, 64, PANEL)
+_BYTES = {"d": 8, "f": 4}
 _trsm = {"d": blas.dtrsm, "f": blas.strsm}
 _trsv = {"d": blas.dtrsv, "f": blas.strsv}
 
@@ -52,8 +53,10 @@ def _give(array: Array) -> None:
     if length <= PANEL:
         return
     waiting = sum(
-        len(spares) * PANEL * length * np.dtype(char).itemsize
-        for (length, char), spares in list(_spare.items())
+        [
+            len(spares) * PANEL * length * _BYTES[char]
+            for (length, char), spares in list(_spare.items())
+        ]
     )
     if array.nbytes <= _SPARE_BYTES - waiting:
         _spare.setdefault((length, array.dtype.char), []).append(array)
