@@ -9,7 +9,7 @@ Both are backward stable: a factor that went through any history is as accurate 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, final
@@ -191,13 +191,8 @@ class Cholesky(Factor):
 
         def step(i: int, ended: Ended) -> None:
             panel, count = panels[i]
-            panel.forward(Y, known, zeros, count, solved(i, panel.start, ended))
-
-        def solved(i: int, start: int, ended: Ended) -> Iterator[int]:
-            # Other threads are still at work on the panels just before this one.
-            for j in range(max(i - threads, -1), i):
-                ended(j)
-                yield start - (i - 1 - j) * PANEL
+            solved = _done_before(panel.start, i, threads, ended)
+            panel.forward(Y, known, zeros, count, solved)
 
         in_turn(step, len(panels), threads)
 
@@ -311,11 +306,27 @@ class _Removal:
         self.H_S = np.zeros((len(deleted), H.shape[1]), dtype=self.dtype)
         self.H_S[:known] = H[deleted[:known]]
 
-    def _panels(self) -> Iterator[tuple[Panel, Array]]:
+    def _panels(self) -> list[tuple[Panel, Array]]:
         """The new panels from the first that changes on, to be written, and their old rows."""
-        for start in range(self.first // PANEL * PANEL, len(self.kept), PANEL):
-            rows = self.kept[start : start + PANEL]
-            yield Panel(start, self.dtype, len(rows)), rows
+        starts = range(self.first // PANEL * PANEL, len(self.kept), PANEL)
+        cuts = [self.kept[start : start + PANEL] for start in starts]
+        return [
+            (Panel(start, self.dtype, len(rows)), rows)
+            for start, rows in zip(starts, cuts, strict=True)
+        ]
+
+    def _in_turn(self, step: Callable[[int, Panel, Array, Iterator[int]], None]) -> list[Panel]:
+        """step(i, panel, its old rows, columns done before it) for all new panels."""
+        made = self._panels()
+        changed = (len(self.kept) ** 2 - self.first**2) // 2
+        threads = workers(changed, len(self.deleted))
+
+        def one(i: int, ended: Ended) -> None:
+            panel, rows = made[i]
+            step(i, panel, rows, _done_before(panel.start, i, threads, ended))
+
+        in_turn(one, len(made), threads)
+        return [panel for panel, _ in made]
 
     def rotated(self) -> list[Panel]:
         """The panels after plane rotations that make C vanish.
@@ -323,14 +334,21 @@ class _Removal:
         Those of the columns before a panel are applied to it before its own are found.
         """
         loops, k, old = sweep(self.dtype), len(self.deleted), self.factor.panels
-        angles, made = np.empty((len(self.kept), k, 2), dtype=self.dtype), []
-        for panel, rows in self._panels():
+        angles = np.empty((len(self.kept), k, 2), dtype=self.dtype)
+
+        def step(i: int, panel: Panel, rows: Array, done: Iterator[int]) -> None:
             p = int(rows[0]) // PANEL
             # At most PANEL deleted rows: those that stay side by side were in three panels.
             three = [each.columns for each in (*old[p : p + 3], old[-1], old[-1])[:3]]
             C, cut = np.empty((k, len(rows)), dtype=self.dtype), (rows, self.kept, self.deleted)
-            loops.shrink(*three, p * PANEL, *cut, panel.columns, C, angles, self.first)
-            made.append(panel)
+            work = *three, p * PANEL, *cut, panel.columns, C, angles, self.first
+            begin = 0
+            for end in done:
+                # Its own columns follow those before it without a break.
+                loops.shrink(*work, begin, end if end < panel.start else end + len(rows))
+                begin = end
+
+        made = self._in_turn(step)
         if self.H.size:
             loops.rotate(self.H, self.H_S, angles, self.first, len(self.H))
         return made
@@ -341,30 +359,35 @@ class _Removal:
         Those of the panels above are applied to [panel, C] before the panel's own are found.
         """
         reflectors: list[tuple[slice, Array, Array, Array]] = []
-        turned, made = self.first, []
-        with threads_for((len(self.kept) ** 2 - self.first**2) // 2, len(self.deleted)):
-            for panel, rows in self._panels():
-                C = self._gathered(panel, rows)
-                for columns, V, T, sign in reflectors:
+        turned = [self.first]
+
+        def step(i: int, panel: Panel, rows: Array, done: Iterator[int]) -> None:
+            C, applied = self._gathered(panel, rows), 0
+            for end in done:
+                for columns, V, T, sign in reflectors[applied:]:
+                    if columns.stop > end:
+                        break
                     _reflect(panel.left[: len(C), columns], C, V, T, sign)
-                for begin in range(max(self.first - panel.start, 0), len(C), _REFLECTOR):
-                    end = min(begin + _REFLECTOR, len(C))
-                    D = panel.diagonal[begin : len(C), begin:end]
-                    w = end - begin
-                    R = np.asfortranarray(np.tril(D[:w]).T)
-                    R, V, T, _ = _tpqrt[C.dtype.char](0, w, R, np.asfortranarray(C[begin:end].T))
-                    sign = np.where(np.diagonal(R) < 0, -1.0, 1.0).astype(C.dtype)
-                    _reflect(D[w:], C[end:], V, T, sign)
-                    D[:w] = np.triu(R).T * sign
-                    C[begin:end] = 0
-                    columns = slice(panel.start + begin, panel.start + end)
-                    reflectors.append((columns, V, T, sign))
-                    if columns.stop <= len(self.H):
-                        _reflect(self.H[columns].T, self.H_S.T, V, T, sign)
-                        turned = columns.stop
-                made.append(panel)
+                    applied += 1
+            for begin in range(max(self.first - panel.start, 0), len(C), _REFLECTOR):
+                end = min(begin + _REFLECTOR, len(C))
+                D = panel.diagonal[begin : len(C), begin:end]
+                w = end - begin
+                R = np.asfortranarray(np.tril(D[:w]).T)
+                R, V, T, _ = _tpqrt[C.dtype.char](0, w, R, np.asfortranarray(C[begin:end].T))
+                sign = np.where(np.diagonal(R) < 0, -1.0, 1.0).astype(C.dtype)
+                _reflect(D[w:], C[end:], V, T, sign)
+                D[:w] = np.triu(R).T * sign
+                C[begin:end] = 0
+                columns = slice(panel.start + begin, panel.start + end)
+                reflectors.append((columns, V, T, sign))
+                if columns.stop <= len(self.H):
+                    _reflect(self.H[columns].T, self.H_S.T, V, T, sign)
+                    turned[0] = columns.stop
+
+        made = self._in_turn(step)
         # A reflector mixes all of its columns: those that are known in part are lost.
-        self.H = self.H[:turned]
+        self.H = self.H[: turned[0]]
         return made
 
     def _gathered(self, panel: Panel, rows: Array) -> Array:
@@ -378,6 +401,16 @@ class _Removal:
                 sweep(self.dtype).gather(old.columns, old.start, *cut)
             at += len(some)
         return C.T
+
+
+def _done_before(start: int, i: int, threads: int, ended: Ended) -> Iterator[int]:
+    """Columns before the i-th panel, the one from `start` on, that are done: more and more.
+
+    Other threads are still at work on the panels just before it.
+    """
+    for j in range(max(i - threads, -1), i):
+        ended(j)
+        yield start - (i - 1 - j) * PANEL
 
 
 def _less_square(A: Array, Y: Array) -> Array:

@@ -38,7 +38,7 @@ def sweep(dtype: np.dtype[Any]) -> Sweep:
         kept, deleted, C = np.array([1]), np.array([0]), np.zeros((1, 1), dtype)
         angles = np.zeros((1, 1, 2), dtype)
         gather(old, 0, kept, kept, deleted, new, 0, C)
-        shrink(old, old, old, 0, kept, kept, deleted, new, C, angles, 0)
+        shrink(old, old, old, 0, kept, kept, deleted, new, C, angles, 0, 0, 1)
         rotate(new, C, angles, 0, 1)
         solve(old, old[0].copy(), 1)
 
@@ -87,6 +87,8 @@ def shrink(
     C: Array,
     angles: Array,
     first: int,
+    begins: int,
+    ends: int,
 ) -> None:
     """A panel of the new factor: gather its rows and rotate C away, in one pass.
 
@@ -96,6 +98,7 @@ def shrink(
     new, C : to be written: the columns of the panel, and work space (k, count)
     angles : the rotations of the columns before the panel; its own are written
     first : the first column that is rotated
+    begins, ends : the columns of the panel to do now: the first call begins at zero
     """
     count, k, height = len(rows), len(deleted), one.shape[1]
     start = len(new) - new.shape[1]
@@ -108,7 +111,7 @@ def shrink(
             panel[runs], source[runs], target[runs], length[runs] = p, o, i, 0
             runs += 1
         length[runs - 1] += 1
-    for s in range(k + start + count):
+    for s in range(begins + k if begins else 0, min(ends, start + count) + k):
         goes = s < k
         column = deleted[s] if goes else kept[s - k]
         to = C[s] if goes else new[s - k]
