@@ -46,16 +46,13 @@ def _doors(library: Any) -> tuple[Callable[[], int], Callable[[int], object]]:
 
     And it sets nothing for any other thread than the first that did. Here users are counted.
     """
+    get, change = library.get_num_threads, library.set_num_threads
     if getattr(library, "threading_layer", "") == "pthreads":
         name = "{}openblas_{}_num_threads{}".format
-        affixes = getattr(library, "_symbol_prefix", ""), getattr(library, "_symbol_suffix", "")
-        doors = [
-            getattr(library.dynlib, name(affixes[0], verb, affixes[1]), None)
-            for verb in ("get", "set")
-        ]
-        if None not in doors:
-            return doors[0], doors[1]
-    return library.get_num_threads, library.set_num_threads
+        before, after = (getattr(library, f"_symbol_{part}", "") for part in ("prefix", "suffix"))
+        get = getattr(library.dynlib, name(before, "get", after), get)
+        change = getattr(library.dynlib, name(before, "set", after), change)
+    return get, change
 
 
 def blas_threads() -> int:
