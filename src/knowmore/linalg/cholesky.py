@@ -202,14 +202,14 @@ class Cholesky(Factor):
         Unlike `forward`, it neither copies H nor writes to it.
         """
         Z, h = np.array(B, dtype=self.dtype, order="C"), len(H)
-        with threads_for((self.size**2 - h**2) // 2, Z.shape[1]):
-            for panel, count in self._filled(h // PANEL):
-                s, at = panel.start, max(h - panel.start, 0)
-                rows, L = Z[s + at - h : s + count - h], panel.columns[:, at:count].T
-                if h:
-                    rows -= L[:, :h] @ H
-                if s > h:
-                    rows -= L[:, h:s] @ Z[: s - h]
+        for panel, count in self._filled(h // PANEL):
+            s, at = panel.start, max(h - panel.start, 0)
+            rows, L = Z[s + at - h : s + count - h], panel.columns[:, at:count].T
+            if h:
+                rows -= product(L[:, :h], H)
+            if s > h:
+                rows -= product(L[:, h:s], Z[: s - h])
+            with one_thread():
                 solve_lower(panel.diagonal[at:count, at:count], rows)
         return Z
 
