@@ -42,21 +42,28 @@ _MEDIAN_ROWS = 1000
 SETTLED = 32
 
 
-def squared_distances(
-    X: Array, Y: Array, scale: float | Array, then: Callable[[Array], Array] = np.asarray
-) -> Array:
+def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
     """|x - y|^2 in units of `scale` (a number, or one per feature); X (n, d), Y (m, d) -> (n, m).
 
     Infinite beyond the range of a double.
-    then : a function of these, one by one, which may overwrite them: its values are returned
 
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), 5.0)
     array([[1.]])
     """
+    return of_squares(np.asarray, X, Y, scale)
+
+
+def of_squares(
+    function: Callable[[Array], Array], X: Array, Y: Array, scale: float | Array
+) -> Array:
+    """A function of the squared distances, which may overwrite them; X (n, d), Y (m, d) -> (n, m).
+
+    It is given some of them at a time: each value must depend on its own distance alone.
+    """
     scale = units(X, scale)
     if min(len(X), len(Y)) < _FEW:
         with np.errstate(over="ignore", invalid="ignore"):
-            return then(_mended(_direct(X, Y, scale), X, Y, scale))
+            return function(_mended(_direct(X, Y, scale), X, Y, scale))
     product, K = _Product(X, Y, scale), np.empty((len(X), len(Y)))
     height = max(_STRIP // len(Y), _FEW)
 
@@ -64,7 +71,7 @@ def squared_distances(
         rows = slice(i * height, (i + 1) * height)
         # A thread has settings of its own for errors.
         with np.errstate(all="ignore"):
-            K[rows] = then(_mended(product.rows(rows, K[rows]), X[rows], Y, scale))
+            K[rows] = function(_mended(product.rows(rows, K[rows]), X[rows], Y, scale))
 
     in_turn(strip, -(-len(X) // height), workers(K.size, X.shape[1] + _STEPS))
     return K

@@ -31,7 +31,7 @@ from sklearn.gaussian_process import kernels as sk
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
-from knowmore.kernels.distances import distances, squared_distances, units
+from knowmore.kernels.distances import distances, of_squares, squared_distances, units
 from knowmore.kernels.rules import RULES, Function, Pullback, Rule
 from knowmore.linalg.products import product
 
@@ -118,8 +118,8 @@ def _matern_cross(kernel: sk.RBF, X: Array, Y: Array) -> Array:
     if nu < 0.5:
         return matern(np.sqrt(2 * nu) * distances(X, Y, scale), nu)
     if nu == np.inf:
-        return squared_distances(X, Y, scale, _gaussian)
-    return squared_distances(X, Y, scale, lambda D2: matern(_order_units(D2, nu), nu))
+        return of_squares(_gaussian, X, Y, scale)
+    return of_squares(lambda D2: matern(_order_units(D2, nu), nu), X, Y, scale)
 
 
 def _order_units(D2: Array, nu: float) -> Array:
