@@ -17,10 +17,14 @@ from rich.console import Console
 from benchmarks import (
     audit,
     bits,
+    bulk,
+    busy,
+    deletions,
     drift,
     eigenspaces,
     exact,
     files,
+    fit,
     forest,
     growth,
     histograms,
@@ -44,6 +48,10 @@ from benchmarks.timing import machine
 # Peers come last: torch starts its own threads.
 GROUPS: dict[str, list[Benchmark]] = {
     "limits": limits.BENCHMARKS,
+    "fit": fit.BENCHMARKS,
+    "bulk": bulk.BENCHMARKS,
+    "deletions": deletions.BENCHMARKS,
+    "busy": busy.BENCHMARKS,
     "small": small.BENCHMARKS,
     "streams": streams.BENCHMARKS,
     "growth": growth.BENCHMARKS,

@@ -64,7 +64,7 @@ def memory(scale: Scale) -> Iterator[Row]:
             "triangle",
             triangle,
             grown / triangle,
-            target=Target("<=", 1.3),
+            target=Target("<=", 1.15),
             raw={"n": n, "step": step},
         )
 

@@ -77,32 +77,6 @@ def block(scale: Scale) -> Iterator[Row]:
     )
 
 
-def deleting(scale: Scale) -> Iterator[Row]:
-    """2 k r^2 flops, where r rows stay below the first of k, at the rate of a matrix product."""
-    n, k, m = scale.n, scale.block, scale.gemm
-    rng = np.random.default_rng(6)
-    A, B = rng.normal(size=(m, m)), rng.normal(size=(m, m))
-    factor = classifier(n).model_.covariance.factor
-    # The first row too, so that all others change.
-    rows = np.append(0, 1 + rng.permutation(n - 1)[: k - 1])
-    operations = {"dgemm": lambda: A @ B, "delete": lambda: factor.delete(rows)}
-    times = interleaved(max(scale.rounds // 8, 3), operations, rest=REST)
-    flops = 2 * k * (n - k) ** 2
-    rate, peak = flops / times["delete"].median, 2 * m**3 / times["dgemm"].median
-    best = flops / times["delete"].best / (2 * m**3 / times["dgemm"].best)
-    yield Row(
-        f"delete {k} at once",
-        rate,
-        "flop/s",
-        "dgemm",
-        peak,
-        rate / peak,
-        best,
-        Target(">=", 0.35),
-        raw=facts(n) | {name: each.raw() for name, each in times.items()} | {"gemm": m},
-    )
-
-
 def folding(scale: Scale) -> Iterator[Row]:
     """Single adds between two questions against one add of them all."""
     n, k = scale.n, scale.many
@@ -180,4 +154,4 @@ def _spied(method: str) -> AbstractContextManager[mock.MagicMock]:
     return mock.patch.object(Cholesky, method, autospec=True, side_effect=original)
 
 
-BENCHMARKS: list[Benchmark] = [one, one_and_ask, block, deleting, folding, relabelling]
+BENCHMARKS: list[Benchmark] = [one, one_and_ask, block, folding, relabelling]

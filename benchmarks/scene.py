@@ -46,6 +46,10 @@ class Scale:
     windows: tuple[int, int]
     window_rounds: int
     pool: int
+    fits: tuple[int, ...]
+    fit_rounds: int
+    bulk: int
+    deletions: tuple[int, ...]
 
 
 FULL = Scale(
@@ -71,6 +75,10 @@ FULL = Scale(
     windows=(500, 2000),
     window_rounds=100,
     pool=2000,
+    fits=(2000, 4000, 8000),
+    fit_rounds=5,
+    bulk=1000,
+    deletions=(16, 50, 100, 200, 500, 1000),
 )
 
 QUICK = Scale(
@@ -96,6 +104,10 @@ QUICK = Scale(
     windows=(40, 80),
     window_rounds=2,
     pool=50,
+    fits=(100, 200),
+    fit_rounds=2,
+    bulk=40,
+    deletions=(5, 20),
 )
 
 

@@ -12,6 +12,12 @@ from benchmarks.scene import Scale
 from benchmarks.table import Benchmark, Row, Target
 from benchmarks.timing import interleaved
 
+_FIT = """from knowmore import GPClassifier
+import numpy as np
+X = np.random.default_rng(0).normal(size=(300, 5))
+GPClassifier().fit(X, np.arange(300) % 3).predict(X[:1])"""
+_ESTIMATORS, _FIRST = "import sklearn.gaussian_process", "import, a first fit, a first question"
+
 _BOUNDS = {
     "import knowmore": 1.0,
     "from knowmore import GPClassifier": 1.0,
@@ -32,6 +38,8 @@ def starts(scale: Scale) -> Iterator[Row]:
             "-c",
             "from knowmore import GPClassifier",
         ],
+        _ESTIMATORS: [sys.executable, "-c", _ESTIMATORS],
+        _FIRST: [sys.executable, "-c", _FIT],
         "knowmore --help": [program, "--help"],
     }
     failures = {name: why for name in commands if (why := _failure(commands[name]))}
@@ -48,6 +56,10 @@ def starts(scale: Scale) -> Iterator[Row]:
             samples = times[name]
             note = f"best {samples.best:.3g} s"
             yield Row(name, samples.median, target=target, note=note, raw=samples.raw())
+    if not {_ESTIMATORS, _FIRST} & set(failures):
+        beyond = times[_FIRST].median - times[_ESTIMATORS].median
+        name = f"{_FIRST}: beyond {_ESTIMATORS}"
+        yield Row(name, beyond, target=Target("<=", 1.2))
 
 
 def _failure(command: list[str]) -> str:

@@ -33,7 +33,8 @@ def load(monkeypatch: pytest.MonkeyPatch, name: str) -> ModuleType:
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     out = tmp_path_factory.mktemp("results") / "deep" / "benchmarks.json"
-    groups = ["limits", "small", "streams", "forest", "exact", "drift"]
+    groups = ["limits", "fit", "bulk", "deletions", "busy", "small", "streams", "forest"]
+    groups += ["exact", "drift"]
     groups += ["peers.laplace", "peers.woodbury"]
     only = [word for group in groups for word in ("--only", group)]
     return run("benchmarks", "--quick", *only, out=out)
@@ -41,7 +42,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]
 
 def test_every_row_is_a_measurement(quick: tuple[str, dict[str, Any]]) -> None:
     _, found = quick
-    groups = {"limits", "small", "streams", "forest", "exact", "drift", "peers"}
+    groups = {"limits", "fit", "bulk", "deletions", "busy", "small", "streams", "forest"}
+    groups |= {"exact", "drift", "peers"}
     assert {row["group"] for row in found["rows"]} == groups
     for row in found["rows"]:
         assert np.isfinite(row["measured"]), row["name"]

@@ -15,7 +15,7 @@ from dask.local import get_sync
 from distributed import Client, as_completed
 
 from knowmore.errors import KnowmoreError
-from knowmore.linalg.products import one_thread
+from knowmore.linalg.tasks import one_thread
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ those are computed one by one. Finite rows have distances from zero to infinity,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
@@ -15,12 +16,16 @@ from sklearn.gaussian_process.kernels import RBF
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
-from knowmore.linalg.products import product
+from knowmore.linalg.tasks import Ended, in_turn, workers
 
 # With fewer rows than this on one side the loop over pairs is as fast.
 _FEW = 16
 # A difference of this many numbers stays in the cache, and is made faster than cdist is called.
 _CACHED = 300_000
+# A strip of this many distances, a megabyte, is in the cache of a core until it is done.
+_STRIP = 2**17
+# What is done with a distance takes as long as so many multiplications.
+_STEPS = 100
 # |x|^2 + |y|^2 - 2 x.y loses digits where the distance is short against the norms. Pairs nearer
 # than this fraction are computed directly, so that every squared distance keeps a relative error of
 # about a hundred roundings.
@@ -45,15 +50,31 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), 5.0)
     array([[1.]])
     """
+    return of_squares(np.asarray, X, Y, scale)
+
+
+def of_squares(
+    function: Callable[[Array], Array], X: Array, Y: Array, scale: float | Array
+) -> Array:
+    """A function of the squared distances, which may overwrite them; X (n, d), Y (m, d) -> (n, m).
+
+    It is given some of them at a time: each value must depend on its own distance alone.
+    """
     scale = units(X, scale)
-    with np.errstate(over="ignore", invalid="ignore"):
-        D2 = _squares(X, Y, scale, direct=min(len(X), len(Y)) < _FEW)
-        if not isfinite(D2.sum()):
-            rows = ~np.isfinite(D2).all(axis=1)
-            D2[rows] = _squares(X[rows], Y, scale, direct=True)
-            lost = ~np.isfinite(D2)
-            D2[lost] = _lengths(X, Y, scale, lost) ** 2
-    return D2
+    if min(len(X), len(Y)) < _FEW:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return function(_mended(_direct(X, Y, scale), X, Y, scale))
+    product, K = _Product(X, Y, scale), np.empty((len(X), len(Y)))
+    height = max(_STRIP // len(Y), _FEW)
+
+    def strip(i: int, _: Ended) -> None:
+        rows = slice(i * height, (i + 1) * height)
+        # A thread has settings of its own for errors.
+        with np.errstate(all="ignore"):
+            K[rows] = function(_mended(product.rows(rows, K[rows]), X[rows], Y, scale))
+
+    in_turn(strip, -(-len(X) // height), workers(K.size, X.shape[1] + _STEPS))
+    return K
 
 
 def distances(X: Array, Y: Array, scale: float | Array) -> Array:
@@ -129,42 +150,68 @@ def units(X: Array, scale: float | Array) -> Any:
     return scale if scale.ndim else float(scale)
 
 
-def _squares(X: Array, Y: Array, scale: Any, direct: bool) -> Array:
-    """The squares, by themselves for each pair or by a matrix product; not finite on overflow."""
-    if not isinstance(scale, float) or not 1 / _WIDE < abs(scale) < _WIDE:
-        X, Y, scale = X / scale, Y / scale, 1.0
-    D2 = _direct(X, Y) if direct else _by_product(X, Y)
+def _mended(D2: Array, X: Array, Y: Array, scale: Any) -> Array:
+    """The squares D2 (n, m), with those that are not finite computed one by one; in place."""
+    if not isfinite(D2.sum()):
+        rows = ~np.isfinite(D2).all(axis=1)
+        D2[rows] = _direct(X[rows], Y, scale)
+        lost = ~np.isfinite(D2)
+        D2[lost] = _lengths(X, Y, scale, lost) ** 2
+    return D2
+
+
+def _moderate(X: Array, Y: Array, scale: Any) -> tuple[Array, Array, float]:
+    """The same in units of one number, whose square is far from the ends of the range."""
+    if isinstance(scale, float) and 1 / _WIDE < abs(scale) < _WIDE:
+        return X, Y, scale
+    return X / scale, Y / scale, 1.0
+
+
+def _direct(X: Array, Y: Array, scale: Any) -> Array:
+    """The squares, by themselves for each pair; not finite on overflow."""
+    X, Y, scale = _moderate(X, Y, scale)
+    if len(Y) != 1 or X.size > _CACHED:
+        D2 = np.asarray(cdist(X, Y, "sqeuclidean"))
+    else:
+        difference = X - Y
+        D2 = np.einsum("ij,ij->i", difference, difference)[:, None]
     if scale != 1.0:
         D2 /= scale**2
     return D2
 
 
-def _direct(X: Array, Y: Array) -> Array:
-    if len(Y) != 1 or X.size > _CACHED:
-        return np.asarray(cdist(X, Y, "sqeuclidean"))
-    difference = X - Y
-    squares: Array = np.einsum("ij,ij->i", difference, difference)[:, None]
-    return squares
+class _Product:
+    """The squares |x|^2 + |y|^2 - 2 x.y as a matrix product, row by row; not finite on overflow."""
 
+    def __init__(self, X: Array, Y: Array, scale: Any) -> None:
+        self.X, self.Y, self.scale = _moderate(X, Y, scale)
+        # Distances do not change under a shift, and norms about the centre are the smallest.
+        self.centre = self.Y.mean(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            B = (self.Y - self.centre) / self.scale
+            y2 = np.einsum("ij,ij->i", B, B)
+            self.B = np.column_stack([-2 * B, np.ones(len(B)), y2]).T
+        self.most = y2.max()
 
-def _by_product(X: Array, Y: Array) -> Array:
-    # Distances do not change under a shift, and norms about the centre are the smallest.
-    centre = Y.mean(axis=0)
-    A, B = X - centre, Y - centre
-    x2, y2 = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
-    D2 = product(A, (-2 * B).T)
-    D2 += x2[:, None]
-    D2 += y2
-    near = (_NEAR * (x2 + y2.max()))[:, None] >= D2
-    # Row by row: no value may depend on what other rows are asked for with it.
-    crowded = np.count_nonzero(near, axis=1) > _CROWDED * len(Y)
-    if crowded.any():
-        D2[crowded] = cdist(X[crowded], Y, "sqeuclidean")
-        near[crowded] = False
-    i, j = np.nonzero(near)
-    difference = X[i] - Y[j]
-    D2[i, j] = np.einsum("ij,ij->i", difference, difference)
-    return np.asarray(D2)
+    def rows(self, rows: slice, D2: Array) -> Array:
+        """These rows, written to D2."""
+        X, Y = self.X[rows], self.Y
+        A = (X - self.centre) / self.scale
+        x2 = np.einsum("ij,ij->i", A, A)
+        np.matmul(np.column_stack([A, x2, np.ones(len(A))]), self.B, out=D2)
+        limit = _NEAR * (x2 + self.most)
+        if not (D2.min(axis=1) <= limit).any():
+            return D2
+        near = limit[:, None] >= D2
+        # Row by row: no value may depend on what other rows are asked for with it.
+        crowded = np.count_nonzero(near, axis=1) > _CROWDED * len(Y)
+        if crowded.any():
+            D2[crowded] = cdist(X[crowded], Y, "sqeuclidean") / self.scale**2
+            near[crowded] = False
+        i, j = np.divmod(np.flatnonzero(near), len(Y))
+        difference = (X[i] - Y[j]) / self.scale
+        D2[i, j] = np.einsum("ij,ij->i", difference, difference)
+        return D2
 
 
 def _lengths(X: Array, Y: Array, scale: Any, lost: Array) -> Array:

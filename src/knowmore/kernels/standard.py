@@ -31,7 +31,7 @@ from sklearn.gaussian_process import kernels as sk
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
-from knowmore.kernels.distances import distances, squared_distances, units
+from knowmore.kernels.distances import distances, of_squares, squared_distances, units
 from knowmore.kernels.rules import RULES, Function, Pullback, Rule
 from knowmore.linalg.products import product
 
@@ -92,8 +92,7 @@ def _sound(X: Array) -> Array:
 
 
 def _squares(X: Array, scale: float | Array) -> Array:
-    D2 = squared_distances(X, X, scale)
-    return (D2 + D2.T) / 2
+    return rules.symmetric(squared_distances(X, X, scale))
 
 
 def _by_feature(V: Array, Z: Array) -> Array:
@@ -118,8 +117,15 @@ def _matern_cross(kernel: sk.RBF, X: Array, Y: Array) -> Array:
     # Below 1/2 the slope at zero is so steep that distances count whose squares underflow.
     if nu < 0.5:
         return matern(np.sqrt(2 * nu) * distances(X, Y, scale), nu)
-    D2 = squared_distances(X, Y, scale)
-    return _gaussian(D2) if nu == np.inf else matern(np.sqrt(2 * nu * D2), nu)
+    if nu == np.inf:
+        return of_squares(_gaussian, X, Y, scale)
+    return of_squares(lambda D2: matern(_order_units(D2, nu), nu), X, Y, scale)
+
+
+def _order_units(D2: Array, nu: float) -> Array:
+    """z = sqrt(2 nu) r from the squares of r, in place."""
+    D2 *= 2 * nu
+    return np.asarray(np.sqrt(D2, out=D2))
 
 
 def _matern_profile(kernel: sk.RBF, D2: Array) -> Profile:
@@ -127,8 +133,7 @@ def _matern_profile(kernel: sk.RBF, D2: Array) -> Profile:
     if nu == np.inf:
         K = _gaussian(D2)
         return K, K, {}
-    D2 *= 2 * nu
-    z = np.sqrt(D2, out=D2)
+    z = _order_units(D2, nu)
     decay = np.exp(-z)
     return matern(z, nu, decay), matern_slope(z, nu, decay), {}
 
@@ -252,11 +257,21 @@ RULES[sk.ExpSineSquared] = Rule(
 )
 
 
+def _everywhere(value: float, X: Array, Y: Array) -> Array:
+    """One number for all pairs, (n, m), not to be written to."""
+    return np.broadcast_to(float(value), (X.shape[0], Y.shape[0]))
+
+
+def _raised(K: Array, by: float) -> Array:
+    """K + by, in place where that is possible."""
+    return np.add(K, by, out=K if K.dtype == float else None, dtype=float)
+
+
 # The corners of these three by scikit-learn are fast, and symmetric to the last bit. A dot
 # product may overflow on its way to a finite value, but by Cauchy-Schwarz only if the variance of
 # one of the two rows overflows as well.
 RULES[sk.DotProduct] = Rule(
-    cross=lambda kernel, X, Y: np.asarray(product(X, Y.T) + kernel.sigma_0**2, dtype=float),
+    cross=lambda kernel, X, Y: _raised(product(X, Y.T), kernel.sigma_0**2),
     corner=rules.own_corner,
     prepare=lambda kernel, X: product(X, X.T),
     gradient=rules.by_pairs(
@@ -266,6 +281,7 @@ RULES[sk.DotProduct] = Rule(
     is_positive=rules.always,
 )
 RULES[sk.ConstantKernel] = Rule(
+    cross=lambda kernel, X, Y: _everywhere(kernel.constant_value, X, Y),
     corner=rules.own_corner,
     gradient=rules.by_pairs(
         lambda kernel, X: np.array(kernel.constant_value, dtype=float),
@@ -274,7 +290,9 @@ RULES[sk.ConstantKernel] = Rule(
     is_positive=lambda kernel: kernel.constant_value >= 0,
 )
 RULES[sk.WhiteKernel] = Rule(
-    corner=rules.own_corner, is_positive=lambda kernel: kernel.noise_level >= 0
+    cross=lambda kernel, X, Y: _everywhere(0.0, X, Y),
+    corner=rules.own_corner,
+    is_positive=lambda kernel: kernel.noise_level >= 0,
 )
 
 # -- kernels of kernels --------------------------------------------------------------------------

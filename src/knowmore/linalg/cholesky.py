@@ -9,7 +9,7 @@ Both are backward stable: a factor that went through any history is as accurate 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, final
@@ -22,7 +22,9 @@ from knowmore.concurrency import cached_property
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots
 from knowmore.linalg.panels import PANEL, Panel, solve_lower
+from knowmore.linalg.products import product
 from knowmore.linalg.sweep import sweep
+from knowmore.linalg.tasks import Ended, in_turn, one_thread, side_by_side, workers
 from knowmore.linalg.threads import threads_for
 
 _EPS = {"d": float(np.finfo(np.float64).eps), "f": float(np.finfo(np.float32).eps)}
@@ -33,10 +35,17 @@ _tpqrt = {"d": lapack.dtpqrt, "f": lapack.stpqrt}
 # Up to this many deleted rows, that many rotations of each column are faster than block reflectors:
 # 36 % of the rate of a matrix product against 27 %, for 100 of 2000 rows. No more than a panel has.
 _SWEEPS = PANEL
-# A triangle of more rows than this is not in the cache when it is needed.
-_CACHED = 4000
 # All rows of L^-1 at once take a third of what as many solves with L' do.
 _FEW = 3
+# A triangle of more rows than this is not in the cache of a core. A compiled loop then reads it in
+# eight places at once, at the speed of memory; BLAS takes 1.3 times as long, and einsum 1.7 times.
+_CACHED = 1500
+# Columns of a tile of a symmetric product.
+_TILE = 128
+# Columns of the inverse of L that are computed at a time.
+_BLOCK = 256
+# Columns that are worth a thread of their own.
+_WIDE = 64
 # Width of a block reflector: wide enough for matrix products, narrow enough for its triangle.
 _REFLECTOR = 64
 
@@ -101,9 +110,9 @@ class Cholesky(Factor):
         if len(corner) == 1:
             y = self.forward(cross) if half is None else half.astype(self.dtype)
             return self._with_row(y[:, 0], float(corner[0, 0]))
-        with threads_for((self.size**2 + len(corner) ** 2) // 2, len(corner)):
-            Y = self.forward(cross, half)
-            L22 = self._corner(corner - Y.T @ Y, np.diagonal(corner))
+        Y = self.forward(cross, half)
+        with one_thread():
+            L22 = self._corner(_less_square(corner, Y), np.diagonal(corner))
         return self._with_rows(Y, L22)
 
     def _with_row(self, y: Array, scale: float) -> Cholesky:
@@ -134,7 +143,7 @@ class Cholesky(Factor):
             at = max(n - start, 0)
             i, end = start + at - n, min(start + PANEL - n, k)
             panel = panels.pop().claim(at, end - i) if at else Panel(start, self.dtype, end - i)
-            panel.write(at, np.concatenate([Y[:, i:end].T, L22[i:end, :end]], axis=1))
+            panel.write(at, Y[:, i:end], L22[i:end, :end])
             panels.append(panel)
         return Cholesky(self.dtype, n + k, tuple(panels), self._known)
 
@@ -168,14 +177,28 @@ class Cholesky(Factor):
             Y[: len(head)], known = head, len(head)
         elif len(Y) and not Y[0].any():
             known = zeros = int(Y.any(axis=1).argmax())
-        if known < self.size:
-            with threads_for((self.size**2 - known**2) // 2, Y.shape[1]):
-                if known == 0 and Y.shape[1] == 1:
-                    self._forward_one(Y[:, 0])
-                    return Y
-                for panel, count in self._filled(known // PANEL):
-                    panel.forward(Y, known, zeros, count)
+        if known == 0 and Y.shape[1] == 1:
+            with one_thread():
+                self._forward_one(Y[:, 0])
+        elif 0 < known == self.size - 1:
+            panel, count = next(self._filled(known // PANEL))
+            row = panel.columns[: known + 1, count - 1]
+            Y[known] = (Y[known] - product(row[:known], Y[:known])) / row[known]
+        elif known < self.size:
+            self._forward_many(Y, known, zeros)
         return Y
+
+    def _forward_many(self, Y: Array, known: int, zeros: int) -> None:
+        """Solve L Y = B in place; rows before `known` are solved, those before `zeros` are zero."""
+        panels = list(self._filled(known // PANEL))
+        threads = workers((self.size**2 - known**2) // 2, Y.shape[1])
+
+        def step(i: int, ended: Ended) -> None:
+            panel, count = panels[i]
+            solved = _done_before(panel.start, i, threads, ended)
+            panel.forward(Y, known, zeros, count, solved)
+
+        in_turn(step, len(panels), threads)
 
     def extend(self, H: Array, B: Array) -> Array:
         """The rows of L^-1 [.; B] that belong to B (n - h, m), those before them being H (h, m).
@@ -186,37 +209,47 @@ class Cholesky(Factor):
         if not len(Z):
             # BLAS refuses an empty column.
             return Z
-        with threads_for((self.size**2 - h**2) // 2, Z.shape[1]):
-            for panel, count in self._filled(h // PANEL):
-                s, at = panel.start, max(h - panel.start, 0)
-                rows, L = Z[s + at - h : s + count - h], panel.columns[:, at:count].T
-                if h:
-                    rows -= L[:, :h] @ H
-                if s > h:
-                    rows -= L[:, h:s] @ Z[: s - h]
+        for panel, count in self._filled(h // PANEL):
+            s, at = panel.start, max(h - panel.start, 0)
+            rows, L = Z[s + at - h : s + count - h], panel.columns[:, at:count].T
+            if h:
+                rows -= product(L[:, :h], H)
+            if s > h:
+                rows -= product(L[:, h:s], Z[: s - h])
+            with one_thread():
                 solve_lower(panel.diagonal[at:count, at:count], rows)
         return Z
 
     def _forward_one(self, y: Array) -> None:
         """Solve L y = b in place."""
-        # From memory, a loop over columns is twice as fast as BLAS; from the cache, BLAS is faster.
-        solve, far = _trsv[self.dtype.char], self.size > _CACHED
+        if self.size > _CACHED:
+            solve = sweep(self.dtype).solve
+            for panel, count in self._filled():
+                solve(panel.columns, y, count)
+            return
         for panel, count in self._filled():
             s = panel.start
             rows, D = y[s : s + count], panel.diagonal
             if s:
-                L = panel.columns[:s, :count]
-                rows -= np.einsum("ij,i->j", L, y[:s]) if far else L.T @ y[:s]
+                rows -= panel.columns[:s, :count].T @ y[:s]
             D = D if count == len(D) else np.asfortranarray(D[:count, :count])
-            solve(D, rows, lower=1, overwrite_x=1)
+            _trsv[self.dtype.char](D, rows, lower=1, overwrite_x=1)
 
     def backward(self, H: Array) -> Array:
         """L^-T H, (n, m)."""
-        X = np.array(H, dtype=self.dtype, order="C")
-        with threads_for(self.size**2 // 2, X.shape[1]):
+        m = H.shape[1]
+        # Each part reads all of L: a few columns are as fast on one thread.
+        parts = min(workers(self.size**2 // 2, m), max(m // _WIDE, 1))
+        cuts = [slice(m * i // parts, m * (i + 1) // parts) for i in range(parts)]
+
+        def solved(columns: slice) -> Array:
+            X = np.array(H[:, columns], dtype=self.dtype, order="C")
             for panel, count in reversed(list(self._filled())):
                 panel.backward(X, count)
-        return X
+            return X
+
+        halves = side_by_side(solved, cuts)
+        return halves[0] if parts == 1 else np.hstack(halves)
 
     def half_solve(self, B: Array) -> Array:
         """L^-1 B."""
@@ -233,18 +266,23 @@ class Cholesky(Factor):
 
     @cached_property
     def _inverse_diagonal(self) -> Array:
-        d = np.empty(self.size, dtype=self.dtype)
+        n, d = self.size, np.empty(self.size, dtype=self.dtype)
         h = 0 if self.head is None else len(self.head)
-        if self.head is not None and _FEW * (self.size - h) < self.size:
+        if self.head is not None and _FEW * (n - h) < n:
             # The rows of L^-1 that were appended, each a solve with L', add to the sums.
-            H = self.backward(np.eye(self.size, self.size - h, -h))
+            H = self.backward(np.eye(n, n - h, -h))
             d[:] = np.einsum("ij,ij->i", H, H)
             d[:h] += self.head
             return d
-        for begin in range(0, self.size, PANEL):
-            end = min(begin + PANEL, self.size)
-            H = self.forward(np.eye(self.size, end - begin, -begin))
-            d[begin:end] = np.einsum("ij,ij->j", H, H)
+
+        def part(i: int, _: Ended) -> None:
+            begin, end = i * _BLOCK, min((i + 1) * _BLOCK, n)
+            H = np.zeros((n, end - begin), dtype=self.dtype)
+            H[np.arange(begin, end), np.arange(end - begin)] = 1
+            self._forward_many(H, begin, begin)
+            d[begin:end] = np.einsum("ij,ij->j", H[begin:], H[begin:])
+
+        in_turn(part, -(-n // _BLOCK), workers(n**2 // 2, n // 3))
         return d
 
     def logdet(self) -> float:
@@ -287,11 +325,27 @@ class _Removal:
         self.H_S = np.zeros((len(deleted), H.shape[1]), dtype=self.dtype)
         self.H_S[:known] = H[deleted[:known]]
 
-    def _panels(self) -> Iterator[tuple[Panel, Array]]:
+    def _panels(self) -> list[tuple[Panel, Array]]:
         """The new panels from the first that changes on, to be written, and their old rows."""
-        for start in range(self.first // PANEL * PANEL, len(self.kept), PANEL):
-            rows = self.kept[start : start + PANEL]
-            yield Panel(start, self.dtype, len(rows)), rows
+        starts = range(self.first // PANEL * PANEL, len(self.kept), PANEL)
+        cuts = [self.kept[start : start + PANEL] for start in starts]
+        return [
+            (Panel(start, self.dtype, len(rows)), rows)
+            for start, rows in zip(starts, cuts, strict=True)
+        ]
+
+    def _in_turn(self, step: Callable[[int, Panel, Array, Iterator[int]], None]) -> list[Panel]:
+        """step(i, panel, its old rows, columns done before it) for all new panels."""
+        made = self._panels()
+        changed = (len(self.kept) ** 2 - self.first**2) // 2
+        threads = workers(changed, len(self.deleted))
+
+        def one(i: int, ended: Ended) -> None:
+            panel, rows = made[i]
+            step(i, panel, rows, _done_before(panel.start, i, threads, ended))
+
+        in_turn(one, len(made), threads)
+        return [panel for panel, _ in made]
 
     def rotated(self) -> list[Panel]:
         """The panels after plane rotations that make C vanish.
@@ -299,14 +353,21 @@ class _Removal:
         Those of the columns before a panel are applied to it before its own are found.
         """
         loops, k, old = sweep(self.dtype), len(self.deleted), self.factor.panels
-        angles, made = np.empty((len(self.kept), k, 2), dtype=self.dtype), []
-        for panel, rows in self._panels():
+        angles = np.empty((len(self.kept), k, 2), dtype=self.dtype)
+
+        def step(i: int, panel: Panel, rows: Array, done: Iterator[int]) -> None:
             p = int(rows[0]) // PANEL
             # At most PANEL deleted rows: those that stay side by side were in three panels.
             three = [each.columns for each in (*old[p : p + 3], old[-1], old[-1])[:3]]
             C, cut = np.empty((k, len(rows)), dtype=self.dtype), (rows, self.kept, self.deleted)
-            loops.shrink(*three, p * PANEL, *cut, panel.columns, C, angles, self.first)
-            made.append(panel)
+            work = *three, p * PANEL, *cut, panel.columns, C, angles, self.first
+            begin = 0
+            for end in done:
+                # Its own columns follow those before it without a break.
+                loops.shrink(*work, begin, end if end < panel.start else end + len(rows))
+                begin = end
+
+        made = self._in_turn(step)
         if self.H.size:
             loops.rotate(self.H, self.H_S, angles, self.first, len(self.H))
         return made
@@ -317,30 +378,35 @@ class _Removal:
         Those of the panels above are applied to [panel, C] before the panel's own are found.
         """
         reflectors: list[tuple[slice, Array, Array, Array]] = []
-        turned, made = self.first, []
-        with threads_for((len(self.kept) ** 2 - self.first**2) // 2, len(self.deleted)):
-            for panel, rows in self._panels():
-                C = self._gathered(panel, rows)
-                for columns, V, T, sign in reflectors:
+        turned = [self.first]
+
+        def step(i: int, panel: Panel, rows: Array, done: Iterator[int]) -> None:
+            C, applied = self._gathered(panel, rows), 0
+            for end in done:
+                for columns, V, T, sign in reflectors[applied:]:
+                    if columns.stop > end:
+                        break
                     _reflect(panel.left[: len(C), columns], C, V, T, sign)
-                for begin in range(max(self.first - panel.start, 0), len(C), _REFLECTOR):
-                    end = min(begin + _REFLECTOR, len(C))
-                    D = panel.diagonal[begin : len(C), begin:end]
-                    w = end - begin
-                    R = np.asfortranarray(np.tril(D[:w]).T)
-                    R, V, T, _ = _tpqrt[C.dtype.char](0, w, R, np.asfortranarray(C[begin:end].T))
-                    sign = np.where(np.diagonal(R) < 0, -1.0, 1.0).astype(C.dtype)
-                    _reflect(D[w:], C[end:], V, T, sign)
-                    D[:w] = np.triu(R).T * sign
-                    C[begin:end] = 0
-                    columns = slice(panel.start + begin, panel.start + end)
-                    reflectors.append((columns, V, T, sign))
-                    if columns.stop <= len(self.H):
-                        _reflect(self.H[columns].T, self.H_S.T, V, T, sign)
-                        turned = columns.stop
-                made.append(panel)
+                    applied += 1
+            for begin in range(max(self.first - panel.start, 0), len(C), _REFLECTOR):
+                end = min(begin + _REFLECTOR, len(C))
+                D = panel.diagonal[begin : len(C), begin:end]
+                w = end - begin
+                R = np.asfortranarray(np.tril(D[:w]).T)
+                R, V, T, _ = _tpqrt[C.dtype.char](0, w, R, np.asfortranarray(C[begin:end].T))
+                sign = np.where(np.diagonal(R) < 0, -1.0, 1.0).astype(C.dtype)
+                _reflect(D[w:], C[end:], V, T, sign)
+                D[:w] = np.triu(R).T * sign
+                C[begin:end] = 0
+                columns = slice(panel.start + begin, panel.start + end)
+                reflectors.append((columns, V, T, sign))
+                if columns.stop <= len(self.H):
+                    _reflect(self.H[columns].T, self.H_S.T, V, T, sign)
+                    turned[0] = columns.stop
+
+        made = self._in_turn(step)
         # A reflector mixes all of its columns: those that are known in part are lost.
-        self.H = self.H[:turned]
+        self.H = self.H[: turned[0]]
         return made
 
     def _gathered(self, panel: Panel, rows: Array) -> Array:
@@ -354,6 +420,28 @@ class _Removal:
                 sweep(self.dtype).gather(old.columns, old.start, *cut)
             at += len(some)
         return C.T
+
+
+def _done_before(start: int, i: int, threads: int, ended: Ended) -> Iterator[int]:
+    """Columns before the i-th panel, the one from `start` on, that are done: more and more.
+
+    Other threads are still at work on the panels just before it.
+    """
+    for j in range(max(i - threads, -1), i):
+        ended(j)
+        yield start - (i - 1 - j) * PANEL
+
+
+def _less_square(A: Array, Y: Array) -> Array:
+    """The lower triangle of A - Y'Y, (k, k), for Y (n, k)."""
+    k, below = len(A), np.array(A, dtype=Y.dtype)
+
+    def tile(i: int, _: Ended) -> None:
+        rows = slice(i * _TILE, min((i + 1) * _TILE, k))
+        below[rows, : rows.stop] -= Y[:, rows].T @ Y[:, : rows.stop]
+
+    in_turn(tile, -(-k // _TILE), workers(Y.size, k))
+    return below
 
 
 def _reflect(A: Array, C: Array, V: Array, T: Array, sign: Array) -> None:

@@ -29,6 +29,7 @@ from knowmore.arrays import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.cholesky import Cholesky
 from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots, probes
+from knowmore.linalg.products import product
 from knowmore.linalg.threads import threads_for
 
 # A fresh inverse with a larger residual is refused: scores would be wrong in the second digit. The
@@ -118,8 +119,8 @@ class Inverse(Frozen, Factor):
         # Columns that are solved one by one make AP near I, but not PA, and P is half of each. The
         # product L^-T L^-1 is rounded a little more and makes both near.
         with threads_for(W.size, len(W)):
-            product = replace(fresh, P=W.T @ W)
-        return min(fresh, product, key=Inverse.residual)
+            other = replace(fresh, P=W.T @ W)
+        return min(fresh, other, key=Inverse.residual)
 
     # -- checking ----------------------------------------------------------------------------
 
@@ -163,13 +164,11 @@ class Inverse(Frozen, Factor):
 
     def backward(self, H: Array) -> Array:
         """P H, (n, m)."""
-        with threads_for(self.size**2, H.shape[1]):
-            return np.asarray(self.P @ H)
+        return product(self.P, H)
 
     def half_solve(self, B: Array) -> Array:
         """R'B with P = RR', (n, m); the root is computed once."""
-        with threads_for(self.size**2, B.shape[1]):
-            return np.asarray(self._root.T @ B.astype(self.dtype))
+        return product(self._root.T, B.astype(self.dtype))
 
     def inverse_diagonal(self) -> Array:
         """diag(P), (n,)."""

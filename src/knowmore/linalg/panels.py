@@ -9,6 +9,7 @@ What stands above the diagonal is never read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, final
 
 import numpy as np
@@ -20,6 +21,7 @@ from knowmore.concurrency import moment
 PANEL = 128
 # Rows that a first panel has room for; it is copied into the next size when it grows.
 _SIZES = (16, 32, 64, PANEL)
+_BYTES = {"d": 8, "f": 4}
 _trsm = {"d": blas.dtrsm, "f": blas.strsm}
 _trsv = {"d": blas.dtrsv, "f": blas.strsv}
 
@@ -51,8 +53,10 @@ def _give(array: Array) -> None:
     if length <= PANEL:
         return
     waiting = sum(
-        len(spares) * PANEL * length * np.dtype(char).itemsize
-        for (length, char), spares in list(_spare.items())
+        [
+            len(spares) * PANEL * length * _BYTES[char]
+            for (length, char), spares in list(_spare.items())
+        ]
     )
     if array.nbytes <= _SPARE_BYTES - waiting:
         _spare.setdefault((length, array.dtype.char), []).append(array)
@@ -93,9 +97,10 @@ class Panel:
         copy.columns[:end, :at] = self.columns[:end, :at]
         return copy
 
-    def write(self, at: int, rows: Array) -> None:
-        """Write rows of L, (count, start + at + count), behind the first `at`."""
-        self.columns[: rows.shape[1], at : at + len(rows)] = rows.T
+    def write(self, at: int, Y: Array, L: Array) -> None:
+        """Write rows [Y', L] of L behind the first `at`: Y (start, count) and L (count, rest)."""
+        new = self.columns[: len(Y) + L.shape[1], at : at + len(L)]
+        new[: len(Y)], new[len(Y) :] = Y, L.T
 
     def rows(self, count: int) -> Array:
         """The first `count` rows of L in this panel, (count, start + count)."""
@@ -116,16 +121,19 @@ class Panel:
         panel.diagonal[:count, :count][np.tril_indices(count)] = triangle
         return panel
 
-    def forward(self, Y: Array, known: int, zeros: int, count: int) -> None:
+    def forward(self, Y: Array, known: int, zeros: int, count: int, solved: Iterable[int]) -> None:
         """Solve the panel's `count` rows of L Y = B in place.
 
-        Rows of Y before `known` are solved already; those before `zeros` are zero and skipped.
+        Rows of Y before `known` are solved already; those before `zeros` are zero and skipped. Of
+        those between, `solved` says how many there are by now, and in the end all before the panel.
         """
         s = self.start
         done = max(known - s, 0)
-        rest = Y[s + done : s + count]
-        if zeros < s:
-            rest -= self.left[done:count, zeros:] @ Y[zeros:s]
+        rest, begin = Y[s + done : s + count], zeros
+        for end in solved:
+            if end > begin:
+                rest -= self.left[done:count, begin:end] @ Y[begin:end]
+                begin = end
         if done:
             rest -= self.diagonal[done:count, :done] @ Y[s : s + done]
         solve_lower(self.diagonal[done:count, done:count], rest)

@@ -5,9 +5,7 @@ Code outside this package calls these where time counts, and never sets threads 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
@@ -15,9 +13,9 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from knowmore.arrays import Array
-from knowmore.linalg.threads import TINY, blas_threads, threads_for
+from knowmore.linalg.tasks import Ended, in_turn, workers
+from knowmore.linalg.threads import TINY, threads_for
 
-P = TypeVar("P")
 T = TypeVar("T")
 
 # OpenBLAS itself runs products of fewer multiplications on one thread: with a vector,
@@ -28,11 +26,26 @@ _SMALL_VECTOR, _SMALL_MATRIX = TINY, 250_000
 def product(A: Array, B: Array) -> Array:
     """A B for A (n, k) or (k,) and B (k, m) or (k,)."""
     columns = B.shape[1] if B.ndim == 2 else 1
-    small = _SMALL_VECTOR if 1 in (A.ndim, len(A), columns) else _SMALL_MATRIX
-    if A.size * columns < small:
+    narrow = 1 in (A.ndim, len(A), columns)
+    if A.size * columns < (_SMALL_VECTOR if narrow else _SMALL_MATRIX):
         return np.asarray(A @ B)
-    with threads_for(A.size, columns):
-        return np.asarray(A @ B)
+    threads = 1 if narrow else workers(A.size, columns)
+    if threads == 1 or np.may_share_memory(A, B):
+        # A product with its own transpose is symmetric, and BLAS computes half of it.
+        with threads_for(A.size, 1 if narrow else columns):
+            return np.asarray(A @ B)
+    C = np.empty((len(A), columns), np.result_type(A, B))
+    tall, size, tiles = len(A) >= columns, max(C.shape), 2 * threads
+
+    def tile(i: int, _: Ended) -> None:
+        cut = slice(size * i // tiles, size * (i + 1) // tiles)
+        if tall:
+            np.matmul(A[cut], B, out=C[cut])
+        else:
+            np.matmul(A, B[:, cut], out=C[:, cut])
+
+    in_turn(tile, tiles, threads)
+    return C
 
 
 def evaluated(work: Callable[[], T], numbers: int, columns: int) -> T:
@@ -43,47 +56,6 @@ def evaluated(work: Callable[[], T], numbers: int, columns: int) -> T:
     """
     with threads_for(numbers, columns):
         return work()
-
-
-def one_thread() -> AbstractContextManager[None]:
-    """Within it BLAS has one thread, in all of the process: for tasks that run side by side."""
-    return threads_for(TINY, 1)
-
-
-def side_by_side(work: Callable[[P], T], parts: Sequence[P]) -> list[T]:
-    """work(part) for each part, in their order, on as many threads as BLAS may use.
-
-    Each has one BLAS thread, so that all of the work is spread over the cores and not only its
-    products. If some raise, the error of the first part is raised, after the others have ended.
-    """
-    threads = min(blas_threads(), len(parts))
-    if threads < 2:
-        return [work(part) for part in parts]
-    waiting = iter(range(len(parts)))
-    done: dict[int, T] = {}
-    failed: dict[int, BaseException] = {}
-
-    def run() -> None:
-        for i in waiting:
-            if failed:
-                return
-            try:
-                done[i] = work(parts[i])
-            except BaseException as error:
-                failed[i] = error
-
-    with one_thread(), ThreadPoolExecutor(threads - 1) as others:
-        try:
-            # Where no more threads can be started, this one does it all.
-            with suppress(RuntimeError):
-                for _ in range(threads - 1):
-                    others.submit(run)
-            run()
-        except BaseException as error:
-            failed[-1] = error
-    if failed:
-        raise failed[min(failed)]
-    return [done[i] for i in range(len(parts))]
 
 
 def eigh(A: Array) -> tuple[Array, Array]:

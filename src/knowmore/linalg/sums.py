@@ -25,7 +25,7 @@ from knowmore.arrays import Array, Frozen, derived, enough_memory, read_only
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
 from knowmore.linalg.counting import HALF, loops
 from knowmore.linalg.grid import LAYOUTS, Grid, block, height, table
-from knowmore.linalg.products import side_by_side
+from knowmore.linalg.tasks import side_by_side
 from knowmore.linalg.threads import FEW, blas_threads, threads_for
 from knowmore.memory import available_memory, check_free
 

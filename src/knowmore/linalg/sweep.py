@@ -1,5 +1,7 @@
 """The inner loops of a deletion, compiled at the first deletion: numba takes a while to load.
 
+And of a solve that reads L from memory, compiled at the first of these.
+
 Deleting rows S of L leaves [L_RR, C] with C = L_RS; plane rotations of each column of L_RR with
 the columns of C make C vanish and L_RR the factor that is wanted. Rotation (j, s) mixes column j
 with column s of C; its cosine and sine are angles[j, s], (n, k, 2). All arrays are stored by
@@ -19,26 +21,28 @@ from knowmore.concurrency import uninterrupted
 
 
 class Sweep(NamedTuple):
-    """The three loops, compiled for one precision."""
+    """The loops, compiled for one precision."""
 
     gather: Function
     shrink: Function
     rotate: Function
+    solve: Function
 
 
 @cache
 def sweep(dtype: np.dtype[Any]) -> Sweep:
     """The loops for this precision; the first call takes a second or more."""
 
-    def trial(gather: Function, shrink: Function, rotate: Function) -> None:
+    def trial(gather: Function, shrink: Function, rotate: Function, solve: Function) -> None:
         old, new = np.ones((2, 2), dtype), np.ones((1, 1), dtype)
         kept, deleted, C = np.array([1]), np.array([0]), np.zeros((1, 1), dtype)
         angles = np.zeros((1, 1, 2), dtype)
         gather(old, 0, kept, kept, deleted, new, 0, C)
-        shrink(old, old, old, 0, kept, kept, deleted, new, C, angles, 0)
+        shrink(old, old, old, 0, kept, kept, deleted, new, C, angles, 0, 0, 1)
         rotate(new, C, angles, 0, 1)
+        solve(old, old[0].copy(), 1)
 
-    loops = gather, shrink, rotate
+    loops = gather, shrink, rotate, solve
     return uninterrupted(lambda: Sweep(*compiled(trial, *loops, nogil=True)))
 
 
@@ -83,6 +87,8 @@ def shrink(
     C: Array,
     angles: Array,
     first: int,
+    begins: int,
+    ends: int,
 ) -> None:
     """A panel of the new factor: gather its rows and rotate C away, in one pass.
 
@@ -92,6 +98,7 @@ def shrink(
     new, C : to be written: the columns of the panel, and work space (k, count)
     angles : the rotations of the columns before the panel; its own are written
     first : the first column that is rotated
+    begins, ends : the columns of the panel to do now: the first call begins at zero
     """
     count, k, height = len(rows), len(deleted), one.shape[1]
     start = len(new) - new.shape[1]
@@ -104,7 +111,7 @@ def shrink(
             panel[runs], source[runs], target[runs], length[runs] = p, o, i, 0
             runs += 1
         length[runs - 1] += 1
-    for s in range(k + start + count):
+    for s in range(begins + k if begins else 0, min(ends, start + count) + k):
         goes = s < k
         column = deleted[s] if goes else kept[s - k]
         to = C[s] if goes else new[s - k]
@@ -178,3 +185,28 @@ def rotate(A: Array, C: Array, angles: Array, begin: int, end: int) -> None:
                 x, y = a[r], c[r]
                 a[r] = p * x + q * y
                 c[r] = p * y - q * x
+
+
+def solve(columns: Array, y: Array, count: int) -> None:
+    """Solve the `count` rows of a panel of L y = b in place, y (n,) being solved before them.
+
+    It is read in eight places at once, each of which the processor fetches ahead of its use.
+    """
+    start = len(columns) - columns.shape[1]
+    eighth, rows = start // 8, y[start : start + count]
+    for j in range(eighth):
+        i0, i1, i2, i3 = j, eighth + j, 2 * eighth + j, 3 * eighth + j
+        i4, i5, i6, i7 = 4 * eighth + j, 5 * eighth + j, 6 * eighth + j, 7 * eighth + j
+        a, b, c, d = columns[i0], columns[i1], columns[i2], columns[i3]
+        e, f, g, h = columns[i4], columns[i5], columns[i6], columns[i7]
+        s, t, u, v, w, x, p, q = y[i0], y[i1], y[i2], y[i3], y[i4], y[i5], y[i6], y[i7]
+        for r in range(len(rows)):
+            near = (a[r] * s + b[r] * t) + (c[r] * u + d[r] * v)
+            far = (e[r] * w + f[r] * x) + (g[r] * p + h[r] * q)
+            rows[r] -= near + far
+    for j in range(len(rows)):
+        column = columns[start + j]
+        s = rows[j] / column[j]
+        rows[j] = s
+        for r in range(j + 1, len(rows)):
+            rows[r] -= column[r] * s

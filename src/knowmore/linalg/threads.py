@@ -13,6 +13,7 @@ fast while another program takes a core, when two would wait for each other.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from threading import get_ident
 from typing import Any, final
@@ -34,25 +35,40 @@ _now: list[int | None] = []  # the setting in force, None while it is being chan
 
 
 @cache
-def _libraries() -> list[tuple[Any, bool]]:
-    """The BLAS libraries, each with whether it is NumPy's."""
+def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object], bool]]:
+    """The BLAS libraries: how their threads are read and set, and whether it is NumPy's."""
     found = ThreadpoolController().select(user_api="blas").lib_controllers
-    return [(library, "numpy" in str(library.filepath)) for library in found]
+    return [(*_doors(library), "numpy" in str(library.filepath)) for library in found]
+
+
+def _doors(library: Any) -> tuple[Callable[[], int], Callable[[int], object]]:
+    """OpenBLAS's own functions: a controller looks them up at every call.
+
+    And it sets nothing for any other thread than the first that did. Here users are counted.
+    """
+    get, change = library.get_num_threads, library.set_num_threads
+    if getattr(library, "threading_layer", "") == "pthreads":
+        name = "{}openblas_{}_num_threads{}".format
+        before, after = (getattr(library, f"_symbol_{part}", "") for part in ("prefix", "suffix"))
+        get = getattr(library.dynlib, name(before, "get", after), get)
+        change = getattr(library.dynlib, name(before, "set", after), change)
+    return get, change
 
 
 def blas_threads() -> int:
     """How many threads NumPy's products get now."""
-    return max((library.get_num_threads() for library, numpy in _libraries() if numpy), default=1)
+    return max((get() for get, _, is_numpy in _libraries() if is_numpy), default=1)
 
 
 def _limit(but: int | None = None) -> None:
     """Set every library to what the strictest of the users, `but` one, asks for."""
     single = [one for user, (one, _) in _users.items() if user != but]
-    for i, (library, is_numpy) in enumerate(_libraries()):
-        wanted = 1 if any(single) or (single and not is_numpy) else _before[i]
+    strict = any(single)
+    for i, (_, change, is_numpy) in enumerate(_libraries()):
+        wanted = 1 if strict or (single and not is_numpy) else _before[i]
         if wanted != _now[i]:
             _now[i] = None
-            library.set_num_threads(wanted)
+            change(wanted)
             _now[i] = wanted
 
 
@@ -74,7 +90,7 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
         try:
             with moment:
                 if not _users:
-                    _before[:] = [library.get_num_threads() for library, _ in _libraries()]
+                    _before[:] = [get() for get, _, _ in _libraries()]
                     _now[:] = _before
                 _users[id(self)] = self._single, get_ident()
                 _limit()

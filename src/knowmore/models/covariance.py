@@ -44,6 +44,8 @@ _WAYS_OUT = (
 )
 # How many times the noise a sceptic expects.
 _DOUBT = 10.0
+# Columns whose largest number is between these are solved for as they are.
+_UNSCALED = 1e-50, 1e50
 # Two examples whose correlation is this close to one are taken for duplicates.
 _ALIKE = 1e-6
 
@@ -375,11 +377,11 @@ class Covariance(Frozen):
 
     def half_solve(self, K: Array) -> Array:
         """Some H (n, m) with H'H = K' K~^-1 K for kernel values K (n, m), in float64."""
-        return _scaled(self.factor.half_solve, K)
+        return _scaled(self.factor.half_solve, K, self.factor.dtype)
 
     def solve(self, K: Array) -> Array:
         """K~^-1 K for kernel values K (n, m), in float64."""
-        return _scaled(self.factor.solve, K)
+        return _scaled(self.factor.solve, K, self.factor.dtype)
 
     def parts(self, X: Array) -> Iterator[tuple[int, Array]]:
         """X cut so that a block of kernel values with the examples stays small.
@@ -510,14 +512,16 @@ def _eps(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(dtype).eps)
 
 
-def _scaled(solve: Callable[[Array], Array], K: Array) -> Array:
+def _scaled(solve: Callable[[Array], Array], K: Array, dtype: np.dtype[Any]) -> Array:
     """solve(K), with each column of K (n, m) divided by a power of two near its largest value.
 
-    That is exact. A float32 factor holds numbers up to 1e38, which squares of features soon exceed.
+    That is exact, and not needed for usual numbers in the factor's own type. A float32 factor holds
+    numbers up to 1e38, which squares of features soon exceed.
     """
-    sizes = abs(K).max(axis=0, initial=0)
-    if len(sizes) == 1 and 0.5 <= sizes[0] < 1:
+    largest = np.maximum(K.max(axis=0, initial=0), -K.min(axis=0, initial=0))
+    least, most = _UNSCALED if K.dtype == dtype else (0.5, 1.0)
+    if least <= largest.min(initial=1) and largest.max(initial=0) < most:
         return np.asarray(solve(K))
-    _, exponent = np.frexp(sizes)
+    _, exponent = np.frexp(largest)
     unit = 2.0 ** (exponent - 1)
     return np.asarray(solve(K / unit) * unit)

@@ -25,8 +25,9 @@ from knowmore.arrays import Array, Frozen, bounded, derived, enough_memory, firs
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.linalg import Cholesky, Factor, Grid, Sums
 from knowmore.linalg.grid import LAYOUTS, blocks
-from knowmore.linalg.products import eigh, product, side_by_side
+from knowmore.linalg.products import eigh, product
 from knowmore.linalg.sums import FEWER_COLUMNS, LOG_UNIT, MANY_BYTES, NO_ROWS, UNIT, width
+from knowmore.linalg.tasks import side_by_side
 from knowmore.memory import check_free
 from knowmore.models.expected import expected_trial
 from knowmore.models.likelihood import log_marginal_likelihood

@@ -125,12 +125,15 @@ class Targets(Frozen):
         if len(labels) and (index.max() >= len(self.names) or (self.names[index] != labels).any()):
             return None
         basis, new = self.basis, _indicators(len(self.names))[0][index]
-        parts = [np.delete(basis, deleted, axis=0), new]
         if len(deleted) == 1:
-            parts = [basis[: deleted[0]], basis[deleted[0] + 1 :], new]
+            row = int(deleted[0])
+            parts, gone = [basis[:row], basis[row + 1 :], new], {int(basis[row].argmax())}
+        else:
+            parts = [np.delete(basis, deleted, axis=0), new]
+            gone = {*basis[deleted].argmax(axis=1).tolist()}
         basis = np.concatenate(parts)
         # A class may have lost its last example.
-        if not all(basis[:, c].any() for c in {*self.basis[deleted].argmax(axis=1).tolist()}):
+        if not all(basis[:, c].any() for c in gone):
             return None
         return Targets(self.names, basis, self.mix, classes=True)
 

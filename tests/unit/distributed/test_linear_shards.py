@@ -27,7 +27,7 @@ from knowmore import (
     LinearGPRegressor,
 )
 from knowmore.distributed import fit, save_sums
-from knowmore.linalg.products import one_thread
+from knowmore.linalg.tasks import one_thread
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 4)) * [1, 100, 0.01, 0]

@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
     WhiteKernel,
 )
+from threadpoolctl import threadpool_limits
 from tolerance import assert_rounded
 
 from knowmore.errors import InvalidInput
@@ -120,3 +121,17 @@ def test_the_default_length_scale_is_the_median_distance():
     assert_rounded(median_rbf(X).length_scale, median)
     assert median_rbf(np.ones((5, 2))).length_scale == 1.0
     assert median_rbf(np.ones((1, 2))).length_scale == 1.0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_block_of_several_strips_is_that_of_scikit_learn(threads):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(700, 3)), rng.normal(size=(400, 3))
+    # Rows that are near to others, one among many of them, and one that is far away.
+    X[:2], Y[0], X[3] = Y[7] + 1e-9, Y[7] + 1e-7, 1e6
+    Y[20:80] = X[4] + 1e-8 * rng.normal(size=(60, 3))
+    with threadpool_limits(threads, user_api="blas"):
+        for kernel in (RBF(1.5), Matern(1.5, nu=1.5), 2.0 * RBF([1.0, 2.0, 3.0]) + WhiteKernel()):
+            assert_rounded(cross(kernel, X, Y), kernel(X, Y))
+        K = DotProduct()(X[4:], Y)
+        assert_rounded(cross(DotProduct(), X[4:], Y), K)

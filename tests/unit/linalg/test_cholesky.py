@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tolerance import assert_rounded
+from tolerance import assert_rounded, assert_solves
 
 from knowmore.errors import NotPositiveDefinite
-from knowmore.linalg import Cholesky, cholesky
+from knowmore.linalg import Cholesky, cholesky, tasks
 from knowmore.linalg.panels import PANEL
 
 
@@ -73,6 +73,42 @@ def test_rotations_and_reflectors_agree(k, first, monkeypatch):
     for sweeps in (0, 1000):
         monkeypatch.setattr(cholesky, "_SWEEPS", sweeps)
         assert_is_lower_factor(factor_of(A).delete(rows), A[np.ix_(kept, kept)])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_any_number_of_threads_makes_the_same_factor_and_answers(threads, monkeypatch):
+    n, k = 700, 40
+    A, B = matrix(n), np.random.default_rng(1).normal(size=(n, 130))
+    monkeypatch.setattr(tasks, "FEW", 1)
+    monkeypatch.setattr(tasks, "blas_threads", lambda: threads)
+    whole = factor_of(A[:300, :300]).append(A[:300, 300:], A[300:, 300:])
+    assert_is_lower_factor(whole, A)
+    assert_solves(whole.solve(B), np.linalg.solve(A, B), A, B)
+    inverse = np.linalg.inv(A)
+    assert_solves(np.diag(whole.inverse_diagonal()), np.diag(np.diagonal(inverse)), A, np.eye(n))
+    H = whole.forward(B)
+    for first in (0, 200):
+        rows = np.append(first, first + 1 + np.random.default_rng(2).permutation(400)[: k - 1])
+        kept = np.delete(np.arange(n), rows)
+        for sweeps in (0, 1000):
+            monkeypatch.setattr(cholesky, "_SWEEPS", sweeps)
+            left, turned = whole.without(rows, H)
+            C = A[np.ix_(kept, kept)]
+            assert_is_lower_factor(left, C)
+            solved = left.backward(left.forward(B[kept], turned))
+            assert_solves(solved, np.linalg.solve(C, B[kept]), C, B[kept])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_compiled_solve_is_that_of_blas(dtype, monkeypatch):
+    A, b = matrix(300).astype(dtype), np.random.default_rng(1).normal(size=(300, 1)).astype(dtype)
+    empty = Cholesky(np.dtype(dtype))
+    factor = empty.append(np.empty((0, 300), dtype), A)
+    want = np.linalg.solve(factor.lower().astype(float), b)
+    for cached in (0, 1000):
+        monkeypatch.setattr(cholesky, "_CACHED", cached)
+        roundings = 100 * np.finfo(dtype).eps / np.finfo(float).eps
+        assert_rounded(factor.forward(b), want, roundings)
 
 
 def test_a_pivot_that_is_only_rounding_counts_as_none():

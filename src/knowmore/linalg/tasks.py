@@ -1,0 +1,108 @@
+"""Work cut into tasks that threads of our own take one after the other, each with one BLAS thread.
+
+OpenBLAS cuts a product into equal parts, whose threads wait for each other by spinning: when
+another program takes a core, all wait for the part on that core, and spin on the others meanwhile.
+Here whoever is free takes the next task, and who waits sleeps. The threads are started for one call
+and gone after it: none is left that a forked process would miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
+from threading import Condition
+from typing import TypeVar
+
+from knowmore.linalg.threads import FEW, TINY, blas_threads, threads_for
+
+P = TypeVar("P")
+T = TypeVar("T")
+Ended = Callable[[int], None]
+
+
+def workers(numbers: int, columns: int) -> int:
+    """How many threads a matrix of `numbers` entries times `columns` is worth."""
+    return 1 if columns == 1 or numbers * columns < FEW else blas_threads()
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Within it BLAS has one thread, in all of the process: for tasks that run side by side."""
+    return threads_for(TINY, 1)
+
+
+def side_by_side(work: Callable[[P], T], parts: Sequence[P]) -> list[T]:
+    """work(part) for each part, in their order, on as many threads as BLAS may use.
+
+    If some raise, the error of the first part is raised, after the others have ended.
+    """
+    done: dict[int, T] = {}
+
+    def step(i: int, _: Ended) -> None:
+        done[i] = work(parts[i])
+
+    in_turn(step, len(parts), blas_threads())
+    return [done[i] for i in range(len(parts))]
+
+
+def in_turn(step: Callable[[int, Ended], None], count: int, threads: int) -> None:
+    """step(i, ended) for i = 0 ... count - 1, begun in this order on several threads.
+
+    ended(j) waits until step j has ended; a step may wait for earlier ones alone. If some raise,
+    the error of the first is raised, after all that were begun have ended.
+    """
+    with one_thread():
+        if min(threads, count) > 1:
+            _shared(step, count, min(threads, count))
+        else:
+            for i in range(count):
+                step(i, _already)
+
+
+def _shared(step: Callable[[int, Ended], None], count: int, threads: int) -> None:
+    waiting, news = iter(range(count)), Condition()
+    done: set[int] = set()
+    failed: dict[int, BaseException] = {}
+
+    def ended(j: int) -> None:
+        if j >= 0 and j not in done:
+            with news:
+                news.wait_for(lambda: j in done or failed)
+            if j not in done:
+                raise _Stopped
+
+    def run() -> None:
+        for i in waiting:
+            if failed:
+                return
+            try:
+                step(i, ended)
+                done.add(i)
+            except _Stopped:
+                return
+            except BaseException as error:
+                failed[i] = error
+            with news:
+                news.notify_all()
+
+    with ThreadPoolExecutor(threads - 1) as others:
+        try:
+            # Where no more threads can be started, this one does it all.
+            with suppress(RuntimeError):
+                for _ in range(threads - 1):
+                    others.submit(run)
+            run()
+        except BaseException as error:
+            failed[-1] = error
+            with news:
+                news.notify_all()
+    if failed:
+        raise failed[min(failed)]
+
+
+class _Stopped(Exception):
+    """Another step has failed."""
+
+
+def _already(step: int) -> None:
+    """On one thread every earlier step has ended."""
