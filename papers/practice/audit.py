@@ -54,9 +54,11 @@ def _spoilt(y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def _ours(X: Array, codes: Array) -> tuple[Array, Array]:
-    """The rows suspected, and the same ranked."""
-    rows = suspects(GPClassifier().fit(X, codes)).rows
-    return rows, rows
+    """The rows suspected, and all rows ranked: these first, then the others by their doubts."""
+    found = suspects(GPClassifier().fit(X, codes))
+    order = np.argsort(-found.doubts, kind="stable")
+    others = order[~np.isin(order, found.rows)]
+    return found.rows, np.concatenate([found.rows, others])
 
 
 def _cleanlab(issues: Callable[..., Array], X: Array, codes: Array) -> tuple[Array, Array]:

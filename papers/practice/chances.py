@@ -1,4 +1,7 @@
-"""Probabilities as they come: how far they are from how often the answer is right."""
+"""Probabilities as they come: how far they are from how often the answer is right.
+
+A model that knows nothing is calibrated, too, so their log loss stands beside it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import log_loss
 
 from knowmore import GPClassifier, LinearGPClassifier, LSSVMClassifier
 from papers.arrays import Array
@@ -73,7 +77,10 @@ def _error(table: Table, train: Array, asked: Array, make: Any) -> dict[str, flo
     model = make().fit(table.X[train], table.y[train])
     P = model.predict_proba(table.X[asked])
     right = model.classes_[P.argmax(axis=1)] == table.y[asked]
-    return {"expected calibration error": calibration_error(P.max(axis=1), right)}
+    return {
+        "expected calibration error": calibration_error(P.max(axis=1), right),
+        "log loss": float(log_loss(table.y[asked], P, labels=model.classes_)),
+    }
 
 
 def calibration_error(confidence: Array, right: Array) -> float:

@@ -1,6 +1,6 @@
 """Histogram intersection: least squares, and the squared hinge, against an SVC on the same values.
 
-Each may be worse by 0.3 points at most, and is to be better on average.
+Each may be worse by 0.3 points at most.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """All questions of practice in one table: ours by default, peers on the same splits, and a verdict.
 
 Each question is a module beside this one with `measure`. To ask one more, write it and name it in
-`QUESTIONS`. No setting of ours is chosen here: the classifiers are made as a user makes them first.
+`QUESTIONS`. No setting of ours is chosen here: the classifiers are made as a user makes them first,
+and where a row has another setting its name says so.
 """
 
 from __future__ import annotations
@@ -82,11 +83,13 @@ def report(result: Practice, out: Path) -> Report:
     files = [write_csv(out / "practice.csv", _HEADER, _figures(result.rows))]
     if result.rows:
         files.insert(0, save_figure(draw(result.rows), out / "practice.png"))
-    missing = {one.why: one for one in result.absent}
+    missing: dict[str, list[str]] = {}
+    for one in result.absent:
+        missing.setdefault(one.why, []).append(one.where)
     return Report(
         parts=(
             preface(result),
-            *(f"Not measured ({one.where}): {one.why}" for one in missing.values()),
+            *(f"Not measured ({'; '.join(where)}): {why}" for why, where in missing.items()),
             table(result.rows),
             *(row.verdict for row in result.rows),
         ),
@@ -98,18 +101,18 @@ def preface(result: Practice) -> str:
     """What was measured."""
     reached = sum(row.holds for row in result.rows)
     text = (
-        f"Ours by default reaches the target in {reached} of {len(result.rows)} rows. Figures are "
-        "means over random splits, the same for all, with standard errors; times are those of one "
-        "fit and its answers, with kernel values, on one thread."
+        f"Ours reaches the target in {reached} of {len(result.rows)} rows. Figures are means over "
+        "random splits, the same for all, with standard errors; times are those of one fit and its "
+        "answers. Folds and one-against-all machines of peers run side by side."
     )
     return text + " For judging run it without --quick." if result.quick else text
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """A line for each row: ours, the best peer, and the difference."""
+    """A line for each row: ours, the peer that decides, and the difference."""
     return Table(
-        "Ours by default and the best peer",
-        ("", "ours", "best peer", "better by", ""),
+        "Ours, and the peer that decides",
+        ("", "ours", "peer", "better by", ""),
         tuple(
             (
                 f"{row.question}: {row.where}, {row.measure}",
@@ -141,18 +144,20 @@ def _figures(rows: Sequence[Row]) -> list[tuple[object, ...]]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """A dot for each row: ours less the best peer, with its standard error."""
+    """A dot for each row: ours less the peer that decides, with its standard error."""
     figure = new_figure(11, 1.2 + 0.24 * len(rows))
     ax = figure.subplots()
     for place, row in enumerate(rows):
-        gain, error = row.difference
+        # Labels as a part of what the peer needs.
+        unit = row.peers[row.best].mean if row.question == "labels needed" else 1.0
+        gain, error = (one / unit for one in row.difference)
         colour = BLUE if row.holds else VERMILION
         ax.errorbar(gain, place, xerr=error, fmt="o", color=colour, markersize=4, capsize=2)
     ax.axvline(0, color="0.4", linewidth=1)
     names = [f"{row.question}: {row.where}, {row.measure}" for row in rows]
     ax.set_yticks(range(len(rows)), names, fontsize="x-small")
     ax.invert_yaxis()
-    ax.set_xlabel("ours by default less the best peer; right of zero ours is better")
+    ax.set_xlabel("ours less the peer that decides; right of zero ours is better")
     ax.set_title("Blue: the target is reached", fontsize="medium")
     quiet_axes(ax)
     return figure

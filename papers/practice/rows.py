@@ -74,9 +74,8 @@ class Row:
 
     @property
     def best(self) -> str:
-        """The name of the best peer."""
-        sign = -1 if self.smaller else 1
-        return max(self.peers, key=lambda name: sign * self.peers[name].mean)
+        """The peer that decides: that which ours is the furthest behind, or the least ahead of."""
+        return min(self.peers, key=lambda name: sum(self.against(name)))
 
     def against(self, peer: str) -> Difference:
         """By how much ours is better than a peer; below zero: worse."""
@@ -85,20 +84,19 @@ class Row:
 
     @property
     def difference(self) -> Difference:
-        """The same for the best peer."""
+        """The same for the peer that decides."""
         return self.against(self.best)
 
     @property
     def target(self) -> str:
         """In words."""
         allowed = f" less {self.slack:g}" if self.slack else ""
-        return f"as good as the best peer{allowed}, within a standard error"
+        return f"as good as every peer{allowed}, within a standard error"
 
     @property
     def holds(self) -> bool:
         """Whether ours is as good as every peer, up to the slack and a standard error."""
-        found = [self.against(peer) for peer in self.peers]
-        return all(one.mean >= -self.slack - one.error for one in found)
+        return sum(self.difference) >= -self.slack
 
     @property
     def verdict(self) -> Verdict:
