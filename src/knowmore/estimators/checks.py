@@ -144,17 +144,21 @@ def warn_of_scales(estimator: BaseEstimator, X: Array) -> None:
     """
     if len(X) < _ENOUGH:
         return
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = X[:: -(-len(X) // _ROWS)].std(axis=0)
+    some = X[:: -(-len(X) // _ROWS)]
+    low, high = some.min(axis=0), some.max(axis=0)
+    # In units of the largest, of which squares can be summed. That of a constant may be rounding.
+    unit = np.maximum(np.maximum(abs(low), abs(high)), np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        spread = np.where(high > low, (some / unit).std(axis=0) * unit, 0.0)
     varying = np.sort(spread[spread > 0])
-    if not len(varying) or not varying[-1] > _APART * (low := varying[(len(varying) - 1) // 4]):
+    if not len(varying) or not varying[-1] / _APART > (least := varying[(len(varying) - 1) // 4]):
         return
     column = int(spread.argmax())
     names = names_in(estimator)
     name = column if names is None else names[column]
     warn(
         f"Column {name!r} has a standard deviation of {spread[column]:.3g}, a quarter of the "
-        f"columns one of at most {low:.3g}: in the distances of the default kernel these have no "
+        f"columns one of at most {least:.3g}: in the distances of the default kernel these have no "
         f"say. Scale the columns first, as by make_pipeline(StandardScaler(), ...), or give a "
         f"kernel with a length scale for each column."
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import isfinite, isnan
 from typing import Any, NamedTuple, final
@@ -104,13 +104,21 @@ class Covariance(Frozen):
     def noisier(self) -> Covariance:
         """The same examples with ten times the noise, factorised from scratch.
 
-        Itself, if numbers do not reach so far.
+        Itself, if there is no noise, if numbers do not reach so far, or if even so much noise is
+        too little to start from scratch with.
         """
-        if self.diagonal.max(initial=0) > np.finfo(self.factor.dtype).max / _DOUBT**2:
+        largest = np.finfo(self.factor.dtype).max / _DOUBT**2
+        if not self.noise or self.diagonal.max(initial=0) > largest:
             return self
         empty = self.factor.delete(np.arange(self.factor.size))
         noise, settings = _DOUBT * self.noise, (self.weighting, self.update)
-        return Covariance.of(self.kernel, noise, self.examples, empty, *settings)
+        with suppress(NotPositiveDefinite):
+            return Covariance.of(self.kernel, noise, self.examples, empty, *settings)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # It is made anew where it is asked for.
+        return {name: one for name, one in super().__getstate__().items() if name != "noisier"}
 
     @property
     def X(self) -> Array:
@@ -157,8 +165,12 @@ class Covariance(Frozen):
                 report((factor.size / len(examples)) ** 3)
         except NotPositiveDefinite as error:
             raise self.explained(error.row, examples) from error
-        settings = self.weighting, self.update
-        return Covariance(self.kernel, self.noise, examples, factor, *settings), H
+        after = Covariance(self.kernel, self.noise, examples, factor, self.weighting, self.update)
+        noisier = vars(self).get("noisier", self)
+        if factor is self.factor and noisier is not self:
+            # Labels alone have changed.
+            vars(after)["noisier"] = replace(noisier, examples=examples)
+        return after, H
 
     def reduced(
         self,

@@ -32,8 +32,11 @@ from knowmore.models.targets import Coding, Targets, Units, one_vs_all
 from knowmore.models.transfer import Minimum, Transfer
 from knowmore.models.weights import Weighting
 
-# The last single row that a model was asked about, and how many there were.
-_ASIDE = {"asked", "often"}
+# The last single row that a model was asked about, and how many there were; a second opinion.
+_ASIDE = {"asked", "often", "sceptic"}
+# A variance left out is that of the example, sigma^2 / w included, less that. An example of a
+# smaller weight is asked about as a new row instead: else rounding is all that is left.
+_LIGHT = 1e-6
 
 
 class Model(Protocol):
@@ -163,7 +166,7 @@ class KernelModel(Frozen):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # What it was asked about is not a part of it.
+        # These are not a part of it.
         return {name: one for name, one in super().__getstate__().items() if name not in _ASIDE}
 
     @property
@@ -418,9 +421,15 @@ class KernelModel(Frozen):
         """
         scores, variance, silent = self.loo()
         noise, w = np.asarray(self.covariance.noise), self.covariance.weights
+        light = np.flatnonzero(w < _LIGHT)
         if (rest := self.targets.rest()) is not None:
             noise, w = noise * rest.scale**2, w[:, None]
-        return LooScores(scores, np.maximum(variance + noise * (1 - 1 / w), noise), silent)
+        variance = np.maximum(variance + noise * (1 - 1 / w), noise)
+        if len(light) and rest is None and noise > 0:
+            # s / (1 - s w / sigma^2) for the posterior variance s without noise.
+            s = self.covariance.variance(self.covariance.X[light]) - noise
+            variance[light] = noise + s / (1 - s * w[light] / noise)
+        return LooScores(scores, variance, silent)
 
     def backing(self) -> Array:
         """What the others of its class say of each example, (n,): see `Trial`."""

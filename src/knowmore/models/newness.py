@@ -108,9 +108,11 @@ def _parts_without(gp: KernelModel, space: NullSpace, c: int) -> Array:
     V = np.linalg.inv(gp.inverse_block(g))
     taken = V @ A[g]
     G = (space.G - A[g].T @ taken)[np.ix_(others, others)]
-    # As if they were new rows, which weigh one.
-    noise = gp.covariance.noise
-    variance = np.maximum(np.diagonal(V) + noise * (1 - 1 / gp.covariance.weights[g]), noise)
+    # As if they were new rows, which weigh one. Of one of next to no weight rounding is left: its
+    # variance is between the noise and that of a row far from all.
+    noise, w = gp.covariance.noise, gp.covariance.weights[g]
+    most = gp.covariance.diagonal[g] + noise * (1 - 1 / w)
+    variance = np.clip(np.diagonal(V) + noise * (1 - 1 / w), noise, np.maximum(most, noise))
     return _parts(NullSpace((G + G.T) / 2), (E[g] - taken)[:, others], variance)
 
 

@@ -163,19 +163,29 @@ class Mislabelling(NamedTuple):
     """Labels some of which are wrong: with this chance each was replaced by any, drawn blindly.
 
     temperature : that of the probabilities of the true labels
-    rate : the chance, epsilon
+    replaced : the chance, epsilon
+    classes : how many labels there are to draw from, M
     """
 
     temperature: float
-    rate: float
+    replaced: float
+    classes: int
+
+    @property
+    def rate(self) -> float:
+        """The part of the labels that is wrong: one of M that are drawn is right by chance."""
+        return self.replaced * (1 - 1 / self.classes)
 
     def odds(self, logs: Array, codes: Array) -> Array:
         """The logarithm of how much likelier each label is wrong than right, (n,); logs (n, M).
 
-        A label is there with the chance (1 - epsilon) p_y, or by mistake with epsilon / M.
+        It is wrong with the chance (1 - p_y) epsilon / M, and right with p_y (1 - epsilon) or, by
+        chance, p_y epsilon / M.
         """
-        wrong = np.log(self.rate / (1 - self.rate) / logs.shape[1])
-        return np.asarray(wrong - _log_true(logs, codes, self.temperature))
+        true = _log_true(logs, codes, self.temperature)
+        other = np.maximum(-np.expm1(true), np.finfo(float).tiny)
+        drawn = self.replaced / self.classes
+        return np.asarray(np.log(other) - true + np.log(drawn / (1 - self.rate)))
 
 
 def mislabelling(logs: Array, codes: Array) -> Mislabelling:
@@ -206,7 +216,8 @@ def mislabelling(logs: Array, codes: Array) -> Mislabelling:
     u = coarse[np.argmin([loss(one) for one in coarse])]
     best = minimize_scalar(loss, bounds=(u - 0.5, u + 0.5), method="bounded", options=_PRECISELY)
     temperature = float(np.exp(-best.x))
-    return Mislabelling(temperature, rate(np.exp(_log_true(logs, codes, temperature))))
+    replaced = rate(np.exp(_log_true(logs, codes, temperature)))
+    return Mislabelling(temperature, replaced, logs.shape[1])
 
 
 def _log_true(logs: Array, codes: Array, temperature: float) -> Array:

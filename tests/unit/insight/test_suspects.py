@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -22,7 +23,7 @@ from knowmore import (
     Scores,
 )
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
-from knowmore.insight import suspects
+from knowmore.insight import novelty, suspects
 from knowmore.insight.suspects import margin_contributions
 from knowmore.models import class_probabilities
 from knowmore.models.probabilities import mislabelling
@@ -358,7 +359,55 @@ def test_a_mistake_is_explained(name):
 
 
 def test_the_only_example_of_a_class_is_silent_if_far_from_all():
-    near = GPClassifier(RBF(1.0)).fit([[0.0], [3.0], [3.5]], ["a", "b", "b"])
+    near = GPClassifier(RBF(1.0)).fit([[0.0], [1.0], [1.5], [2.0]], ["a", "b", "b", "b"])
     assert suspects(near).ids.tolist() == [0]
     far = GPClassifier(RBF(1.0)).fit([[0.0], [100.0], [100.5]], ["a", "b", "b"])
     assert suspects(far).ids.tolist() == []
+
+
+def test_the_rate_is_the_part_of_the_labels_that_is_wrong():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X, wrong = rng.normal(size=(300, 4)) + 6 * np.eye(4)[y], rng.random(300) < 0.1
+    found = suspects(GPClassifier().fit(X, np.where(wrong, 1 - y, y)))
+    assert sorted(found.rows) == np.flatnonzero(wrong).tolist()
+    # Half a label of doubt at most.
+    assert abs(found.rate * 300 - wrong.sum()) < 0.5
+    assert abs(found.doubts.sum() - wrong.sum()) < 0.5
+
+
+def test_relabelling_keeps_the_factor_of_the_sceptic_and_pickles_do_without():
+    X, y = clouds(3)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
+    size = len(pickle.dumps(clf))
+    suspects(clf)
+    assert len(pickle.dumps(clf.model_.covariance)) < size
+    before = clf.model_.sceptic.covariance.factor
+    found = suspects(clf.relabel([0], ["yew"]))
+    assert clf.model_.sceptic.covariance.factor is before
+    fresh = GPClassifier(KERNEL, NOISE).fit(X, np.r_[["yew"], y[1:]])
+    assert found.rows.tolist() == suspects(fresh).rows.tolist()
+    suspects(clf.remove([1]))
+    assert clf.model_.sceptic.covariance.factor.size == 59
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-300])
+def test_a_model_that_a_sceptic_cannot_start_from_scratch_is_its_own(noise):
+    X = np.arange(12.0)[:, None] * 5
+    clf = GPClassifier(RBF(1.0), noise).fit(X, np.arange(12) % 2)
+    suspects(clf)
+    assert noise or clf.model_.covariance.noisier is clf.model_.covariance
+
+
+@pytest.mark.parametrize("weight", [1e-5, 1e-8, 1e-16, 1e-20, 1e-25])
+def test_an_example_of_next_to_no_weight_has_the_variance_of_a_new_row(weight):
+    X, y = clouds(4, 40)
+    others = GPClassifier(KERNEL, NOISE).fit(X[1:], y[1:])
+    weights = np.r_[[weight], np.ones(39)]
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y, sample_weight=weights)
+    want = others.predict_variance(X[:1])
+    # What a difference from 1 / w loses, where it is one.
+    lost = np.finfo(float).eps / weight if weight > 1e-6 else 0.0
+    K = oracle.covariance(KERNEL, X[1:], NOISE)
+    np.testing.assert_allclose(suspects(clf).variance[:1], want, rtol=tolerance(K) + 16 * lost)
+    assert np.isfinite(novelty(clf, X + 3).values).all()

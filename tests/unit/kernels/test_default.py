@@ -19,6 +19,7 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.errors import InvalidInput, KnowmoreWarning
+from knowmore.estimators.checks import warn_of_scales
 from knowmore.kernels import ChiSquared, cross, default_kernel, median_rbf
 from knowmore.kernels.default import are_histograms
 
@@ -196,13 +197,21 @@ def test_columns_that_are_drowned_are_told_however_many_drown_them(wide):
         rng.normal(size=(31, 2)) * [1, 1e9],
         rng.normal(size=(50, 1)),
         np.zeros((50, 2)),
+        np.c_[rng.integers(0, 256, size=(50, 6)), np.full((50, 6), 26)] / 255,
     ],
-    ids=["digits", "histograms", "60", "constant", "few rows", "one column", "all the same"],
+    ids=["digits", "histograms", "60", "constant", "few", "one column", "all the same", "border"],
 )
 def test_columns_of_like_scales_give_no_warning(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GPRegressor().fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("scales", [[1, 1e-170], [1e150, 1e160], [1e-300, 1.0]])
+def test_scales_whose_squares_are_no_numbers_are_told(scales):
+    X = rng.normal(size=(50, 2)) * scales
+    with pytest.warns(KnowmoreWarning, match=r"deviation of \d\S*, a quarter .* at most \d"):
+        warn_of_scales(GPRegressor(), X)
 
 
 def test_a_kernel_that_was_given_gives_no_warning():

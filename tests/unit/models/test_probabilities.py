@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import expit, log_ndtr, logsumexp
 from sklearn.datasets import load_digits
 from sklearn.gaussian_process.kernels import RBF
 from tolerance import assert_rounded, assert_solves
@@ -21,7 +21,7 @@ from knowmore import (
 )
 from knowmore.errors import InvalidInput
 from knowmore.insight import reliability
-from knowmore.models.probabilities import Trial, best_temperature, mislabelling
+from knowmore.models.probabilities import Mislabelling, Trial, best_temperature, mislabelling
 
 KERNEL = RBF(1.0)
 
@@ -66,14 +66,31 @@ def test_the_best_temperature_has_the_least_loss(weighted):
 def test_temperature_and_rate_of_wrong_labels_have_the_least_loss(rate):
     logs, codes, wrong = drawn(2000, 8, 0.5, rate)
     found = mislabelling(logs, codes)
-    least = loss(logs, codes, *found)
+    least = loss(logs, codes, found.temperature, found.replaced)
     for factor in 0.9, 0.99, 1.01, 1.1:
-        assert loss(logs, codes, found.temperature * factor, found.rate) > least
-        assert loss(logs, codes, found.temperature, found.rate * factor) > least
-    assert abs(found.rate - rate) < 0.05
+        assert loss(logs, codes, found.temperature * factor, found.replaced) > least
+        assert loss(logs, codes, found.temperature, found.replaced * factor) > least
+    assert abs(found.replaced - rate) < 0.05
     odds = found.odds(logs, codes)
     if rate:
         assert odds[wrong].mean() > odds[~wrong].mean() + 1
+
+
+@pytest.mark.parametrize("M", [2, 3, 8])
+def test_doubts_are_the_chance_that_a_label_is_wrong(M):
+    # By enumeration: the true class, whether it is replaced, and by which.
+    found, logs = Mislabelling(0.5, 0.3, M), np.log(np.random.default_rng(M).uniform(size=(5, M)))
+    p = np.exp(logs / found.temperature)
+    p /= p.sum(axis=1, keepdims=True)
+    codes = np.arange(5) % M
+    wrong, all_ = np.zeros(5), np.zeros(5)
+    for true in range(M):
+        kept = p[:, true] * ((1 - found.replaced) * (codes == true) + found.replaced / M)
+        all_ += kept
+        wrong += kept * (codes != true)
+    eps = np.finfo(float).eps
+    np.testing.assert_allclose(expit(found.odds(logs, codes)), wrong / all_, rtol=64 * M * eps)
+    assert found.rate == pytest.approx(0.3 * (M - 1) / M, rel=4 * eps)
 
 
 @pytest.mark.parametrize("far", [1e-9, 1.0, 1e9, 1e15])
