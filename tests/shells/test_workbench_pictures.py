@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 
 import numpy as np
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import knowmore
 from knowmore.cli.app import app
+from knowmore.errors import InvalidInput
 from knowmore.kernels import ChiSquared
 
 
@@ -201,3 +203,32 @@ def test_what_cannot_be_read_is_counted_before_and_after(folder, tmp_path):
         found = run("learn", path, folder / "photos", *option)
         assert (found.exit_code, found.stdout) == (3, words)
         assert found.stderr.startswith("Skipped: 'level/broken.png' cannot be read: it is not a ")
+
+
+def test_one_class_more_is_seen_as_the_source_sees(model, folder, tmp_path):
+    path, photos = tmp_path / "more.km", tmp_path / "photos"
+    shutil.copytree(folder / "photos", photos, ignore=lambda *_: ["broken.png"])
+    (photos / "slanted").mkdir()
+    y, x = np.mgrid[:48, :64]
+    for i in range(3):
+        pixels = 128 + 80 * np.sin((x + y) / 2 + i)
+        Image.fromarray(pixels.astype(np.uint8)).save(photos / "slanted" / f"{i}.png")
+    kind = ("--kind", "n-plus-one", "--source", model)
+    run("init", path, *kind)
+    assert json.loads(run("learn", path, photos, "--json").stdout)["added"] == 15
+    with knowmore.open(path) as more, knowmore.open(model) as known:
+        assert more.notes["pictures"] == known.notes["pictures"]
+        rows = [i for i, label in enumerate(more.examples.labels) if label != "slanted"]
+        np.testing.assert_array_equal(more.examples.X[rows], known.examples.X)
+    with pytest.raises(InvalidInput, match=r"as its source does, which has sift-pyramid\. Leave"):
+        run(
+            "init",
+            tmp_path / "x.km",
+            "--kind",
+            "n-plus-one",
+            "--source",
+            model,
+            "--features",
+            "phog",
+        )
+    assert not (tmp_path / "x.km").exists()

@@ -17,7 +17,7 @@ from knowmore.cli.showing import Progress
 from knowmore.cli.sources import Source, Wanted, open_source
 from knowmore.errors import InvalidInput
 from knowmore.store import KINDS
-from knowmore.store.notes import SETTLED
+from knowmore.store.notes import SETTLED, noted
 
 _DEFAULT = "sift-pyramid"
 
@@ -68,6 +68,14 @@ def gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Settled
     for name, row in zip(labels, rows, strict=True):
         found[name].append(row)
     return {name: np.stack(each) for name, each in found.items()}, first
+
+
+def seen_by(source: Path) -> Settled:
+    """What the features of a known model mean, for one that learns from its scores."""
+    with knowmore.open(source) as store:
+        known = noted(store)
+        notes = {name: known[name] for name in ("columns", "pictures") if name in known}
+        return Settled(notes, store.arrays())
 
 
 @contextmanager

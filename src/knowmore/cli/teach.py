@@ -48,7 +48,7 @@ def init(
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
     import knowmore
-    from knowmore.cli.making import gathered, new_estimator
+    from knowmore.cli.making import gathered, new_estimator, seen_by
     from knowmore.cli.showing import show_json
     from knowmore.errors import InvalidInput
     from knowmore.images.describing import DEFAULT_SIZE
@@ -61,6 +61,13 @@ def init(
         raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
     wish = {"kind": chosen, "words": words or DEFAULT_SIZE}
     others, settled = (None, None) if supports is None else gathered(supports, wish)
+    if source is not None:
+        settled = seen_by(source)
+        if features is not None and "pictures" in settled.notes:
+            raise InvalidInput(
+                f"A model of kind n-plus-one sees pictures as its source does, which has "
+                f"{settled.notes['pictures']['about']['kind']}. Leave --features out."
+            )
     with knowmore.open(model, new_estimator(kind, source, others)) as store:
         if features is not None or words is not None:
             store.set_notes(features=wish)

@@ -160,7 +160,7 @@ def warn_of_scales(estimator: BaseEstimator, X: Array) -> None:
         f"Column {name!r} has a standard deviation of {spread[column]:.3g}, a quarter of the "
         f"columns one of at most {least:.3g}: in the distances of the default kernel these have no "
         f"say. Scale the columns first, as by make_pipeline(StandardScaler(), ...), or give a "
-        f"kernel with a length scale for each column."
+        f"kernel with a length scale for each column; `tune` finds better ones."
     )
 
 

@@ -14,9 +14,10 @@ SETTLED = ("columns", "label", "id", "pictures")
 def noted(store: Store) -> dict[str, Any]:
     """The notes of a file that count.
 
-    What the first examples settled counts for nothing while none is left, but supports stay.
+    What the first examples settled counts for nothing while none is left, but supports stay, and so
+    does a source.
     """
-    void = () if len(store) or store.kind == "one-shot" else SETTLED
+    void = () if len(store) or store.kind in ("one-shot", "n-plus-one") else SETTLED
     return {name: one for name, one in store.notes.items() if one is not None and name not in void}
 
 

@@ -176,7 +176,7 @@ def test_a_column_that_drowns_the_others_is_named_once():
         "Column 'proline' has a standard deviation of 314, a quarter of the columns one of at most "
         "0.571: in the distances of the default kernel these have no say. Scale the columns first, "
         "as by make_pipeline(StandardScaler(), ...), or give a kernel with a length scale for each "
-        "column."
+        "column; `tune` finds better ones."
     ]
 
 
