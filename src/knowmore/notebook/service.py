@@ -15,6 +15,9 @@ from knowmore.studio import Door
 from knowmore.studio.app import application
 from knowmore.studio.studio import Studio
 
+# What the plane and the inbox ask for.
+_SERVED = ("/api/state", "/api/plane/", "/api/edit", "/api/whatif", "/api/suspects", "/api/log")
+
 
 class Answered(NamedTuple):
     """An answer of the service."""
@@ -39,6 +42,8 @@ class Service:
 
     def __call__(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answered:
         """The answer to a request; whoever looks at the estimator is told what it changed."""
+        if not path.startswith(_SERVED):
+            return Answered(404, b'{"error": "This is not in a notebook."}')
         events = self._studio.events
         count = events.count
         found = asyncio.run_coroutine_threadsafe(

@@ -182,6 +182,10 @@ def label_texts(labels: Array) -> list[str]:
     return [known[one] for one in labels.tolist()]
 
 
+class OtherLabels(ValueError):
+    """Labels of another type than those of the file."""
+
+
 class LabelType(NamedTuple):
     """The kind of NumPy type that labels have, and how many targets; None: one, not in a row."""
 
@@ -200,7 +204,7 @@ class LabelType(NamedTuple):
         wanted: Any = {"b": bool, "i": int, "f": float, "U": str}[self.kind]
         flat = values if self.targets is None else [one for row in values for one in row]
         if not all(type(one) is wanted for one in flat):
-            raise ValueError("labels of another type")
+            raise OtherLabels("labels of another type")
         shape = (len(texts),) if self.targets is None else (len(texts), self.targets)
         dtype = {"b": bool, "i": np.int64, "f": np.float64, "U": str}[self.kind]
         labels = np.array(flat, dtype=dtype).reshape(shape)

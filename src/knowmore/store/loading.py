@@ -227,9 +227,13 @@ def _caught_up(file: File, made: Any, facts: dict[str, Any], begin: int, end: in
     for _, row, enters in journal.changes(low, high):
         sign = (1 if enters else -1) * (1 if end > begin else -1)
         net[row] = net.get(row, 0) + sign
-    for sign in (1, -1):
-        rows = [row for row, total in net.items() if total == sign]
-        made = _add_all(file, made, facts, journal.versions(rows), sign)
+    try:
+        for sign in (1, -1):
+            rows = [row for row, total in net.items() if total == sign]
+            made = _add_all(file, made, facts, journal.versions(rows), sign)
+    except codec.OtherLabels:
+        # The file was empty in between.
+        return None
     return made
 
 

@@ -233,7 +233,8 @@ class Work:
         if hasattr(estimator, "n_features_in_"):
             facts["columns"] = kinds.columns(estimator)
             facts["state"] = kinds.state(estimator)
-            if facts["labels"] is None and labels is not None:
+            # While nothing is held, labels may be of any type.
+            if labels is not None and (facts["labels"] is None or not self.held.index):
                 facts["labels"] = list(codec.LabelType.of(labels))
         self.after = replace(self.after, estimator=estimator, facts=facts)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
+from sklearn.base import clone
 
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
@@ -244,11 +245,19 @@ def _learn_scene(edit: Scene, store: Store, now: Snapshot) -> list[Any]:
         raise InvalidInput(
             f"A scene has two features, but this model has {now.examples.X.shape[1]}."
         )
+    able = now.is_classifier and "kernel" in now.estimator.get_params(deep=False)
+    if not able or not isinstance(store, Store):
+        raise InvalidInput("A scene is for the file of a classifier with a kernel.")
+    X, labels = scene.make(np.random.default_rng(edit.seed))
+    settings = {}
+    if now.noise is not None:
+        settings = now.with_settings(scene.noise, scene.length_scale)
+    # Whatever could fail fails here, before anything is forgotten.
+    clone(now.estimator).set_params(**settings).fit(X, labels)
     if edit.clear and now.examples is not None:
         store.forget([*now.examples.names])
-    X, labels = scene.make(np.random.default_rng(edit.seed))
     with store.together("scene"):
-        if now.noise is not None and hasattr(now.estimator, "kernel"):
-            store.set_parameters(**now.with_settings(scene.noise, scene.length_scale))
+        if settings:
+            store.set_parameters(**settings)
         found: list[Any] = store.add(X, labels, contributor=edit.name).tolist()
     return found

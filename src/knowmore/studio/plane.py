@@ -48,12 +48,14 @@ class Plane(Frozen):
 
     by : "features", "eigenspace" or "discriminants"
     names : of the two axes
+    least : features below it are that, such as those of histograms below zero
     """
 
     origin: Array
     axes: Array
     by: str
     names: tuple[str, str]
+    least: float = -np.inf
 
     def places(self, X: Array) -> Array:
         """Where examples X (n, d) are seen, (n, 2)."""
@@ -61,14 +63,16 @@ class Plane(Frozen):
 
     def rows(self, places: Array) -> Array:
         """The features (m, d) of places (m, 2) in the plane."""
-        return np.asarray(self.origin + places @ self.axes)
+        return np.maximum(self.origin + places @ self.axes, self.least)
 
     def moved(self, X: Array, places: Array) -> Array:
         """Examples X (n, d) such that they are seen at places (n, 2); what is not seen stays."""
-        return np.asarray(X + (places - self.places(X)) @ self.axes)
+        return np.maximum(X + (places - self.places(X)) @ self.axes, self.least)
 
 
-def plane_of(X: Array, labels: Array, names: tuple[str, ...]) -> Plane | None:
+def plane_of(
+    X: Array, labels: Array, names: tuple[str, ...], least: float = -np.inf
+) -> Plane | None:
     """The plane of examples X (n, d) with labels (n,), or None if they have none.
 
     Two features are a plane. Of more there are the two leading discriminants, if there are three
@@ -76,7 +80,7 @@ def plane_of(X: Array, labels: Array, names: tuple[str, ...]) -> Plane | None:
     """
     n, d = X.shape
     if d == 2:
-        return Plane(np.zeros(2), np.eye(2), "features", (names[0], names[1]))
+        return Plane(np.zeros(2), np.eye(2), "features", (names[0], names[1]), least)
     if d < 2 or n < 3:
         return None
     some = np.linspace(0, n - 1, min(n, _ENOUGH, max(_NUMBERS // d, 100))).astype(int)
@@ -94,7 +98,7 @@ def plane_of(X: Array, labels: Array, names: tuple[str, ...]) -> Plane | None:
     if axes.shape != (2, d) or not np.isfinite(axes).all():
         return None
     word = "discriminant" if by == "discriminants" else "direction"
-    return Plane(origin, axes, by, (f"{word} 1", f"{word} 2"))
+    return Plane(origin, axes, by, (f"{word} 1", f"{word} 2"), least)
 
 
 def bounds_of(places: Array, reach: float | None, *, square: bool) -> Bounds:

@@ -9,13 +9,14 @@ from sklearn.base import clone, is_classifier
 
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
-from knowmore.errors import KnowmoreError
+from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
 from knowmore.export.description import column_names
 from knowmore.export.table import by_rows
 from knowmore.insight import novelty
 from knowmore.insight.asking import WITH_VARIANCE
+from knowmore.kernels import cross
 from knowmore.models import LeftOut, LinearModel
 from knowmore.store import Entry, Store
 from knowmore.store.journal import FORGETS
@@ -143,6 +144,18 @@ class Snapshot:
         return getattr(self.estimator, "kernel", None)
 
     @property
+    def least_value(self) -> float:
+        """The least value of a feature that the kernel takes: zero of histograms, or any."""
+        if self.kernel is None or self.examples is None:
+            return -np.inf
+        rows = np.ones((1, self.examples.X.shape[1]))
+        try:
+            cross(self.kernel, -rows, rows)
+        except InvalidInput:
+            return 0.0
+        return -np.inf
+
+    @property
     def noise(self) -> float | None:
         """The noise in use; None if the kind of model has no such setting."""
         given = self.estimator.get_params(deep=False).get("noise")
@@ -180,6 +193,13 @@ class Snapshot:
     def with_settings(self, noise: float | None, length_scale: float | None) -> dict[str, Any]:
         """The parameters of the estimator that these settings are; those left out stay."""
         found: dict[str, Any] = {}
+        known = self.estimator.get_params(deep=False)
+        for name, given, parameter in (
+            ("noise", noise, "noise"),
+            ("length scale", length_scale, "kernel"),
+        ):
+            if given is not None and parameter not in known:
+                raise InvalidInput(f"A model of kind {self.kind} has no {name} to set.")
         if noise is not None:
             found["noise"] = noise
         if length_scale is not None:

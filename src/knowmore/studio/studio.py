@@ -88,12 +88,14 @@ class Studio:
         """The plane that examples are drawn in, chosen from the first that were there."""
         if self._plane is None:
             if now.examples is not None:
-                self._plane = plane_of(now.examples.X, now.examples.labels, now.columns)
+                X = now.examples.X
+                self._plane = plane_of(X, now.examples.labels, now.columns, now.least_value)
             else:
                 # Whatever is learnt first by a click has two features.
                 return Plane(np.zeros(2), np.eye(2), "features", ("x0", "x1"))
         elif now.examples is not None and now.examples.X.shape[1] != self._plane.axes.shape[1]:
-            self._plane = None
+            self._plane = self._bounds = None
+            self._followed.clear()
             return self.plane(now)
         return self._plane
 

@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 from store_kinds import KINDS, answers, drawn
 
 import knowmore
+from knowmore import GPClassifier, LinearGPClassifier, LSSVMClassifier
 from knowmore.errors import (
     InvalidInput,
     InvalidType,
@@ -595,3 +596,19 @@ def test_examples_are_read_again_only_where_they_changed_and_are_the_same(tmp_pa
                 np.testing.assert_array_equal(getattr(held, column), getattr(want, column))
             assert held.next_id == want.next_id
             assert store.contributors() == [one.contributor for one in store.records()]
+
+
+@pytest.mark.parametrize("estimator", [GPClassifier(), LSSVMClassifier(), LinearGPClassifier()])
+@pytest.mark.parametrize("labels", [[0, 1], [False, True], ["a", "b"]])
+@pytest.mark.parametrize("then", [[3, 4], [True, False], ["x", "y"]])
+def test_an_emptied_file_takes_labels_of_any_type(tmp_path, estimator, labels, then):
+    X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    with knowmore.open(tmp_path / "m.km", clone(estimator)) as store:
+        store.add(X, labels)
+        store.forget([0, 1])
+        store.add(X, then)
+    with knowmore.open(tmp_path / "m.km") as store:
+        assert store.classes_.tolist() == sorted(then)
+        assert store.predict(X).tolist() == then
+        assert store.undo() is not None
+        assert len(store) == 0

@@ -18,6 +18,7 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.insight import novelty, suspects
+from knowmore.kernels import ChiSquared
 
 
 def scene(n=30, d=2):
@@ -363,3 +364,62 @@ def test_suspects_are_ranked_again_after_an_answer(visitor, path):
         want = suspects(store.estimator)
     assert [one["id"] for one in again["suspects"]] == want.ids.tolist()
     assert first["id"] not in [one["id"] for one in again["suspects"]]
+
+
+def test_the_plane_of_histograms_stays_among_histograms(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "bags.km"
+    y = np.repeat(["a", "b", "c"], 10)
+    X = rng.dirichlet(np.ones(12), 30) + 2 * np.eye(12)[np.repeat([0, 1, 2], 10)]
+    with knowmore.open(path, GPClassifier()) as store:
+        store.add(X / X.sum(axis=1, keepdims=True), y)
+        assert isinstance(store.kernel_, ChiSquared)
+    with studying(path) as door:
+        visitor = enter(door)
+        bounds = visitor.get("/api/state")["plane"]["bounds"]
+        content = visitor.get("/api/plane/field", w=16, h=12, **bounds)
+        assert len(unpacked(content)[1][0]) == 16 * 12
+        corner = [[bounds["x0"], bounds["y0"]]]
+        assert visitor.edit(verb="add", plane=corner, y=["b"])[0] == 200
+    with knowmore.open(path) as store:
+        assert store.examples.X[-1].min() == 0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "settings", "words"),
+    [
+        (LinearGPClassifier(), {"length_scale": 0.3}, "linear has no length scale to set"),
+        (LSSVMClassifier(RBF(0.5)), {"noise": 0.3}, "has no noise to set"),
+    ],
+)
+def test_a_setting_that_the_kind_has_not_is_refused(tmp_path, estimator, settings, words):
+    with knowmore.open(tmp_path / "m.km", estimator) as store:
+        store.add(*scene())
+    with studying(tmp_path / "m.km") as door:
+        visitor = enter(door)
+        status, body = visitor.edit(verb="settings", **settings)
+        assert (status, words in body["error"]) == (422, True), body
+        query = urlencode({**SQUARE, "w": 8, "h": 8, **settings})
+        assert visitor("GET", f"/api/plane/field?{query}")[0] == 422
+
+
+@pytest.mark.parametrize("estimator", [LinearGPClassifier(), GPRegressor(RBF(0.5))])
+def test_a_scene_that_cannot_be_learnt_forgets_nothing(tmp_path, estimator):
+    X, _ = scene()
+    y = X[:, 0] if isinstance(estimator, GPRegressor) else (X[:, 0] > 0).astype(int)
+    with knowmore.open(tmp_path / "m.km", estimator) as store:
+        store.add(X * 1e-6, y)
+    with studying(tmp_path / "m.km") as door:
+        visitor = enter(door)
+        assert visitor.edit(verb="scene", name="spiral", clear=True)[0] == 422
+        assert visitor.get("/api/state")["n"] == 30
+
+
+def test_a_scene_may_have_labels_of_another_type(tmp_path):
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add(np.eye(2), [0, 1])
+    with studying(tmp_path / "m.km") as door:
+        visitor = enter(door)
+        assert visitor.edit(verb="scene", name="moons", clear=True)[0] == 200
+        assert visitor.post("/api/verify", {})[1]["ok"]
+    with knowmore.open(tmp_path / "m.km") as store:
+        assert store.classes_.dtype.kind == "U"

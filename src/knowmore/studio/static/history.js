@@ -116,7 +116,7 @@ export function history(studio) {
     if (!would) return;
     const agreed = await studio.ask({
       title: `Forget all of ${whose} for ever?`,
-      words: `${plural(would.count)} would go, and ${plural(would.flips.length, 'answer')} would change. Right if unseen: ${percent(would.accuracy_before)}, then ${percent(would.accuracy_after)}.`,
+      words: `${plural(would.count)} would go, and ${plural(would.flips.length, 'answer')} would change. Right if unseen: ${percent(would.accuracy_before)}, then ${percent(would.accuracy_after)}. What was edited before can not be undone after that.`,
       yes: 'Forget for ever',
     });
     if (!agreed) return;

@@ -31,6 +31,13 @@ export function inbox(studio) {
   const keyOf = (one) => JSON.stringify([one.id, one.label, one.preferred]);
   const now = () => open().find((one) => one.id === chosen) ?? open()[0] ?? null;
 
+  /** What is left when no label is suspect. */
+  function rest() {
+    const otherwise = Math.round((1 - (found.accuracy ?? 1)) * studio.state.n);
+    const more = otherwise ? ` ${plural(otherwise)} would still be predicted otherwise if unseen, but not so surely: see the table.` : '';
+    return `No other label is likely to be wrong, or you kept it.${more}`;
+  }
+
   async function load() {
     const possible = studio.state.plane.possible && studio.state.n > 0;
     await Promise.all([
@@ -66,7 +73,7 @@ export function inbox(studio) {
     const one = now();
     if (!one) {
       body.replaceChildren(element('h2', {}, 'No doubt is left'),
-        element('p', {}, found.judged ? `The others agree with every label that they can judge, or you kept it.` : 'The model needs examples of two classes.'));
+        element('p', {}, found.judged ? rest() : 'The model needs examples of two classes.'));
       return;
     }
     const said = (slot, words, label) => element('div', { class: 'said' }, swatch(slot), element('div', {},

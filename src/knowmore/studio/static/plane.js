@@ -63,6 +63,9 @@ export function plane(studio) {
   });
   const tip = element('div', { class: 'tip', hidden: true });
   const begin = element('div', { class: 'start', hidden: true });
+  const scenes = element('section', { class: 'card', id: 'scenes' }, element('h2', {}, 'Scenes'),
+    element('div', { class: 'scenes' }, ...SCENES.map(([name, title]) =>
+      element('button', { type: 'button', 'data-scene': name, onclick: () => scene(name, title) }, title))));
   const menu = element('div', { class: 'menu card', role: 'menu', hidden: true });
   const axes = [element('span', { class: 'axis x' }), element('span', { class: 'axis y' })];
   const frame = element('div', { class: 'frame' }, base, marks, top, ...axes, begin, tip, menu);
@@ -83,9 +86,7 @@ export function plane(studio) {
       detailCard,
       element('section', { class: 'card' }, element('h2', {}, 'Settings'), noise.element, width.element),
       element('section', { class: 'card' }, element('h2', {}, 'Layers'), element('div', { class: 'checks' }, ...checks)),
-      element('section', { class: 'card', id: 'scenes' }, element('h2', {}, 'Scenes'),
-        element('div', { class: 'scenes' }, ...SCENES.map(([name, title]) =>
-          element('button', { type: 'button', 'data-scene': name, onclick: () => scene(name, title) }, title))))));
+      scenes));
 
   function check(name) {
     const words = { variance: ['Lines of equal variance', 'V'], unknown: ['“I don’t know”', 'D'], errors: ['Wrong if unseen, ringed', 'E'] }[name];
@@ -442,6 +443,7 @@ export function plane(studio) {
 
   function changed(state) {
     if (!state.plane.possible) return;
+    scenes.hidden = state.plane.by !== 'features';
     if (bounds.x0 == null) bounds = { ...state.plane.bounds };
     if (!state.classes.length && !studio.pending.length) studio.pending = ['A', 'B'];
     const all = studio.classes;
@@ -600,7 +602,7 @@ export function plane(studio) {
     const [x, y] = toPixel(points.x[i], points.y[i]);
     menu.style.left = `${Math.min(x + 14, size() - menu.offsetWidth - 6)}px`;
     menu.style.top = `${Math.max(6, Math.min(y + 10, size() - menu.offsetHeight - 6))}px`;
-    items.at(-1).focus({ preventScroll: true });
+    items[0].focus({ preventScroll: true });
   }
 
   function closeMenu() {
@@ -618,7 +620,7 @@ export function plane(studio) {
       const found = await post('/api/whatif', asked);
       if (menu.hidden) return;
       flips = new Map(found.flips.map((one) => [one.id, one.to]));
-      studio.say(`${plural(found.flips.length, 'answer')} would change. Right if unseen: ${percent(found.accuracy_before)}, then ${percent(found.accuracy_after)}.`);
+      studio.say(`${label == null ? 'Forgotten' : `As ${label}`}: ${plural(found.flips.length, 'answer')} would change. Right if unseen: ${percent(found.accuracy_before)}, then ${percent(found.accuracy_after)}.`);
       paintTop();
     } catch (error) {
       studio.say(error.message);

@@ -163,6 +163,8 @@ export class Studio {
     dialog.returnValue = 'no';
     dialog.showModal();
     if (name != null) this.find('ask-input').select();
+    // What cannot be taken back is not a matter of one key.
+    else dialog.querySelector('[value=no]').focus();
     return new Promise((done) => {
       dialog.addEventListener('close', () => {
         const agreed = dialog.returnValue === 'yes';
