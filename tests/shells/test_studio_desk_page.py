@@ -97,7 +97,7 @@ def test_new_pictures_wait_with_what_the_model_says(desk):
     assert (red.unknown, blue.unknown) == (False, True)
     for name, one in (("red", red), ("blue", blue)):
         said = tile(desk, f"{name}.png").locator("small").inner_text()
-        words = f"{one.label}{'?' * one.unknown}\n{percent(one.probability)}, σ {one.std:.2f}"
+        words = f"{one.label}{'?' * one.unknown}\n{percent(one.probability)}, s.d. {one.std:.2f}"
         assert said == words
     # The unknown one is chosen, and beside it is why.
     assert desk.text(".about strong") == "I don\u2019t know"

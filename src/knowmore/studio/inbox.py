@@ -40,6 +40,7 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         found.labels[part].tolist(),
         found.preferred[part].tolist(),
         found.margin[part].tolist(),
+        found.doubt[part].tolist(),
         chances.tolist(),
         now.examples.X[rows][:, :_SHOWN].tolist(),
         against,
@@ -51,11 +52,12 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
             "label": label,
             "preferred": preferred,
             "margin": margin,
+            "doubt": doubt,
             "probability": chance,
             "features": dict(zip(now.columns, values, strict=False)),
             "contradicting": [*others],
         }
-        for one, label, preferred, margin, chance, values, others in columns
+        for one, label, preferred, margin, doubt, chance, values, others in columns
     ]
     judged = {"judged": len(found.codes), "silent": len(found.silent), "total": len(found.ids)}
     return answer | judged | {"suspects": listed}

@@ -131,6 +131,7 @@ class Studio:
             "features": None if now.examples is None else now.examples.X.shape[1],
             "columns": [*now.columns[:100]],
             "pictures": bool(self.store.notes.get("pictures")) and now.is_classifier,
+            "pool": self.questions.pool is not None,
             "plane": {
                 "possible": possible,
                 "by": plane.by if plane is not None else None,

@@ -31,8 +31,9 @@ function listen() {
 }
 
 async function start() {
-  // A model of pictures opens on its desk.
-  await studio.start([plane, inbox, questions, table, desk, history], location.hash.slice(1) || 'desk');
+  // A pool is there to be asked about, and a model of pictures opens on its desk.
+  const wanted = (state) => location.hash.slice(1) || (state.pool ? 'questions' : 'desk');
+  await studio.start([plane, inbox, questions, table, desk, history], wanted);
   document.title = `${studio.state.name} · knowmore studio`;
   listen();
   document.body.dataset.ready = 'yes';

@@ -117,7 +117,7 @@ export function desk(studio) {
       }, waits(one) ? null : element('span', { 'aria-hidden': 'true' }, nameOf(one)), pictureOf(one), waits(one) ? element('small', { 'aria-hidden': 'true' }) : null));
     }
     const made = tiles.get(key);
-    if (waits(one)) made.lastChild.replaceChildren(element('b', {}, `${one.label ?? ''}${one.unknown ? '?' : ''}`), `${percent(one.probability)}, σ ${one.std?.toFixed(2) ?? '–'}`);
+    if (waits(one)) made.lastChild.replaceChildren(element('b', {}, `${one.label ?? ''}${one.unknown ? '?' : ''}`), `${percent(one.probability)}, s.d. ${one.std?.toFixed(2) ?? '–'}`);
     made.className = `tile ${['wrong', 'silent', 'unknown'].filter((name) => one[name]).join(' ')}`;
     made.setAttribute('aria-selected', String(marked.size ? marked.has(key) : key === chosen));
     made.title = `${nameOf(one)}: ${verdict(one).join(', ')}`;

@@ -59,13 +59,13 @@ export function inbox(studio) {
     list.replaceChildren(...left.slice(0, 60).map((one) => element('li', {}, element('button', {
       type: 'button', 'aria-current': one.id === chosen ? 'true' : null, onclick: () => pick(one.id),
     }, swatch(studio.slot(one.label)), element('span', { class: 'name' }, String(one.id)),
-    element('span', { class: 'bar', title: `margin ${one.margin.toFixed(2)}` }, bar(one.margin))))));
+    element('span', { class: 'bar', title: `wrong with a chance of ${percent(one.doubt)}` }, bar(one.doubt))))));
     showOne();
   }
 
-  function bar(margin) {
+  function bar(doubt) {
     const fill = element('i');
-    fill.style.width = `${Math.round(100 * Math.min(margin / 2, 1))}%`;
+    fill.style.width = `${Math.round(100 * doubt)}%`;
     return fill;
   }
 

@@ -245,7 +245,7 @@ export class Studio {
   // -- the start -------------------------------------------------------------------------------
 
   /** Make the views and open one. @param makers functions that make views @param wanted a name */
-  async start(makers, wanted = null) {
+  async start(makers, wanted = () => null) {
     const state = await get('/api/state');
     for (const [key, slot] of JSON.parse(this.storage?.getItem(`slots ${state.name}`) ?? '[]')) {
       this.slots.set(key, slot);
@@ -259,7 +259,7 @@ export class Studio {
     this.find('tabs').addEventListener('keydown', (event) => this.#onTabKey(event));
     this.root.addEventListener('keydown', (event) => this.#onKey(event));
     const open = this.views.filter((one) => !one.tab.disabled);
-    if (open.length) await this.open(open.find((one) => one.name === wanted) ?? open[0]);
+    if (open.length) await this.open(open.find((one) => one.name === wanted(state)) ?? open[0]);
     else this.say('This model cannot be seen so: that takes classes and at least two features.');
   }
 }
