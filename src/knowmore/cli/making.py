@@ -73,8 +73,8 @@ def gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Settled
 def seen_by(source: Path) -> Settled:
     """What the features of a known model mean, for one that learns from its scores."""
     with knowmore.open(source) as store:
-        known = noted(store)
-        notes = {name: known[name] for name in ("columns", "pictures") if name in known}
+        wanted = ("columns", "pictures")
+        notes = {name: note for name, note in noted(store).items() if name in wanted}
         return Settled(notes, store.arrays())
 
 

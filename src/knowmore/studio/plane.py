@@ -63,11 +63,11 @@ class Plane(Frozen):
 
     def rows(self, places: Array) -> Array:
         """The features (m, d) of places (m, 2) in the plane."""
-        return np.maximum(self.origin + places @ self.axes, self.least)
+        return np.asarray(np.maximum(self.origin + places @ self.axes, self.least))
 
     def moved(self, X: Array, places: Array) -> Array:
         """Examples X (n, d) such that they are seen at places (n, 2); what is not seen stays."""
-        return np.maximum(X + (places - self.places(X)) @ self.axes, self.least)
+        return np.asarray(np.maximum(X + (places - self.places(X)) @ self.axes, self.least))
 
 
 def plane_of(
