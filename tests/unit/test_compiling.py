@@ -84,7 +84,7 @@ def test_a_deletion_compiles_nothing_beyond_the_trial(char):
     factor = Cholesky(np.dtype(char)).append(np.empty((0, 300)), A)
     factor.delete(np.array([5])).delete(np.arange(3, 40)).delete(np.array([0, 200]))
     assert [loop.signatures for loop in loops] == before
-    assert [len(each) for each in before] == [1, 1, 1]
+    assert [len(each) for each in before] == [1] * len(loops)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -113,7 +113,10 @@ class Covariance(Frozen):
         empty = self.factor.delete(np.arange(self.factor.size))
         noise, settings = _DOUBT * self.noise, (self.weighting, self.update)
         with suppress(NotPositiveDefinite):
-            return Covariance.of(self.kernel, noise, self.examples, empty, *settings)
+            found = Covariance.of(self.kernel, noise, self.examples, empty, *settings)
+            # There is no sceptic of a sceptic.
+            vars(found)["noisier"] = found
+            return found
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -169,7 +172,8 @@ class Covariance(Frozen):
         noisier = vars(self).get("noisier", self)
         if factor is self.factor and noisier is not self:
             # Labels alone have changed.
-            vars(after)["noisier"] = replace(noisier, examples=examples)
+            vars(after)["noisier"] = found = replace(noisier, examples=examples)
+            vars(found)["noisier"] = found
         return after, H
 
     def reduced(

@@ -457,8 +457,11 @@ class KernelModel(Frozen):
     def sceptic(self) -> KernelModel:
         """Least squares of the same examples that trusts each label less: at ten times the noise.
 
-        A model of other labels of the same examples has the same factor for it.
+        A model of other labels of the same examples has the same factor for it. Itself, if there is
+        no such covariance.
         """
+        if self.covariance.noisier is self.covariance:
+            return self
         return KernelModel.on(self.covariance.noisier, self.coding, bias=self.bias)
 
     @derived

@@ -21,7 +21,7 @@ from knowmore.models.trees import Leaf
 
 RNG = np.random.default_rng(0)
 N = 300
-X = RNG.normal(size=(N, 3)) * [1, 50, 0.01]
+X = RNG.normal(size=(N, 3)) * [1, 50, 0.7]
 # A class of the last shard alone, with a longer name.
 Y = np.array(["a", "b", "c"], "<U4")[np.arange(N) % 3]
 Y[-5:] = "late"
