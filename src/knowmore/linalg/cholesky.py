@@ -17,7 +17,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from knowmore.arrays import Array
+from knowmore.arrays import Array, read_only
 from knowmore.concurrency import cached_property
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots
@@ -273,7 +273,7 @@ class Cholesky(Factor):
             H = self.backward(np.eye(n, n - h, -h))
             d[:] = np.einsum("ij,ij->i", H, H)
             d[:h] += self.head
-            return d
+            return read_only(d)
 
         def part(i: int, _: Ended) -> None:
             begin, end = i * _BLOCK, min((i + 1) * _BLOCK, n)
@@ -283,7 +283,7 @@ class Cholesky(Factor):
             d[begin:end] = np.einsum("ij,ij->j", H[begin:], H[begin:])
 
         in_turn(part, -(-n // _BLOCK), workers(n**2 // 2, n // 3))
-        return d
+        return read_only(d)
 
     def logdet(self) -> float:
         """2 sum log L_ii."""
