@@ -75,12 +75,20 @@ class Rows:
         buffer.array[begin:end] = rows
         return Rows(buffer.array[:end], buffer)
 
+    def extends(self, earlier: Rows) -> bool | None:
+        """Whether these are the `earlier` rows and none or more behind them; None: not known."""
+        return len(self.view) >= len(earlier.view) if self._buffer is earlier._buffer else None
+
     def without(self, rows: Array) -> Rows:
         """All but these rows (k,), which ascend, in a buffer of their own."""
         end = len(self.view) - len(rows)
         if self.view.shape[1:] == (0,):
             return Rows(np.empty((end, 0)))
         buffer = _room_for(end, self.view, self.view.dtype)
+        if len(rows) == 1:
+            row = int(rows[0])
+            buffer.array[:row], buffer.array[row:end] = self.view[:row], self.view[row + 1 :]
+            return Rows(buffer.array[:end], buffer)
         if len(rows) > _FEW:
             buffer.array[:end] = np.delete(self.view, rows, axis=0)
             return Rows(buffer.array[:end], buffer)
@@ -304,6 +312,8 @@ class Examples:
 
     def extend(self, earlier: Examples) -> bool:
         """Whether these are the `earlier` ones and none or more behind them."""
+        if (known := self._columns.serials.extends(earlier._columns.serials)) is not None:
+            return known
         mine, theirs = self.serials, earlier.serials
         return len(mine) >= len(theirs) and bool((mine[: len(theirs)] == theirs).all())
 

@@ -50,7 +50,8 @@ def squared_distances(X: Array, Y: Array, scale: float | Array) -> Array:
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), 5.0)
     array([[1.]])
     """
-    return of_squares(np.asarray, X, Y, scale)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return of_squares(np.asarray, X, Y, scale)
 
 
 def of_squares(
@@ -58,12 +59,12 @@ def of_squares(
 ) -> Array:
     """A function of the squared distances, which may overwrite them; X (n, d), Y (m, d) -> (n, m).
 
-    It is given some of them at a time: each value must depend on its own distance alone.
+    It is given some of them at a time: each value must depend on its own distance alone. Squares
+    may overflow: the caller sets NumPy's errors.
     """
     scale = units(X, scale)
     if min(len(X), len(Y)) < _FEW:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return function(_mended(_direct(X, Y, scale), X, Y, scale))
+        return function(_mended(_direct(X, Y, scale), X, Y, scale))
     product, K = _Product(X, Y, scale), np.empty((len(X), len(Y)))
     height = max(_STRIP // len(Y), _FEW)
 

@@ -164,17 +164,37 @@ class Cholesky(Factor):
         first = int(deleted[0]) if len(deleted) else n
         if first == n:
             return Cholesky(self.dtype, n, self.panels[: -(-n // PANEL)]), H[:n]
+        if len(deleted) == 1:
+            return self._without_row(first, H)
         removal = _Removal(self, deleted, H)
         below = removal.rotated() if len(deleted) <= _SWEEPS else removal.reflected()
         return Cholesky(self.dtype, n, (*self.panels[: first // PANEL], *below)), removal.H
+
+    def _without_row(self, row: int, H: Array) -> tuple[Cholesky, Array]:
+        """The same for one row: bound by memory, so on one thread."""
+        loops, n, old = sweep(self.dtype), self.size - 1, self.panels
+        angles, c = np.empty((n, 1, 2), dtype=self.dtype), np.empty(PANEL, dtype=self.dtype)
+        panels = [*old[: row // PANEL]]
+        for start in range(len(panels) * PANEL, n, PANEL):
+            panel = Panel(start, self.dtype, min(PANEL, n - start))
+            one, two = old[len(panels)], old[min(len(panels) + 1, len(old) - 1)]
+            loops.drop(one.columns, two.columns, row, panel.columns, c, angles, panel.filled)
+            panels.append(panel)
+        if row < len(H):
+            gone = H[row : row + 1].astype(self.dtype)
+            H = np.concatenate([H[:row], H[row + 1 :]])
+            loops.rotate(H, gone, angles, row, len(H))
+        return Cholesky(self.dtype, n, tuple(panels)), H
 
     # -- asking ------------------------------------------------------------------------------
 
     def forward(self, B: Array, head: Array | None = None) -> Array:
         """L^-1 B, (n, m); its leading rows may be given. Leading rows of zeros cost nothing."""
-        Y, known, zeros = np.array(B, dtype=self.dtype, order="C"), 0, 0
-        if head is not None and len(head):
-            Y[: len(head)], known = head, len(head)
+        known, zeros = 0 if head is None else len(head), 0
+        Y = np.empty(B.shape, dtype=self.dtype)
+        Y[known:] = B[known:]
+        if head is not None and known:
+            Y[:known] = head
         elif len(Y) and not Y[0].any():
             known = zeros = int(Y.any(axis=1).argmax())
         if known == 0 and Y.shape[1] == 1:

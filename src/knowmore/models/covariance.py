@@ -534,8 +534,10 @@ def _scaled(solve: Callable[[Array], Array], K: Array, dtype: np.dtype[Any]) -> 
     That is exact, and not needed for usual numbers in the factor's own type. A float32 factor holds
     numbers up to 1e38, which squares of features soon exceed.
     """
-    largest = np.maximum(K.max(axis=0, initial=0), -K.min(axis=0, initial=0))
     least, most = _UNSCALED if K.dtype == dtype else (0.5, 1.0)
+    if K.shape[1] == 1 and least <= max(K.max(initial=0), -K.min(initial=0)) < most:
+        return np.asarray(solve(K))
+    largest = np.maximum(K.max(axis=0, initial=0), -K.min(axis=0, initial=0))
     if least <= largest.min(initial=1) and largest.max(initial=0) < most:
         return np.asarray(solve(K))
     _, exponent = np.frexp(largest)
