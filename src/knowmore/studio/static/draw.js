@@ -113,6 +113,7 @@ export function fieldImage(field, slotOf, look, finer = 3) {
   const inks = classes.map((_, i) => shades(RGB[slotOf(i) % RGB.length], look));
   const [columns, rows] = [between(w, finer), between(h, finer)];
   const width = columns.low.length;
+  const leads = score.map((one, i) => one - second[i]);
   for (let j = 0; j < rows.low.length; j += 1) {
     const v = rows.part[j];
     // Rows of the field go up, those of a picture down.
@@ -130,8 +131,7 @@ export function fieldImage(field, slotOf, look, finer = 3) {
       let winner = best[a];
       let lead;
       if (winner === best[b] && winner === best[c] && winner === best[d]) {
-        lead = wa * (score[a] - second[a]) + wb * (score[b] - second[b])
-          + wc * (score[c] - second[c]) + wd * (score[d] - second[d]);
+        lead = wa * leads[a] + wb * leads[b] + wc * leads[c] + wd * leads[d];
       } else {
         const of = (one, at) => (best[at] === one ? score[at] : second[at]);
         let [first, next] = [-Infinity, -Infinity];
@@ -173,12 +173,12 @@ function between(count, finer) {
   return { low, part };
 }
 
+const small = document.createElement('canvas');
+
 /** Draw a field over all of a canvas, or a part of it. @param {CanvasRenderingContext2D} pen */
 export function paintImage(pen, image, ...where) {
-  const small = document.createElement('canvas');
   [small.width, small.height] = [image.width, image.height];
   small.getContext('2d').putImageData(image, 0, 0);
-  pen.imageSmoothingQuality = 'high';
   pen.drawImage(small, ...where);
 }
 
@@ -207,19 +207,18 @@ export function map(canvas, bounds, points, slotOf, image = null) {
 
 /** The place deepest within what is marked, if there is room for words. @returns {number} or -1 */
 export function deepest(marked, w, h) {
-  let layer = Uint8Array.from(marked);
-  let last = -1;
-  for (let depth = 0; depth < 40; depth += 1) {
-    const next = new Uint8Array(layer.length);
-    let found = -1;
-    for (let i = w; i < layer.length - w; i += 1) {
-      const edge = i % w === 0 || i % w === w - 1;
-      if (!edge && layer[i] && layer[i - 1] && layer[i + 1] && layer[i - w] && layer[i + w]) next[found = i] = 1;
-    }
-    if (found < 0) return depth >= 5 ? last : -1;
-    [layer, last] = [next, found];
+  // How many steps it is to what is not marked, or to the edge: first from below, then from above.
+  const depth = new Uint16Array(marked.length);
+  const inner = (i) => marked[i] && i % w && i % w !== w - 1;
+  for (let i = w; i < depth.length - w; i += 1) {
+    if (inner(i)) depth[i] = Math.min(depth[i - 1], depth[i - w]) + 1;
   }
-  return last;
+  let best = 0;
+  for (let i = depth.length - w - 1; i >= w; i -= 1) {
+    if (depth[i]) depth[i] = Math.min(depth[i], depth[i + 1] + 1, depth[i + w] + 1);
+    if (depth[i] > depth[best]) best = i;
+  }
+  return depth[best] > 5 ? best : -1;
 }
 
 /** Each value as the mean of its neighbourhood, twice: steps of cells become slopes. */
@@ -254,7 +253,11 @@ export function contour(values, w, h, level, place) {
   for (let j = 0; j + 1 < h; j += 1) {
     for (let i = 0; i + 1 < w; i += 1) {
       const at = j * w + i;
-      const [a, b, c, d] = [values[at], values[at + 1], values[at + w + 1], values[at + w]];
+      const a = values[at];
+      const b = values[at + 1];
+      const c = values[at + w + 1];
+      const d = values[at + w];
+      if (a > level === b > level && b > level === c > level && c > level === d > level) continue;
       const sides = [];
       if (a > level !== b > level) sides.push([i + cut(a, b), j]);
       if (b > level !== c > level) sides.push([i + 1, j + cut(b, c)]);
@@ -269,8 +272,43 @@ export function contour(values, w, h, level, place) {
   return path;
 }
 
+/**
+ * Where values are above a level, as strips of a third of a cell.
+ * @param {(column: number, row: number) => [number, number]} place of the middle of a cell
+ * @returns {Path2D}
+ */
+export function region(values, w, h, level, place, finer = 3) {
+  const path = new Path2D();
+  const line = new Float32Array(w);
+  for (let strip = 0; strip < finer * (h - 1); strip += 1) {
+    const [j, v] = [Math.floor(strip / finer), ((strip % finer) + 0.5) / finer];
+    const [from, to] = [strip / finer, (strip + 1) / finer];
+    for (let i = 0; i < w; i += 1) line[i] = (1 - v) * values[j * w + i] + v * values[(j + 1) * w + i];
+    let begin = line[0] > level ? 0 : -1;
+    for (let i = 1; i < w; i += 1) {
+      const above = line[i] > level;
+      if (above === begin >= 0) continue;
+      const end = i - 1 + (level - line[i - 1]) / (line[i] - line[i - 1]);
+      if (!above) add(begin, end);
+      begin = above ? end : -1;
+    }
+    if (begin >= 0) add(begin, w - 1);
+
+    function add(left, right) {
+      const [x, y] = place(left, to);
+      const [across, down] = place(right, from);
+      path.rect(x, y, across - x, down - y);
+    }
+  }
+  return path;
+}
+
+const hatches = new Map();
+
 /** Slanted lines, for where the model says that it does not know. */
 export function hatch(pen, look, scale) {
+  const key = [look.ink, look.dark, scale].join();
+  if (hatches.has(key)) return hatches.get(key);
   const tile = document.createElement('canvas');
   const size = 9 * scale;
   tile.width = tile.height = size;
@@ -284,5 +322,8 @@ export function hatch(pen, look, scale) {
     own.lineTo(shift + size + 2, -2);
   }
   own.stroke();
-  return pen.createPattern(tile, 'repeat');
+  const pattern = pen.createPattern(tile, 'repeat');
+  pattern.setTransform(new DOMMatrix().scale(1 / scale));
+  hatches.set(key, pattern);
+  return pattern;
 }

@@ -2,7 +2,7 @@
 
 import { editSeen, field as askField, get, movedField, post } from './api.js';
 import { askClass, element, percent, plural } from './page.js';
-import { contour, deepest, fieldImage, hatch, marker, paintImage, ring, smoothed, sprite, swatch, theme } from './draw.js';
+import { contour, deepest, fieldImage, hatch, marker, paintImage, region, ring, smoothed, sprite, swatch, theme } from './draw.js';
 
 const GRID = 96;
 const COARSE = 48;
@@ -122,7 +122,9 @@ export function plane(studio) {
 
   // -- places ----------------------------------------------------------------------------------
 
-  const size = () => frame.clientWidth;
+  // Asked of the page once: to ask again after every change would lay it out again.
+  let side = 0;
+  const size = () => (side ||= frame.clientWidth);
   const scale = () => Math.min(window.devicePixelRatio || 1, 2);
   const toPixel = (x, y) => [
     ((x - bounds.x0) / (bounds.x1 - bounds.x0)) * size(),
@@ -176,7 +178,7 @@ export function plane(studio) {
     const part = (i, count) => (i <= 0 ? 0 : i >= count - 1 ? 1 : (i + 0.5) / count);
     const place = (column, row) => [left + part(column, w) * (right - left), lower - part(row, h) * (lower - upper)];
     if (layers.variance) paintVariance(pen, place);
-    if (layers.unknown) paintUnknown(pen, place, [left, upper, right - left, lower - upper]);
+    if (layers.unknown) paintUnknown(pen, place);
   }
 
   function paintVariance(pen, place) {
@@ -190,31 +192,14 @@ export function plane(studio) {
     pen.globalAlpha = 1;
   }
 
-  function paintUnknown(pen, place, where) {
+  function paintUnknown(pen, place) {
     const { w, h } = shown;
     const most = 'threshold' in shown ? shown.threshold : threshold;
     const unknown = shown.improbable.map((one) => most != null && one > most);
     if (!unknown.includes(1)) return;
     const soft = smoothed(unknown, w, h);
-    const mask = new ImageData(w, h);
-    for (let row = 0; row < h; row += 1) {
-      for (let column = 0; column < w; column += 1) {
-        mask.data[4 * ((h - 1 - row) * w + column) + 3] = 255 * Math.min(Math.max(6 * (soft[row * w + column] - 0.42), 0), 1);
-      }
-    }
-    const small = document.createElement('canvas');
-    [small.width, small.height] = [w, h];
-    small.getContext('2d').putImageData(mask, 0, 0);
-    const sheet = document.createElement('canvas');
-    [sheet.width, sheet.height] = [base.width, base.height];
-    const own = sheet.getContext('2d');
-    own.setTransform(scale(), 0, 0, scale(), 0, 0);
-    own.drawImage(small, ...where);
-    own.setTransform(1, 0, 0, 1, 0, 0);
-    own.globalCompositeOperation = 'source-in';
-    own.fillStyle = hatch(own, look.now, scale());
-    own.fillRect(0, 0, sheet.width, sheet.height);
-    pen.drawImage(sheet, 0, 0, size(), size());
+    pen.fillStyle = hatch(pen, look.now, scale());
+    pen.fill(region(soft, w, h, 0.5, place));
     pen.strokeStyle = look.now.ink;
     pen.lineWidth = 1.8;
     pen.globalAlpha = 0.8;
@@ -834,7 +819,10 @@ export function plane(studio) {
 
   // -- light, dark, and the size of the window -------------------------------------------------
 
-  new ResizeObserver(() => requestAnimationFrame(paint)).observe(frame);
+  new ResizeObserver(() => {
+    side = 0;
+    requestAnimationFrame(paint);
+  }).observe(frame);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     look.now = theme(studio.root);
     paint();
