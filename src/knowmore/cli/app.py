@@ -208,7 +208,6 @@ def serve(
 
 
 @app.command(rich_help_panel=_OTHERS)
-@quickly
 def studio(
     source: Annotated[
         Path | None,

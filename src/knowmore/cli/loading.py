@@ -14,16 +14,16 @@ def quickly(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def quick(*arguments: Any, **options: Any) -> None:
-        _load_without_pandas()
+        load_without_pandas()
         command(*arguments, **options)
 
     return quick
 
 
-def _load_without_pandas() -> None:
+def load_without_pandas() -> None:
+    """Load scikit-learn, as if pandas were not installed."""
     if not {"sklearn", "pandas"}.isdisjoint(sys.modules):
         return
-    # As if it were not installed, until scikit-learn is loaded.
     sys.modules["pandas"] = None  # type: ignore[assignment]
     try:
         import_module("sklearn.base")

@@ -6,17 +6,19 @@ import sys
 import webbrowser
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import knowmore
-from knowmore.cli.model import opened
-from knowmore.cli.pools import pool_for
-from knowmore.cli.serve import impatient, listening
+from knowmore.cli.listening import impatient, listening
+from knowmore.cli.loading import load_without_pandas
 from knowmore.cli.showing import counted, progress_bar, show_skipped, talk
 from knowmore.errors import MissingData
 from knowmore.extras import optional
-from knowmore.studio import Door, create_app
-from knowmore.studio.pool import Pool
+from knowmore.studio.door import Door
+
+# A browser that is opened early starts while the rest is loaded: see `run`.
+if TYPE_CHECKING:
+    from knowmore.studio.pool import Pool
 
 # Connections that ask nothing for so many seconds are closed.
 _IDLE = 20.0
@@ -26,6 +28,8 @@ _PLANE, _WIDTH, _NOISE = Path("plane.km"), 0.3, 0.05
 
 def run(source: Path | None, *, pool: str | None, host: str, port: int, opens: bool) -> None:
     """Serve the studio of a model until interrupted."""
+    if source is None or source.suffix != ".km" or pool is not None:
+        load_without_pandas()
     path = _model(source)
     asked = None if pool is None else _pool(path, pool)
     with listening(host, port) as socket:
@@ -40,6 +44,9 @@ def run(source: Path | None, *, pool: str | None, host: str, port: int, opens: b
 
 def _pool(path: Path, word: str) -> Pool:
     """Rows without labels, for questions."""
+    from knowmore.cli.model import opened
+    from knowmore.cli.pools import pool_for
+
     with opened(path) as model, progress_bar("reading"):
         found = pool_for(model.store, word)
     skipped = f" {found.skipped} could not be used." if found.skipped else ""
@@ -47,7 +54,17 @@ def _pool(path: Path, word: str) -> Pool:
     return found
 
 
+def _read_pool(*arguments: Any) -> Pool:
+    """What reads a pool that a page gives, loaded when one does."""
+    from knowmore.cli.pools import pool_for
+
+    return pool_for(*arguments)
+
+
 def _server(path: Path, door: Door, pool: Pool | None) -> Any:
+    load_without_pandas()
+    from knowmore.studio import create_app
+
     uvicorn = optional("uvicorn", "studio")
     usual: Any = uvicorn.Server
 
@@ -57,7 +74,7 @@ def _server(path: Path, door: Door, pool: Pool | None) -> Any:
             super().handle_exit(*arguments)
 
     config = uvicorn.Config(
-        create_app(path, door, pool, pool_for),
+        create_app(path, door, pool, _read_pool),
         log_level="warning",
         server_header=False,
         http=impatient(_IDLE),

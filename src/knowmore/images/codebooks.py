@@ -11,7 +11,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.ensemble import ExtraTreesClassifier
 
 from knowmore.arguments import whole_number
@@ -209,6 +208,9 @@ class KMeansCodebook(Codebook):
         if different < self.size:
             why = f"size={self.size}, but the sample has only {different} different descriptors."
             raise InvalidInput(f"{why} Give more pictures, or ask for fewer words.")
+        # It takes longer to load than all else here, and is seldom needed.
+        from sklearn.cluster import MiniBatchKMeans
+
         model = MiniBatchKMeans(
             self.size, batch_size=4096, n_init=3, random_state=self.random_state
         )

@@ -81,9 +81,7 @@ def gather(
             C[s, at + t] = old[deleted[s], rows[t] - begin] if deleted[s] < rows[t] else 0
 
 
-def drop(
-    one: Array, two: Array, row: int, new: Array, c: Array, angles: Array, count: int
-) -> None:
+def drop(one: Array, two: Array, row: int, new: Array, c: Array, angles: Array, count: int) -> None:
     """A panel of the factor without one row: copy its rows and rotate column `row` away.
 
     one, two : the columns of the old panel that begins where the new one does, and of the next

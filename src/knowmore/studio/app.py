@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -115,9 +114,14 @@ def application(studio: Studio, door: Door, reader: Reader | None = None) -> Fas
                 listening.wake()
 
     async def look() -> None:
+        ready = False
         while True:
             await sleep(_LOOK)
             if listening.count:
+                if not ready:
+                    # Not before there is a page: that would come later.
+                    ready = True
+                    await to_thread.run_sync(warm, limiter=apart)
                 try:
                     await work(studio.now)
                 except (KnowmoreError, OSError):
@@ -128,7 +132,6 @@ def application(studio: Studio, door: Door, reader: Reader | None = None) -> Fas
     async def life(_: FastAPI) -> AsyncIterator[None]:
         async with create_task_group() as tasks:
             tasks.start_soon(look)
-            tasks.start_soon(partial(to_thread.run_sync, warm, limiter=apart))
             yield
             tasks.cancel_scope.cancel()
         studio.close()

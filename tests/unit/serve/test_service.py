@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
-from socket import create_connection
+from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from knowmore import (
     LinearGPRegressor,
     LSSVMClassifier,
 )
-from knowmore.cli.serve import impatient
+from knowmore.cli.listening import impatient, listening
 from knowmore.errors import InvalidInput, MissingData, MissingExtra
 from knowmore.serve import Settings, answering, create_app
 from knowmore.serve.following import Following
@@ -363,3 +363,12 @@ def test_fastapi_is_asked_for_in_words(flowers, monkeypatch):
         MissingExtra, match=r"fastapi is not installed. It comes with the extra 'serve'"
     ):
         create_app(Settings(flowers))
+
+
+def test_an_answer_in_two_parts_does_not_wait_for_the_first_to_be_acknowledged():
+    with (
+        listening("127.0.0.1", 0) as bound,
+        create_connection(bound.getsockname()),
+        bound.accept()[0] as visit,
+    ):
+        assert visit.getsockopt(IPPROTO_TCP, TCP_NODELAY)

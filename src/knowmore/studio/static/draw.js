@@ -87,15 +87,17 @@ export function sprite(slot, r, look, scale, around = '') {
   return kept.get(key);
 }
 
-/** A marker as an element of the page. */
-export function swatch(slot, size = 18) {
-  const canvas = document.createElement('canvas');
-  canvas.className = 'swatch';
-  canvas.width = canvas.height = 2 * size;
-  canvas.setAttribute('aria-hidden', 'true');
-  const pen = canvas.getContext('2d');
-  marker(pen, slot, size, size, size * 0.6, { edge: 'transparent' });
-  return canvas;
+/** A marker as an element of the page. A list has dozens: as canvases they would take long to paint. */
+export function swatch(slot) {
+  const made = (name, attributes) => {
+    const one = document.createElementNS('http://www.w3.org/2000/svg', name);
+    for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
+    return one;
+  };
+  const name = shape(slot);
+  const svg = made('svg', { class: 'swatch', viewBox: '-1.67 -1.67 3.34 3.34', 'aria-hidden': 'true', fill: colour(slot) });
+  svg.append(name === 'disc' ? made('circle', { r: 1 }) : made('polygon', { points: OUTLINES[name].map(String).join(' ') }));
+  return svg;
 }
 
 /**

@@ -117,7 +117,7 @@ export function table(studio) {
 
   function row(one, i) {
     const classes = studio.state.classes.length > 0;
-    const mark = (value) => (classes && value != null ? swatch(studio.slot(value), 12) : null);
+    const mark = (value) => (classes && value != null ? swatch(studio.slot(value)) : null);
     const said = { right: 'right', wrong: 'wrong', silent: '–' }[one.unseen] ?? '';
     return element('tr', { id: `row-${i}`, 'aria-rowindex': wanted.offset + i + 2, onclick: () => { choose(i); grid.focus(); } },
       element('th', { scope: 'row' }, String(one.id)),
