@@ -63,8 +63,10 @@ def asked(
     got = type(last).__name__
     if not isinstance(last, kinds):
         names = [k.__name__ for k in kinds if not (about and issubclass(k, RegressorMixin))]
-        pipeline = "Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
-        hints = ((LINEAR, linear), (FORESTS, forest), (object, pipeline))
+        other = "Ask knowmore.living(pipeline)." if isinstance(estimator, Pipeline) else ""
+        # Files are a layer above: known by name.
+        other = "Ask about what it holds: store.estimator." if got == "Store" else other
+        hints = ((LINEAR, linear), (FORESTS, forest), (object, other))
         hint = next(hint for kind, hint in hints if isinstance(last, kind))
         which = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
         raise InvalidType(f"This question is for a fitted {which}, not {got}. {hint}".rstrip())

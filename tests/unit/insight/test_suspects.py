@@ -22,6 +22,7 @@ from knowmore import (
     NPlusOneClassifier,
     Scores,
 )
+from knowmore import open as open_store
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import novelty, suspects
 from knowmore.insight.suspects import margin_contributions
@@ -411,3 +412,11 @@ def test_an_example_of_next_to_no_weight_has_the_variance_of_a_new_row(weight):
     K = oracle.covariance(KERNEL, X[1:], NOISE)
     np.testing.assert_allclose(suspects(clf).variance[:1], want, rtol=tolerance(K) + 16 * lost)
     assert np.isfinite(novelty(clf, X + 3).values).all()
+
+
+def test_a_file_is_asked_by_what_it_holds(tmp_path):
+    with open_store(tmp_path / "some.km", GPClassifier(KERNEL)) as store:
+        store.add([[0.0], [1.0], [2.0]], ["a", "b", "b"])
+        with pytest.raises(InvalidType, match=r"not Store\. Ask about what it holds: store\.estim"):
+            suspects(store)
+        assert len(suspects(store.estimator).scores) == 3
