@@ -69,6 +69,12 @@ def right(store):
     return 100 * ((left.predicted == left.labels) & ~left.silent).mean()
 
 
+def test_a_row_of_many_columns_says_how_many_are_not_shown(opened):
+    script = "([n]) => import('/page.js').then((page) => page.features({ a: 1.5 }, n).textContent)"
+    assert opened.page.evaluate(script, [3]) == "and 2 morea1.5"
+    assert opened.page.evaluate(script, [1]) == "a1.5"
+
+
 # -- questions -----------------------------------------------------------------------------------
 
 

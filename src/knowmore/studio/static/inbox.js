@@ -2,7 +2,7 @@
 
 import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
-import { element, percent, plural } from './page.js';
+import { element, features, percent, plural } from './page.js';
 
 const KEYS = [
   ['A', 'accept: take the label that the others say'],
@@ -84,7 +84,7 @@ export function inbox(studio) {
         element('span', { class: 'arrow', 'aria-hidden': 'true' }, '→'),
         said(studio.slot(one.preferred), `the others say, ${percent(one.probability)}`, one.preferred)),
       one.contradicting.length ? element('p', { class: 'quiet' }, 'Most against its label: ', one.contradicting.join(', '), '.') : null,
-      element('div', { class: 'beside' }, values(one), points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null),
+      element('div', { class: 'beside' }, features(one.features, studio.state.features), points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null),
       element('div', { class: 'row answers' },
         action('A', `It is ${one.preferred}`, accept, 'primary'),
         action('K', 'Keep the label', keep),
@@ -104,12 +104,6 @@ export function inbox(studio) {
     const { pen, place, look } = map(canvas, studio.state.plane.bounds, points, slotOf);
     for (const id of one.contradicting) ring(pen, ...place(points.ids.indexOf(id)), 10, look, true);
     ring(pen, ...place(points.ids.indexOf(one.id)), 12, look);
-  }
-
-  function values(one) {
-    const rows = Object.entries(one.features).map(([name, value]) =>
-      element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, String(Number(value.toPrecision(5))))));
-    return element('table', {}, element('tbody', {}, ...rows));
   }
 
   function action(key, words, run, kind = '', label = null) {

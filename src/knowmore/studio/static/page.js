@@ -28,3 +28,12 @@ export async function askClass(studio) {
   if (!given) return null;
   return numbers.length ? Number(given) : given;
 }
+
+/** The first features of an example, and how many there are besides. */
+export function features(values, count) {
+  const shown = Object.entries(values);
+  const rows = shown.map(([name, value]) =>
+    element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, String(Number(value.toPrecision(5))))));
+  const more = count > shown.length ? element('caption', {}, `and ${count - shown.length} more`) : null;
+  return element('table', {}, more, element('tbody', {}, ...rows));
+}

@@ -341,7 +341,7 @@ export function plane(studio) {
     else if (!fits(all.number)) see(await askField(query()));
     // Its words make room for examples.
     else if (others) paintField();
-    hover = -1;
+    [hover, tip.hidden] = [-1, true];
     if (chosen != null && indexOf(chosen) < 0) chosen = null;
     carried &&= chosen != null;
     paintMarks();

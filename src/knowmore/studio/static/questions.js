@@ -2,7 +2,7 @@
 
 import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
-import { askClass, element, percent, plural } from './page.js';
+import { askClass, element, features, percent, plural } from './page.js';
 
 const KEYS = [
   ['1 – 9', 'it is of this class'],
@@ -76,7 +76,7 @@ export function questions(studio) {
       element('div', { class: 'row answers' },
         ...studio.classes.slice(0, 9).map((c, i) => button(String(i + 1), String(c.label), () => answer(c.label), swatch(c.slot))),
         button('N', 'New class', newClass), button('J', 'Skip', skip)),
-      element('div', { class: 'beside' }, one.picture ? picture(one) : values(one), element('div', { class: 'said-of' }, chances(one),
+      element('div', { class: 'beside' }, one.picture ? picture(one) : features(one.features, studio.state.features), element('div', { class: 'said-of' }, chances(one),
         one.place && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null)));
     showPlace(one);
   }
@@ -91,12 +91,6 @@ export function questions(studio) {
 
   function picture(one) {
     return element('img', { class: 'asked', src: `/api/pool/picture?name=${encodeURIComponent(one.id)}`, alt: `The picture ${one.id}` });
-  }
-
-  function values(one) {
-    const rows = Object.entries(one.features).map(([name, value]) =>
-      element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, String(Number(value.toPrecision(5))))));
-    return element('table', {}, element('tbody', {}, ...rows));
   }
 
   function chances(one) {

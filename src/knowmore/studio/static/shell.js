@@ -22,6 +22,7 @@ export class Studio {
   pending = [];
   slots = new Map();
   #loading = null;
+  #silence = 0;
   #again = false;
   #acting = Promise.resolve();
   #own = new Set();
@@ -37,6 +38,9 @@ export class Studio {
 
   say(words) {
     this.find('live').textContent = words;
+    clearTimeout(this.#silence);
+    // What was said of an edit long ago would be taken for news.
+    this.#silence = setTimeout(() => { this.find('live').textContent = ''; }, 20_000);
   }
 
   // -- classes ---------------------------------------------------------------------------------
