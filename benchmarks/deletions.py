@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.scene import Array, Scale, classifier
 from benchmarks.table import Benchmark, Row, Target
 from benchmarks.timing import REST, Samples, interleaved
-from knowmore.linalg import Cholesky, cholesky
+from knowmore.linalg import Cholesky, removal
 from knowmore.linalg.panels import PANEL
 
 
@@ -55,7 +55,7 @@ def _ms(times: Samples) -> str:
 
 
 def _reflected(factor: Cholesky, rows: Array) -> object:
-    with mock.patch.object(cholesky, "_SWEEPS", 0):
+    with mock.patch.object(removal, "_SWEEPS", 0):
         return factor.delete(rows)
 
 

@@ -8,7 +8,7 @@ and gone after it: none is left that a forked process would miss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from threading import Condition
@@ -57,6 +57,16 @@ def in_turn(step: Callable[[int, Ended], None], count: int, threads: int) -> Non
         else:
             for i in range(count):
                 step(i, _already)
+
+
+def done_before(start: int, i: int, threads: int, ended: Ended, size: int) -> Iterator[int]:
+    """Columns before the i-th panel, the one from `start` on, that are done: more and more.
+
+    Other threads are still at work on the panels just before it, each of `size` columns.
+    """
+    for j in range(max(i - threads, -1), i):
+        ended(j)
+        yield start - (i - 1 - j) * size
 
 
 def _shared(step: Callable[[int, Ended], None], count: int, threads: int) -> None:

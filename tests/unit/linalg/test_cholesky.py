@@ -7,7 +7,7 @@ import pytest
 from tolerance import assert_rounded, assert_solves
 
 from knowmore.errors import NotPositiveDefinite
-from knowmore.linalg import Cholesky, cholesky, tasks
+from knowmore.linalg import Cholesky, cholesky, removal, tasks
 from knowmore.linalg.panels import PANEL
 
 
@@ -71,7 +71,7 @@ def test_rotations_and_reflectors_agree(k, first, monkeypatch):
     rows[0] = first
     kept = np.delete(np.arange(300), rows)
     for sweeps in (0, 1000):
-        monkeypatch.setattr(cholesky, "_SWEEPS", sweeps)
+        monkeypatch.setattr(removal, "_SWEEPS", sweeps)
         assert_is_lower_factor(factor_of(A).delete(rows), A[np.ix_(kept, kept)])
 
 
@@ -91,7 +91,7 @@ def test_any_number_of_threads_makes_the_same_factor_and_answers(threads, monkey
         rows = np.append(first, first + 1 + np.random.default_rng(2).permutation(400)[: k - 1])
         kept = np.delete(np.arange(n), rows)
         for sweeps in (0, 1000):
-            monkeypatch.setattr(cholesky, "_SWEEPS", sweeps)
+            monkeypatch.setattr(removal, "_SWEEPS", sweeps)
             left, turned = whole.without(rows, H)
             C = A[np.ix_(kept, kept)]
             assert_is_lower_factor(left, C)
@@ -150,3 +150,21 @@ def test_the_diagonal_of_the_inverse_follows_appends(dtype, monkeypatch):
     kept = np.arange(300) != 7
     without = factor.delete(np.array([7])).inverse_diagonal()
     assert_rounded(without, np.diagonal(np.linalg.inv(A[np.ix_(kept, kept)])), roundings)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [2, 16, 17, PANEL, PANEL + 1, 2 * PANEL, 2 * PANEL + 1, 300])
+def test_one_row_goes_in_one_pass_as_several_do(n, dtype):
+    A, B = matrix(n), np.random.default_rng(1).normal(size=(n, 3))
+    factor = Cholesky(dtype=np.dtype(dtype)).append(np.empty((0, n)), A)
+    before, half = factor.lower(), factor.forward(B)
+    roundings = 10 * n * np.finfo(dtype).eps / np.finfo(float).eps
+    for row in {0, 1, n // 2, n - 2, min(PANEL, n - 2), min(PANEL - 1, n - 2)}:
+        for known in {0, row, row + 1, n // 2, n}:
+            one, H = factor.without(np.array([row]), half[:known])
+            removing = removal._Removal(factor.panels, np.array([row]), n, half[:known])
+            several = removing.rotated()
+            L = Cholesky(one.dtype, n - 1, (*factor.panels[: row // PANEL], *several)).lower()
+            assert_rounded(one.lower(), L, roundings)
+            assert_rounded(H, removing.H, roundings)
+    assert np.array_equal(factor.lower(), before)
