@@ -287,8 +287,64 @@ def test_the_inbox_takes_one_key_an_answer(opened):
     before = opened.text("#inbox-count")
     opened.press("k")
     assert opened.text("#inbox-count") != before
+    # U takes back what was kept, then what was accepted, and each is asked again.
     opened.press("u")
+    assert opened.text("#inbox-count") == before
+    assert opened.text("#doubt h2") == f"Example {again.ids[0]}"
+    opened.press("j", "u")
     opened.number(2)
+    opened.says("doubt", f"Example {first.ids[0]}")
+    # What cannot be taken back is said twice, without Escape in between.
+    opened.press("Delete", "Escape", "Delete")
+    opened.says("live", "Press Delete again")
+    opened.press("Escape")
+    assert opened.text("#live") == ""
+    opened.press("9")
+    assert opened.text("#live") == "There is no class 9 yet. N makes one."
+    with opened.store() as store:
+        assert first.ids[0] in store.ids_
+
+
+def test_forgetting_is_said_twice_and_a_held_key_says_it_once(opened):
+    opened.click(0.3, 0.3)
+    opened.number(1)
+    opened.press("u")
+    opened.says("live", "Undone")
+    opened.press("u")
+    assert opened.text("#live") == "There is nothing to undo."
+    opened.press("r")
+    opened.says("live", "Done again")
+    opened.press("]")
+    opened.page.keyboard.down("Delete")
+    opened.page.keyboard.down("Delete")
+    opened.page.keyboard.up("Delete")
+    opened.press("Escape", "t", "Delete", "Escape", "Delete", "p")
+    assert opened.text("#live") == ""
+    with opened.store() as store:
+        assert len(store) == 1
+    opened.press("]", "Delete", "Delete")
+    opened.says("live", "Forgotten for ever")
+    opened.press("u")
+    words = "There is nothing to undo: what was forgotten for ever stays so."
+    assert opened.text("#live") == words
+
+
+def test_classes_without_examples_outlive_a_reload_and_the_view_stays(opened):
+    opened.click(0.3, 0.3)
+    opened.number(1)
+    opened.press("n")
+    opened.page.wait_for_selector("#ask[open]")
+    opened.page.keyboard.type("frog")
+    opened.press("Enter")
+    opened.page.reload()
+    opened.page.wait_for_selector("body[data-ready]", timeout=60_000)
+    assert opened.page.evaluate("studio.classes.map((one) => one.label)") == ["A", "B", "frog"]
+    opened.press("3")
+    opened.click(-0.3, -0.3)
+    opened.number(2)
+    with opened.store() as store:
+        assert store.examples.labels.tolist() == ["A", "frog"]
+        assert np.allclose(store.examples.X, [[0.3, 0.3], [-0.3, -0.3]], atol=0.01)
 
 
 def test_history_leads_back(opened):

@@ -16,9 +16,10 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from knowmore.arguments import a_type
 from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.concurrency import cached_property
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, InvalidType
 from knowmore.examples import Examples, Rows
 from knowmore.kernels import cross
 from knowmore.linalg.products import product
@@ -71,6 +72,11 @@ class Following(Frozen):
     _known: _Known | None = None
 
     def __post_init__(self) -> None:
+        if not hasattr(self.model, "covariance"):
+            raise InvalidType(
+                f"Following takes a frozen model, not {a_type(self.model)}. Give its model_, and "
+                f"call follow(model_) after an edit."
+            )
         d = self.model.examples.X.shape[1]
         if self.X.ndim != 2 or self.X.shape[1] != d:
             raise InvalidInput(

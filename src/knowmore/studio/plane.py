@@ -15,6 +15,8 @@ from knowmore.estimators import EigenspaceLDA, EigenspacePCA
 
 # Rows that a plane is chosen from, and numbers in these rows: more would take seconds.
 _ENOUGH, _NUMBERS = 2000, 2**20
+# Fewer examples than this may have been taught a moment ago.
+_FEW = 32
 
 
 class Bounds(NamedTuple):
@@ -107,7 +109,9 @@ def bounds_of(places: Array, reach: float | None, *, square: bool) -> Bounds:
     reach : the length scale of the kernel: the model has something to say so far around examples
     square : whether both axes have the same unit
     """
-    if not len(places):
+    begun = len(places) < _FEW and not square
+    if not len(places) or (begun and abs(places).max() <= 1):
+        # A plane that was empty a moment ago looks as it did then.
         return Bounds(-1.0, 1.0, -1.0, 1.0)
     low, high = places.min(axis=0), places.max(axis=0)
     span = high - low

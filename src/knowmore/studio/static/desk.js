@@ -36,7 +36,6 @@ function verdict(one) {
 export function desk(studio) {
   let board = { examples: [], waiting: [] };
   let chosen = null; // a key
-  let armed = false;
   let dragged = [];
   let asked = 0;
   const marked = new Set();
@@ -150,7 +149,7 @@ export function desk(studio) {
   function showOne() {
     const some = targets();
     const one = some[0];
-    armed = false;
+    studio.calm();
     forgetHints();
     about.hidden = !one;
     if (!one) return;
@@ -245,18 +244,19 @@ export function desk(studio) {
     if (given) await give(() => (numbers ? Number(given) : given), some);
   }
 
+  /** The button says what it would do. */
+  function armed() {
+    const end = about.querySelector('.end');
+    if (end && !targets().every(waits)) end.lastChild.textContent = studio.armed == null ? 'Forget' : 'For ever?';
+  }
+
   /** Dismiss what waits; forget what was learnt, if that is said twice. */
   async function remove() {
     const some = targets();
     const ids = some.filter((one) => !waits(one)).map((one) => one.id);
     const pictures = some.filter(waits).map((one) => one.picture);
     if (!some.length) return;
-    if (ids.length && !armed) {
-      armed = true;
-      about.querySelector('.end').lastChild.textContent = 'For ever?';
-      studio.say(`Forget ${plural(ids.length)} for ever? Press Delete again.`);
-      return;
-    }
+    if (ids.length && !studio.sure(ids.join(), `Forget ${plural(ids.length)} for ever?`)) return;
     leave(some);
     if (ids.length) await studio.act({ verb: 'forget', ids, confirm: true }, () => `Forgotten for ever: ${plural(ids.length)}.`);
     if (!pictures.length) return;
@@ -342,6 +342,6 @@ export function desk(studio) {
   }
 
   return {
-    name: 'desk', title: 'Desk', shortcut: 'b', element: body, keys: KEYS, possible: (state) => state.pictures, load, changed, key,
+    name: 'desk', title: 'Desk', shortcut: 'b', element: body, keys: KEYS, possible: (state) => state.pictures, load, changed, key, armed,
   };
 }

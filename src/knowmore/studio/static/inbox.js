@@ -7,6 +7,7 @@ import { element, features, percent, plural } from './page.js';
 const KEYS = [
   ['A', 'accept: take the label that the others say'],
   ['K', 'keep the label, and go on'],
+  ['U', 'take the last answer back'],
   ['1 – 9', 'give it another label'],
   ['Delete Delete', 'forget it for ever'],
   ['J, Enter', 'the next one'],
@@ -16,9 +17,9 @@ const KEYS = [
 export function inbox(studio) {
   let found = { suspects: [], silent: 0, judged: 0 };
   let chosen = null; // an id
-  let armed = null;
   let points = null;
   const kept = new Set();
+  const done = []; // the last answers, to be taken back
 
   const right = element('strong', { id: 'inbox-right' });
   const count = element('span', { id: 'inbox-count' });
@@ -90,7 +91,7 @@ export function inbox(studio) {
         action('K', 'Keep the label', keep),
         ...studio.classes.map((c, i) => [c, i]).filter(([c]) => c.label !== one.label && c.label !== one.preferred).slice(0, 6)
           .map(([c, i]) => action(String(i + 1), String(c.label), () => relabel(c.label), '', c.label)),
-        action('Delete', armed === one.id ? 'For ever?' : 'Forget', forget, 'end')),
+        action('Delete', studio.armed === one.id ? 'For ever?' : 'Forget', forget, 'end')),
       element('p', { class: 'quiet', id: 'whatif' }),
     ].filter(Boolean));
     showPlace(one);
@@ -125,7 +126,8 @@ export function inbox(studio) {
   }
 
   function pick(id) {
-    [chosen, armed] = [id, null];
+    chosen = id;
+    studio.calm();
     show();
   }
 
@@ -138,9 +140,24 @@ export function inbox(studio) {
   function relabel(label) {
     const one = now();
     if (!one) return;
-    chosen = null;
-    armed = null;
+    answered(one);
     studio.act({ verb: 'relabel', ids: [one.id], y: label }, () => `${one.id} is ${label} now.`);
+  }
+
+  function answered(one) {
+    chosen = null;
+    done.push({ id: one.id });
+  }
+
+  /** Take the last answer back: a label that was kept here, a relabel by the journal. */
+  function back() {
+    const last = done.pop();
+    chosen = last?.id ?? chosen;
+    if (!last?.kept) return false;
+    kept.delete(last.kept);
+    show();
+    studio.say(`${last.id} is open again.`);
+    return true;
   }
 
   const accept = () => now() && relabel(now().preferred);
@@ -150,6 +167,7 @@ export function inbox(studio) {
     if (!one) return;
     chosen = following(one);
     kept.add(keyOf(one));
+    done.push({ id: one.id, kept: keyOf(one) });
     show();
     studio.say(`${one.id} stays ${one.label}.`);
   }
@@ -162,28 +180,25 @@ export function inbox(studio) {
   function forget() {
     const one = now();
     if (!one) return;
-    if (armed !== one.id) {
-      armed = one.id;
-      showOne();
-      studio.say(`Forget ${one.id} for ever? Press Delete again.`);
-      return;
-    }
-    [chosen, armed] = [null, null];
+    if (!studio.sure(one.id, `Forget ${one.id} for ever?`)) return;
+    chosen = null;
+    done.length = 0;
     studio.act({ verb: 'forget', ids: [one.id], confirm: true }, () => `Forgotten for ever: ${one.id}.`);
   }
 
   function key(event) {
     const lower = event.key.toLowerCase();
+    if (lower === 'u') return back();
     if (lower === 'a') accept();
     else if (lower === 'k') keep();
     else if (lower === 'j' || (event.key === 'Enter' && event.target === body)) next();
     else if (event.key === 'Delete' || event.key === 'Backspace') forget();
     else if (/^[1-9]$/.test(event.key)) {
-      const one = studio.classes[Number(event.key) - 1];
+      const one = studio.classAt(event.key);
       if (one) relabel(one.label);
     } else return false;
     return true;
   }
 
-  return { name: 'inbox', title: 'Inbox', shortcut: 'i', element: view, keys: KEYS, load, key };
+  return { name: 'inbox', title: 'Inbox', shortcut: 'i', element: view, keys: KEYS, load, key, armed: showOne };
 }

@@ -17,7 +17,7 @@ const KEYS = [
   ['click', 'add an example of the current class'],
   ['drag', 'move an example; drag the empty plane to look elsewhere, wheel to zoom'],
   ['1 – 9', 'relabel the chosen example, or choose the class of the next ones'],
-  ['N', 'a new class'],
+  ['N', 'a new class, for the chosen example or the next ones'],
   ['Delete Delete', 'forget the chosen example for ever (or right-click)'],
   ['arrows', 'move the cross; with Shift further'],
   ['Enter', 'choose the example at the cross, or add one there'],
@@ -41,7 +41,6 @@ export function plane(studio) {
   let threshold = null; // the improbability above which a place is of no class
   let current = null; // the label that a click gives
   let chosen = null; // an id
-  let armed = null; // the id that a second Delete forgets
   let hover = -1;
   let drag = null; // { index, x, y, moved } or { pan, at }
   let cross = null; // in the plane
@@ -421,7 +420,8 @@ export function plane(studio) {
   function showFigures(right, evidence, n) {
     const one = (value, words, id) => element('div', {}, element('strong', { id }, value), element('span', {}, words));
     figures.replaceChildren(
-      one(percent(right), 'right if unseen', 'right'),
+      // Where there is one class, all are right.
+      one(percent(studio.state.classes.length > 1 ? right : null), 'right if unseen', 'right'),
       one(evidence == null ? '–' : evidence.toFixed(1), 'log evidence', 'evidence'),
       one(String(n), n === 1 ? 'example' : 'examples', 'count'));
   }
@@ -430,7 +430,10 @@ export function plane(studio) {
     if (!state.plane.possible) return;
     scenes.hidden = state.plane.by !== 'features';
     if (bounds.x0 == null) bounds = { ...state.plane.bounds };
-    if (!state.classes.length && !studio.pending.length) studio.pending = ['A', 'B'];
+    // An empty plane begins with two classes, which stay until there are examples of both.
+    const known = [...state.classes.map((one) => one.label), ...studio.pending];
+    const missing = ['A', 'B'].filter((one) => !known.includes(one));
+    if (missing.length && known.length < 2 && known.every((one) => one === 'A' || one === 'B')) studio.offer([...studio.pending, ...missing]);
     const all = studio.classes;
     if (!all.some((one) => one.label === current)) current = all[0].label;
     axes.forEach((one, i) => { one.textContent = `${['→', '↑'][i]} ${state.plane.axes[i]}`; });
@@ -488,12 +491,12 @@ export function plane(studio) {
       element('div', { class: 'row' },
         element('button', { type: 'button', onclick: () => openMenu(i) }, 'Relabel …'),
         element('button', { type: 'button', class: 'end', onclick: forget },
-          armed === chosen ? 'Forget for ever?' : 'Forget')));
+          studio.armed === chosen ? 'Forget for ever?' : 'Forget')));
   }
 
   function select(id) {
     chosen = id;
-    armed = null;
+    studio.calm();
     carried = false;
     flips = new Map();
     paintTop();
@@ -535,12 +538,7 @@ export function plane(studio) {
   /** The first call asks, the second forgets. */
   function forget() {
     if (chosen == null) return;
-    if (armed !== chosen) {
-      armed = chosen;
-      showChosen();
-      studio.say(`Forget ${chosen} for ever? Press Delete again; Escape keeps it.`);
-      return;
-    }
+    if (!studio.sure(chosen, `Forget ${chosen} for ever?`)) return;
     const id = chosen;
     clicked = performance.now();
     select(null);
@@ -550,9 +548,13 @@ export function plane(studio) {
   async function newClass() {
     const label = await askClass(studio);
     if (label == null) return;
-    if (!studio.classes.some((one) => one.label === label)) studio.pending.push(label);
+    if (!studio.classes.some((one) => one.label === label)) studio.offer([...studio.pending, label]);
     current = label;
     changed(studio.state);
+    if (chosen != null) {
+      relabel(chosen, label);
+      return;
+    }
     studio.say(`The next example is ${label}.`);
     top.focus();
   }
@@ -561,7 +563,7 @@ export function plane(studio) {
     const n = points.ids.length;
     const words = `${plural(n)} will be forgotten for ever, and cannot be brought back.`;
     if (n && !(await studio.ask({ title: `${title} instead of what is here?`, words, yes: 'Forget and begin' }))) return;
-    studio.pending = [];
+    studio.offer([]);
     studio.slots.clear();
     bounds = { x0: -1, x1: 1, y0: -1, y1: 1 };
     await studio.act({ verb: 'scene', name, clear: n > 0 }, () => `${title}.`);
@@ -578,7 +580,7 @@ export function plane(studio) {
       onmouseenter: () => preview(id, one.label), onfocus: () => preview(id, one.label),
     }, swatch(one.slot), `Relabel as ${one.label}`));
     items.push(element('button', {
-      type: 'button', role: 'menuitem', class: 'end', onclick: () => { armed = id; forget(); closeMenu(); },
+      type: 'button', role: 'menuitem', class: 'end', onclick: () => { studio.armed = id; forget(); closeMenu(); },
       onmouseenter: () => preview(id, null), onfocus: () => preview(id, null),
     }, 'Forget for ever'));
     menu.replaceChildren(...items);
@@ -724,7 +726,7 @@ export function plane(studio) {
     const lower = name.toLowerCase();
     if (name === 'Delete' || name === 'Backspace') forget();
     else if (name === 'Escape') escape();
-    else if (/^[1-9]$/.test(name)) number(Number(name) - 1);
+    else if (/^[1-9]$/.test(name)) number(name);
     else if (lower === 'n') newClass();
     else if (lower in toggles) checks[toggles[lower]].box.click();
     else if (lower === 'c') compare();
@@ -746,7 +748,7 @@ export function plane(studio) {
   }
 
   function number(i) {
-    const one = studio.classes[i];
+    const one = studio.classAt(i);
     if (!one) return;
     if (chosen == null) choose(one.label);
     else relabel(chosen, one.label);
@@ -830,6 +832,6 @@ export function plane(studio) {
 
   return {
     name: 'plane', title: 'Plane', shortcut: 'p', element: view, keys: KEYS, possible: (state) => state.plane.possible,
-    load, edit, changed, key, leave: () => clearTimeout(timer),
+    load, edit, changed, key, armed: showChosen, leave: () => clearTimeout(timer),
   };
 }

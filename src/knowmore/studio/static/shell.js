@@ -21,8 +21,11 @@ export class Studio {
   /** Classes that have a name but no example yet. */
   pending = [];
   slots = new Map();
+  /** What the next Delete would forget for ever: see `sure`. */
+  armed = null;
   #loading = null;
   #silence = 0;
+  #calm = 0;
   #again = false;
   #acting = Promise.resolve();
   #own = new Set();
@@ -43,7 +46,41 @@ export class Studio {
     this.#silence = setTimeout(() => { this.find('live').textContent = ''; }, 20_000);
   }
 
+  /** Whether this was asked for a moment ago as well: what cannot be taken back is said twice. */
+  sure(what, words) {
+    const again = this.armed === what;
+    this.calm();
+    if (again) return true;
+    this.armed = what;
+    this.#calm = setTimeout(() => this.calm(), 10_000);
+    this.say(`${words} Press Delete again; Escape keeps it.`);
+    this.view.armed?.();
+    return false;
+  }
+
+  /** Nothing is about to be forgotten. */
+  calm() {
+    if (this.armed == null) return;
+    clearTimeout(this.#calm);
+    this.armed = null;
+    this.say('');
+    this.view?.armed?.();
+  }
+
   // -- classes ---------------------------------------------------------------------------------
+
+  /** The class of a number key, or null. */
+  classAt(key) {
+    const found = this.classes[Number(key) - 1] ?? null;
+    if (!found) this.say(`There is no class ${key} yet. N makes one.`);
+    return found;
+  }
+
+  /** Offer classes that have no example yet. */
+  offer(labels) {
+    this.pending = labels;
+    this.storage?.setItem(`pending ${this.state?.name}`, JSON.stringify(labels));
+  }
 
   /** The number of the colour and shape of a class: it stays when other classes come and go. */
   slot(label) {
@@ -102,7 +139,7 @@ export class Studio {
     for (const key of this.slots.keys()) if (!named.has(key)) this.slots.delete(key);
     this.find('file').textContent = state.name;
     const last = state.undo && !['forget', 'remove-support'].includes(state.undo.verb);
-    describe(this.find('undo'), last ? state.undo : null, 'Undo');
+    describe(this.find('undo'), last ? state.undo : null, 'Undo', state.undo && !last ? ': what was forgotten for ever stays so' : '');
     describe(this.find('redo'), state.redo, 'Redo');
     for (const one of this.views) {
       one.tab.disabled = one.possible?.(state) === false;
@@ -181,6 +218,8 @@ export class Studio {
 
   async open(view) {
     if (this.view === view) return;
+    this.calm();
+    if (this.view) this.say('');
     this.view?.leave?.();
     this.view = view;
     for (const one of this.views) {
@@ -232,14 +271,26 @@ export class Studio {
     if (event.ctrlKey || event.metaKey || event.altKey || this.root.querySelector('dialog[open]')) return;
     const writes = event.target.matches?.('input:not([type=checkbox], [type=range]), textarea, select');
     if (writes || !this.state) return;
+    // A key that is held down repeats itself, which is no second answer.
+    if (event.repeat && !/^(Arrow|Page|\[|\])/.test(event.key)) {
+      event.preventDefault();
+      return;
+    }
+    if (event.key === 'Escape' && this.armed != null) {
+      this.calm();
+      event.preventDefault();
+      return;
+    }
     if (this.view?.key?.(event)) {
       event.preventDefault();
       return;
     }
     const key = event.key.toLowerCase();
     const view = this.views.find((one) => one.shortcut === key && !one.tab.disabled);
-    if (key === 'u' && !this.find('undo').disabled) this.undo();
-    else if (key === 'r' && !this.find('redo').disabled) this.redo();
+    const button = { u: this.find('undo'), r: this.find('redo') }[key];
+    if (button?.disabled) this.say(`${button.title}.`);
+    else if (key === 'u') this.undo();
+    else if (key === 'r') this.redo();
     else if (key === '?') this.#showKeys();
     else if (view) this.open(view);
     else return;
@@ -254,6 +305,7 @@ export class Studio {
     for (const [key, slot] of JSON.parse(this.storage?.getItem(`slots ${state.name}`) ?? '[]')) {
       this.slots.set(key, slot);
     }
+    this.pending = JSON.parse(this.storage?.getItem(`pending ${state.name}`) ?? '[]');
     this.state = state;
     for (const make of makers) this.#add(make(this));
     this.show(state);
@@ -268,7 +320,7 @@ export class Studio {
   }
 }
 
-function describe(button, entry, word) {
+function describe(button, entry, word, why = '') {
   button.disabled = !entry;
-  button.title = entry ? `${word} ${entry.verb} of ${plural(entry.count)}` : `There is nothing to ${word.toLowerCase()}`;
+  button.title = entry ? `${word} ${entry.verb} of ${plural(entry.count)}` : `There is nothing to ${word.toLowerCase()}${why}`;
 }

@@ -21,7 +21,6 @@ export function table(studio) {
   const wanted = { offset: 0, limit: PAGE, sort: null, down: false, search: '', label: null, contributor: null, unseen: null, first: 0 };
   let found = { rows: [], found: 0, total: 0, columns: [], contributors: [] };
   let at = 0; // the chosen row of this page
-  let armed = null;
   let asked = 0;
   let waiting = null;
 
@@ -83,7 +82,7 @@ export function table(studio) {
   // -- what is shown ---------------------------------------------------------------------------
 
   function show() {
-    armed = null;
+    studio.calm();
     const from = found.found ? wanted.offset + 1 : 0;
     const to = wanted.offset + found.rows.length;
     const all = found.found === found.total ? '' : ` (of ${found.total.toLocaleString('en')})`;
@@ -130,7 +129,7 @@ export function table(studio) {
 
   function choose(i) {
     at = i;
-    armed = null;
+    studio.calm();
     [...rows.children].forEach((one, k) => one.setAttribute('aria-selected', String(k === i)));
     if (rows.children[i]) {
       grid.setAttribute('aria-activedescendant', `row-${i}`);
@@ -146,7 +145,7 @@ export function table(studio) {
     const button = (key, text, run, kind = '', mark = null) => element('button', { type: 'button', class: kind, onclick: run }, element('kbd', {}, key), mark, ` ${text}`);
     actions.replaceChildren(...(one ? [element('span', { id: 'chosen-row' }, `${one.id}:`),
       ...studio.classes.slice(0, 9).map((c, i) => [c, i]).filter(([c]) => c.label !== one.label).map(([c, i]) => button(String(i + 1), String(c.label), () => relabel(c.label), '', swatch(c.slot))),
-      button('N', 'New class', newClass), button('Delete', armed === one.id ? 'For ever?' : 'Forget', forget, 'end')] : [element('span', { class: 'quiet' }, 'There is no such example.')]));
+      button('N', 'New class', newClass), button('Delete', studio.armed === one.id ? 'For ever?' : 'Forget', forget, 'end')] : [element('span', { class: 'quiet' }, 'There is no such example.')]));
   }
 
   // -- acts ------------------------------------------------------------------------------------
@@ -165,13 +164,7 @@ export function table(studio) {
   function forget() {
     const one = chosen();
     if (!one) return;
-    if (armed !== one.id) {
-      armed = one.id;
-      showActions();
-      studio.say(`Forget ${one.id} for ever? Press Delete again.`);
-      return;
-    }
-    armed = null;
+    if (!studio.sure(one.id, `Forget ${one.id} for ever?`)) return;
     studio.act({ verb: 'forget', ids: [one.id], confirm: true }, () => `Forgotten for ever: ${one.id}.`);
   }
 
@@ -216,12 +209,13 @@ export function table(studio) {
       Home: () => turn(0, 'begin'), End: () => turn(0, 'end'), Delete: forget, Backspace: forget,
       '/': () => search.focus(), '[': () => shift(-1), ']': () => shift(1), n: newClass, N: newClass,
     }[event.key];
-    const one = /^[1-9]$/.test(event.key) ? studio.classes[Number(event.key) - 1] : null;
+    const number = /^[1-9]$/.test(event.key);
+    const one = number ? studio.classAt(event.key) : null;
     if (run) run();
     else if (one) relabel(one.label);
-    else return false;
+    else if (!number) return false;
     return true;
   }
 
-  return { name: 'table', title: 'Table', shortcut: 't', element: view, keys: KEYS, load, key };
+  return { name: 'table', title: 'Table', shortcut: 't', element: view, keys: KEYS, load, key, armed: showActions };
 }
