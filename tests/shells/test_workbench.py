@@ -730,7 +730,9 @@ def test_edits_can_be_undone_and_done_again(model):
         "Undone: relabel of 1 example, entry 2. flowers.km holds 7 examples.\n"
     )
     shown = run("log", model).stdout.splitlines()
-    assert shown[0].split() == ["number", "at", "verb", "count", "contributor", "undone"]
+    assert shown[0].split() == [
+        *("number", "at", "verb", "count", "id", "label", "contributor", "undone")
+    ]
     assert shown[2].endswith("yes")
 
 

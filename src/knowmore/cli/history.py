@@ -54,7 +54,7 @@ def _travel(model: Path, verb: str, as_json: bool) -> None:
 
 def _entry(entry: Any) -> dict[str, Any]:
     at = entry.at.isoformat(timespec="seconds")
-    names = ("number", "verb", "count", "contributor", "undone")
+    names = ("number", "verb", "count", "id", "label", "contributor", "undone")
     number, *others = (getattr(entry, name) for name in names)
     return {"number": number, "at": at, **dict(zip(names[1:], others, strict=True))}
 

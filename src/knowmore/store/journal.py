@@ -9,9 +9,10 @@ overwritten included.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, final
 
@@ -52,6 +53,7 @@ class Entry:
     count : how many examples it was about
     undone : whether it is undone now
     contributor : whose examples it brought, if that is one and they are still known
+    id, label : of the example that it was about, if it was one that is still known
     """
 
     number: int
@@ -60,6 +62,8 @@ class Entry:
     count: int
     undone: bool
     contributor: str | None = None
+    id: Id | None = None
+    label: Any = None
 
 
 class Numbers(NamedTuple):
@@ -162,11 +166,24 @@ class Journal:
             "SELECT DISTINCT changes.number, examples.contributor FROM changes JOIN examples "
             "ON examples.row = changes.row WHERE changes.enters = 1 AND changes.number > ?"
         )
+        alone = (
+            "SELECT changes.number, examples.id, examples.label FROM journal JOIN changes "
+            "ON changes.number = journal.number JOIN examples ON examples.row = changes.row "
+            "WHERE journal.count = 1 AND changes.enters = 1 AND journal.number > ?"
+        )
         with self.file.understood("journal"):
             for number, text in self.file.connection.execute(joined, (after,)):
                 whose.setdefault(number, set()).add(string(text))
             one = {number: next(iter(names)) for number, names in whose.items() if len(names) == 1}
-            return [entry(row, one.get(row[0])) for row in sorted(entries)]
+            about = {
+                number: (read_id(name), json.loads(label))
+                for number, name, label in self.file.connection.execute(alone, (after,))
+            }
+            return [
+                replace(entry(row, one.get(row[0])), id=name, label=label)
+                for row in sorted(entries)
+                for name, label in [about.get(row[0], (None, None))]
+            ]
 
     def changes(self, after: int, until: int) -> list[Row]:
         """The changes of the entries in (after, until], oldest first."""

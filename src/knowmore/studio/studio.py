@@ -344,6 +344,8 @@ def entry_of(entry: Any) -> dict[str, Any] | None:
         "count": entry.count,
         "undone": entry.undone,
         "contributor": entry.contributor,
+        "id": entry.id,
+        "label": entry.label,
     }
 
 

@@ -612,3 +612,14 @@ def test_an_emptied_file_takes_labels_of_any_type(tmp_path, estimator, labels, t
         assert store.predict(X).tolist() == then
         assert store.undo() is not None
         assert len(store) == 0
+
+
+def test_an_entry_about_one_example_names_it_until_it_is_forgotten(tmp_path):
+    with knowmore.open(tmp_path / "some.km", GPClassifier()) as store:
+        store.add([[0.0], [1.0]], ["a", "b"])
+        store.relabel([1], ["a"])
+        store.add([[2.0]], ["b"], ["last"])
+        assert [(e.id, e.label) for e in store.log()] == [(None, None), (1, "a"), ("last", "b")]
+        assert store.log(after=2)[0].id == "last"
+        store.forget(["last"])
+        assert [e.id for e in store.log()] == [None, 1, None, None]

@@ -3,7 +3,7 @@
 import { field as askField, get, post } from './api.js';
 import { colour, fieldImage, map, theme } from './draw.js';
 import { merging } from './merging.js';
-import { classes, element, percent, plural } from './page.js';
+import { about, classes, element, percent, plural } from './page.js';
 
 const KEYS = [
   ['← →', 'the state before, the next one'],
@@ -53,7 +53,7 @@ export function history(studio) {
     const chosen = entries.filter((one) => !whose || one.contributor === whose);
     list.replaceChildren(...chosen.slice(-200).reverse().map((one) => element('li', { class: one.undone ? 'undone' : '' }, element('button', {
       type: 'button', 'aria-current': one.number === number ? 'true' : null, onclick: () => jump(one.number),
-    }, element('b', {}, String(one.number)), element('span', {}, `${one.verb} of ${plural(one.count)}`),
+    }, element('b', {}, String(one.number)), element('span', {}, about(one)),
     element('span', { class: 'quiet' }, [one.contributor, new Date(one.at).toLocaleString()].filter(Boolean).join(' · '))))));
     paintStrip();
   }

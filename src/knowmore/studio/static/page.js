@@ -16,6 +16,9 @@ const NARROW = '\u202f';
 export const percent = (share) => (share == null ? '–' : `${(100 * share).toFixed(share === 1 ? 0 : 1)}${NARROW}%`);
 export const plural = (count, word = 'example') => `${count} ${word}${count === 1 ? '' : 's'}`;
 
+/** What an entry of the journal did. */
+export const about = ({ verb, count, id, label }) => (id == null ? `${verb} of ${plural(count)}` : `${verb} ${id}, ${label}`);
+
 export const classes = (count) => `${count} class${count === 1 ? '' : 'es'}`;
 
 /** Ask for the name of a class that may be new. @returns {Promise<string | number | null>} */

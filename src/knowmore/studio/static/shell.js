@@ -1,7 +1,7 @@
 // What all views share: the state of the file, edits, keys, and words for what happened.
 
 import { edit, get } from './api.js';
-import { element, percent, plural } from './page.js';
+import { about, element, percent, plural } from './page.js';
 
 const KEYS = [
   ['U', 'undo the last edit'],
@@ -185,12 +185,12 @@ export class Studio {
 
   undo() {
     const { undo } = this.state;
-    return this.act({ verb: 'undo' }, () => `Undone: ${undo.verb} of ${plural(undo.count)}.`);
+    return this.act({ verb: 'undo' }, () => `Undone: ${about(undo)}.`);
   }
 
   redo() {
     const { redo } = this.state;
-    return this.act({ verb: 'redo' }, () => `Done again: ${redo.verb} of ${plural(redo.count)}.`);
+    return this.act({ verb: 'redo' }, () => `Done again: ${about(redo)}.`);
   }
 
   /** Ask for a name, or for consent. @returns {Promise<string | boolean | null>} */
@@ -322,5 +322,5 @@ export class Studio {
 
 function describe(button, entry, word, why = '') {
   button.disabled = !entry;
-  button.title = entry ? `${word} ${entry.verb} of ${plural(entry.count)}` : `There is nothing to ${word.toLowerCase()}${why}`;
+  button.title = entry ? `${word} ${about(entry)}` : `There is nothing to ${word.toLowerCase()}${why}`;
 }
