@@ -8,11 +8,12 @@ child it is free, and what it guards is consistent.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
+from _thread import LockType, allocate_lock, get_ident, start_new_thread
 from collections.abc import Callable
-from concurrent.futures import Future
-from threading import RLock, Thread, current_thread
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
@@ -46,42 +47,68 @@ else:
             return values[self.attrname]
 
 
-_at_work: list[Thread] = []
+# Of work that a fork must wait for: the thread, and a lock that is held until the work is done.
+_at_work: list[tuple[int, LockType]] = []
 
 
-def uninterrupted(work: Callable[[], T]) -> T:
-    """The result of `work`, computed in its own thread, which Ctrl-C cannot interrupt.
+def apart(work: Callable[[], T]) -> T:
+    """The result of `work`, computed in a thread of its own. Ctrl-C interrupts the caller alone.
 
-    Ctrl-C interrupts the waiting caller. A fork waits until the work is done.
+    The caller waits for a lock and for nothing else: an interrupt finds nothing half done. Python's
+    own threads, conditions and futures are not safe from one while they are started or waited for.
 
-    >>> uninterrupted(lambda: 6 * 7)
+    >>> apart(lambda: 6 * 7)
     42
     """
-    result: Future[T] = Future()
+    outcome: list[tuple[Any, BaseException | None]] = []
+    ended = allocate_lock()
+    ended.acquire()
 
     def run() -> None:
         try:
-            result.set_result(work())
+            outcome.append((work(), None))
         except BaseException as error:
-            result.set_exception(error)
+            outcome.append((None, error))
         finally:
-            _at_work.remove(thread)
+            ended.release()
 
-    thread = Thread(target=run, name="knowmore")
-    _at_work.append(thread)
     try:
-        thread.start()
+        start_new_thread(run, ())
     except RuntimeError:
         # No more threads can be started, as when the process is about to end.
-        _at_work.remove(thread)
         return work()
-    return result.result()
+    ended.acquire()
+    value, error = outcome.pop()
+    if error is not None:
+        raise error
+    return value  # type: ignore[no-any-return]
+
+
+def uninterrupted(work: Callable[[], T]) -> T:
+    """The same for work that must not be left in the middle.
+
+    A fork, and the end of the process, wait until it is done.
+    """
+
+    def run() -> T:
+        done = allocate_lock()
+        done.acquire()
+        _at_work.append(mine := (get_ident(), done))
+        try:
+            return work()
+        finally:
+            _at_work.remove(mine)
+            done.release()
+
+    return apart(run)
 
 
 def _finish() -> None:
-    for thread in list(_at_work):
-        if thread is not current_thread() and thread.is_alive():
-            thread.join()
+    for thread, done in list(_at_work):
+        if thread != get_ident():
+            with done:
+                pass
 
 
 os.register_at_fork(before=_finish, after_in_child=_at_work.clear)
+atexit.register(_finish)

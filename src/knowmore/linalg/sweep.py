@@ -110,12 +110,13 @@ def drop(one: Array, two: Array, row: int, new: Array, c: Array, angles: Array, 
             pivot = np.hypot(u, c[at])
             angles[j, 0, 0], angles[j, 0, 1] = u / pivot, c[at] / pivot
         p, q = angles[j, 0, 0], angles[j, 0, 1]
-        # Slices from zero on: the compiler then knows that no index is negative.
-        x, y, z = one[j + 1, at + 1 : near + 1], new[j, at:near], c[at:near]
-        for r in range(len(y)):
-            u, v = x[r], z[r]
-            y[r] = p * u + q * v
-            z[r] = p * v - q * u
+        if at < near:
+            # Slices from zero on: the compiler then knows that no index is negative.
+            x, y, z = one[j + 1, at + 1 : near + 1], new[j, at:near], c[at:near]
+            for r in range(len(y)):
+                u, v = x[r], z[r]
+                y[r] = p * u + q * v
+                z[r] = p * v - q * u
         if full:
             u, v = two[j + 1, 0], c[near]
             new[j, near] = p * u + q * v
@@ -163,7 +164,11 @@ def shrink(
         column = deleted[s] if goes else kept[s - k]
         to = C[s] if goes else new[s - k]
         for t in range(runs):
-            old = one[column] if panel[t] == 0 else two[column] if panel[t] == 1 else three[column]
+            held = one if panel[t] == 0 else two if panel[t] == 1 else three
+            if column >= len(held):
+                # These rows end before it.
+                continue
+            old = held[column]
             x, y = old[source[t] : source[t] + length[t]], to[target[t] : target[t] + length[t]]
             for r in range(len(y)):
                 y[r] = x[r]

@@ -3,17 +3,19 @@
 OpenBLAS cuts a product into equal parts, whose threads wait for each other by spinning: when
 another program takes a core, all wait for the part on that core, and spin on the others meanwhile.
 Here whoever is free takes the next task, and who waits sleeps. The threads are started for one call
-and gone after it: none is left that a forked process would miss.
+and gone after it: none is left that a forked process would miss. They are plain threads, without
+the objects of `threading`, whose start waits.
 """
 
 from __future__ import annotations
 
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from threading import Condition
 from typing import TypeVar
 
+from knowmore.concurrency import apart
 from knowmore.linalg.threads import FEW, TINY, blas_threads, threads_for
 
 P = TypeVar("P")
@@ -49,14 +51,20 @@ def in_turn(step: Callable[[int, Ended], None], count: int, threads: int) -> Non
     """step(i, ended) for i = 0 ... count - 1, begun in this order on several threads.
 
     ended(j) waits until step j has ended; a step may wait for earlier ones alone. If some raise,
-    the error of the first is raised, after all that were begun have ended.
+    the error of the first is raised, after all that were begun have ended. After Ctrl-C no more are
+    begun, and the caller does not wait for those that were: what they write must be theirs.
     """
     with one_thread():
-        if min(threads, count) > 1:
-            _shared(step, count, min(threads, count))
-        else:
+        if min(threads, count) < 2:
             for i in range(count):
                 step(i, _already)
+            return
+        stopped: list[bool] = []
+        try:
+            apart(lambda: _shared(step, count, min(threads, count), stopped))
+        except BaseException:
+            stopped.append(True)
+            raise
 
 
 def done_before(start: int, i: int, threads: int, ended: Ended, size: int) -> Iterator[int]:
@@ -69,7 +77,13 @@ def done_before(start: int, i: int, threads: int, ended: Ended, size: int) -> It
         yield start - (i - 1 - j) * size
 
 
-def _shared(step: Callable[[int, Ended], None], count: int, threads: int) -> None:
+def _shared(
+    step: Callable[[int, Ended], None], count: int, threads: int, stopped: list[bool]
+) -> None:
+    """The steps on this thread and others, until one raises or somebody says that all is stopped.
+
+    The thread is one of ours, which no Ctrl-C interrupts.
+    """
     waiting, news = iter(range(count)), Condition()
     done: set[int] = set()
     failed: dict[int, BaseException] = {}
@@ -77,35 +91,44 @@ def _shared(step: Callable[[int, Ended], None], count: int, threads: int) -> Non
     def ended(j: int) -> None:
         if j >= 0 and j not in done:
             with news:
-                news.wait_for(lambda: j in done or failed)
+                news.wait_for(lambda: j in done or failed or stopped)
             if j not in done:
                 raise _Stopped
 
     def run() -> None:
         for i in waiting:
-            if failed:
-                return
             try:
+                if failed or stopped:
+                    return
                 step(i, ended)
                 done.add(i)
             except _Stopped:
                 return
             except BaseException as error:
                 failed[i] = error
+            finally:
+                # Whoever waits for a step that is never begun looks again.
+                with news:
+                    news.notify_all()
+
+    started, over = 0, []
+
+    def other() -> None:
+        try:
+            run()
+        finally:
             with news:
+                over.append(True)
                 news.notify_all()
 
-    with ThreadPoolExecutor(threads - 1) as others:
-        try:
-            # Where no more threads can be started, this one does it all.
-            with suppress(RuntimeError):
-                for _ in range(threads - 1):
-                    others.submit(run)
-            run()
-        except BaseException as error:
-            failed[-1] = error
-            with news:
-                news.notify_all()
+    # Where no more threads can be started, this one does it all.
+    with suppress(RuntimeError):
+        for _ in range(threads - 1):
+            start_new_thread(other, ())
+            started += 1
+    run()
+    with news:
+        news.wait_for(lambda: len(over) == started)
     if failed:
         raise failed[min(failed)]
 

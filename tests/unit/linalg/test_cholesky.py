@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from tolerance import assert_rounded, assert_solves
@@ -9,6 +11,8 @@ from tolerance import assert_rounded, assert_solves
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg import Cholesky, cholesky, removal, tasks
 from knowmore.linalg.panels import PANEL
+
+sweep = import_module("knowmore.linalg.sweep")
 
 
 def matrix(n, seed=0):
@@ -168,3 +172,15 @@ def test_one_row_goes_in_one_pass_as_several_do(n, dtype):
             assert_rounded(one.lower(), L, roundings)
             assert_rounded(H, removing.H, roundings)
     assert np.array_equal(factor.lower(), before)
+
+
+@pytest.mark.parametrize("rows", [[3], [127], [128], [3, 5], [0, 128, 129], [*range(0, 100, 9)]])
+def test_the_loops_stay_within_their_arrays(rows, monkeypatch):
+    # Python refuses an index that compiled code would read.
+    loops = sweep.Sweep(*(getattr(sweep, name) for name in sweep.Sweep._fields))
+    monkeypatch.setattr(removal, "sweep", lambda dtype: loops)
+    A, B = matrix(2 * PANEL + 4), np.ones((2 * PANEL + 4, 1))
+    factor = factor_of(A)
+    kept = np.delete(np.arange(len(A)), rows)
+    left, _ = factor.without(np.array(rows), factor.forward(B))
+    assert_is_lower_factor(left, A[np.ix_(kept, kept)])

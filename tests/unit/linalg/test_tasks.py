@@ -7,6 +7,7 @@ from threading import Barrier, Lock, get_ident
 
 import numpy as np
 import pytest
+from alone import assert_runs
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from knowmore.linalg import tasks
@@ -69,12 +70,35 @@ def test_an_interrupt_ends_all():
         in_turn(step, 100, 2)
 
 
-def test_without_more_threads_one_does_it_all(monkeypatch):
-    class Full(tasks.ThreadPoolExecutor):
-        def submit(self, *_):
-            raise RuntimeError("can't start new thread")
+def test_ctrl_c_is_never_lost_and_nobody_waits_for_ever():
+    script = """
+import random, signal, time
+from knowmore.linalg.tasks import in_turn
+def interrupted(*_):
+    raise KeyboardInterrupt
+def step(i, ended):
+    ended(i - 1)
+    time.sleep(0.0003)
+signal.signal(signal.SIGALRM, interrupted)
+chance, count = random.Random(1), 0
+for _ in range(800):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-4, 6e-3))
+        in_turn(step, 8, 3)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        count += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+assert count > 100, count
+"""
+    assert_runs(script)
 
-    monkeypatch.setattr(tasks, "ThreadPoolExecutor", Full)
+
+def test_without_more_threads_one_does_it_all(monkeypatch):
+    def full(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(tasks, "start_new_thread", full)
     assert side_by_side(lambda part: -part, [1, 2, 3]) == [-1, -2, -3]
 
 
