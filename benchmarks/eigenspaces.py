@@ -40,7 +40,7 @@ def orl_faces(scale: Scale) -> Iterator[Row]:
         yield Row("faces: one update", note="orl_faces.npz is not in KNOWMORE_DATA")
         return
     exact = PCA(size.faces.components, svd_solver="full").fit(X)
-    yield from _streamed("faces", X, size.faces, exact, at_least=5, rounds=size.rounds)
+    yield from _streamed("faces", X, size.faces, exact, at_least=6, rounds=size.rounds)
 
 
 def long_table(scale: Scale) -> Iterator[Row]:
@@ -48,7 +48,7 @@ def long_table(scale: Scale) -> Iterator[Row]:
     size = sizes(scale)
     X = table(size.rows, size.features)
     exact = PCA(size.table.components, svd_solver="covariance_eigh").fit(X)
-    yield from _streamed("table", X, size.table, exact, at_least=3, rounds=1)
+    yield from _streamed("table", X, size.table, exact, at_least=6, rounds=1)
 
 
 def _streamed(

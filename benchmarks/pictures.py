@@ -44,7 +44,7 @@ def histograms(scale: Scale) -> Iterator[Row]:
     }
     _pyramids(pictures[:2], None)
     times = interleaved(_rounds(scale), operations, rest=REST)
-    yield _rate("dense SIFT, codebook, pyramid: two threads", times["two"], len(pictures), 100)
+    yield _rate("dense SIFT, codebook, pyramid: two threads", times["two"], len(pictures), 300)
     yield _rate("dense SIFT, codebook, pyramid: one thread", times["one"], len(pictures), None)
     yield faster("two threads", times["two"], "one thread", times["one"], None, **_FACTS)
 
