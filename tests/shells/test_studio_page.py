@@ -124,7 +124,7 @@ class Page:
                 assert float(shown) == pytest.approx(100 * right, abs=0.051)
             else:
                 # All of one class are right, which says nothing.
-                assert shown == "–"
+                assert shown == "\u2013"
             assert int(self.text("#count")) == len(store)
             evidence = float(self.text("#evidence"))
             assert evidence == pytest.approx(store.log_marginal_likelihood(), abs=0.051)
