@@ -67,10 +67,11 @@ class Cholesky(Factor):
     """
 
     # Deleting k rows takes 2 k r^2 flops, where r rows after the first of them stay; factorising
-    # these from scratch takes r^3 / 3. A block is wide enough for products at full speed and
-    # narrow enough to be small beside L.
+    # these from scratch takes r^3 / 3, at a higher rate, and kernel values again. Both took as
+    # long at k = r / 7 of 2000 rows, r / 8 of 5000 and r / 10 of 8000. A block is wide enough for
+    # products at full speed and narrow enough to be small beside L.
     traits: ClassVar[Traits] = Traits(
-        stable=True, rounding=1.0, nested=True, block=512, update_cost=6, copies=0.5, load=sweep
+        stable=True, rounding=1.0, nested=True, block=512, update_cost=8, copies=0.5, load=sweep
     )
 
     dtype: np.dtype[Any] = FLOAT64
