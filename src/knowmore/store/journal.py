@@ -9,11 +9,11 @@ overwritten included.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from json import loads
 from typing import Any, NamedTuple, final
 
 from knowmore.edits import Id
@@ -176,14 +176,10 @@ class Journal:
                 whose.setdefault(number, set()).add(string(text))
             one = {number: next(iter(names)) for number, names in whose.items() if len(names) == 1}
             about = {
-                number: (read_id(name), json.loads(label))
+                number: (read_id(name), loads(label))
                 for number, name, label in self.file.connection.execute(alone, (after,))
             }
-            return [
-                replace(entry(row, one.get(row[0])), id=name, label=label)
-                for row in sorted(entries)
-                for name, label in [about.get(row[0], (None, None))]
-            ]
+            return [entry(row, one.get(row[0]), *about.get(row[0], ())) for row in sorted(entries)]
 
     def changes(self, after: int, until: int) -> list[Row]:
         """The changes of the entries in (after, until], oldest first."""
@@ -314,10 +310,10 @@ class Journal:
         return list(gone.values())
 
 
-def entry(row: Row, contributor: str | None = None) -> Entry:
-    """An entry from its row of the journal."""
+def entry(row: Row, contributor: str | None = None, *about: Any) -> Entry:
+    """An entry from its row of the journal; about : the id and label of its only example."""
     number, at, verb, count, undone = row[:5]
-    return Entry(number, moment_of(at), str(verb), count, bool(undone), contributor)
+    return Entry(number, moment_of(at), str(verb), count, bool(undone), contributor, *about)
 
 
 def moment_of(at: int) -> datetime:

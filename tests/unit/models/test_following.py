@@ -8,8 +8,9 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from tolerance import assert_rounded, assert_solves
 
+from knowmore import GPClassifier
 from knowmore.edits import Add, Relabel, Remove
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, InvalidType
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky, Inverse
 from knowmore.models import Following, KernelModel, Weighting, normalised_values, one_vs_all
@@ -162,6 +163,13 @@ def test_rows_with_other_features_are_refused():
     )
     with pytest.raises(InvalidInput, match=message):
         Following(fitted(10), ASKED[:, :2])
+
+
+def test_an_estimator_is_told_to_give_its_model():
+    clf = GPClassifier(RBF(1.5)).fit(X[:10], Y[:10])
+    with pytest.raises(InvalidType, match=r"not a GPClassifier\. Give its model_, and call follow"):
+        Following(clf, ASKED)
+    assert_rounded(Following(clf.model_, ASKED).scores, clf.decision_function(ASKED), 1000)
 
 
 def test_it_says_what_it_holds():
