@@ -299,13 +299,23 @@ export class Studio {
 
   // -- the start -------------------------------------------------------------------------------
 
+  /** A list that was kept here; nothing if it is of another form. */
+  #kept(name) {
+    try {
+      const found = JSON.parse(this.storage?.getItem(name) ?? '[]');
+      return Array.isArray(found) ? found : [];
+    } catch {
+      return [];
+    }
+  }
+
   /** Make the views and open one. @param makers functions that make views @param wanted a name */
   async start(makers, wanted = () => null) {
     const state = await get('/api/state');
-    for (const [key, slot] of JSON.parse(this.storage?.getItem(`slots ${state.name}`) ?? '[]')) {
-      this.slots.set(key, slot);
+    for (const [key, slot] of this.#kept(`slots ${state.name}`).filter(Array.isArray)) {
+      if (typeof key === 'string' && Number.isInteger(slot)) this.slots.set(key, slot);
     }
-    this.pending = JSON.parse(this.storage?.getItem(`pending ${state.name}`) ?? '[]');
+    this.pending = this.#kept(`pending ${state.name}`).filter((one) => ['string', 'number'].includes(typeof one));
     this.state = state;
     for (const make of makers) this.#add(make(this));
     this.show(state);
