@@ -140,18 +140,20 @@ export function inbox(studio) {
   function relabel(label) {
     const one = now();
     if (!one) return;
-    answered(one);
-    studio.act({ verb: 'relabel', ids: [one.id], y: label }, () => `${one.id} is ${label} now.`);
-  }
-
-  function answered(one) {
+    const answer = { id: one.id };
     chosen = null;
-    done.push({ id: one.id });
+    done.push(answer);
+    studio.act({ verb: 'relabel', ids: [one.id], y: label }, () => `${one.id} is ${label} now.`)
+      .then((found) => { answer.number = found?.number; });
   }
 
   /** Take the last answer back: a label that was kept here, a relabel by the journal. */
   function back() {
     const last = done.pop();
+    if (last && !last.kept && last.number !== studio.state.number) {
+      studio.say('The file was edited since: the history leads back.');
+      return true;
+    }
     chosen = last?.id ?? chosen;
     if (!last?.kept) return false;
     kept.delete(last.kept);

@@ -313,7 +313,7 @@ export class Studio {
   async start(makers, wanted = () => null) {
     const state = await get('/api/state');
     for (const [key, slot] of this.#kept(`slots ${state.name}`).filter(Array.isArray)) {
-      if (typeof key === 'string' && Number.isInteger(slot)) this.slots.set(key, slot);
+      if (typeof key === 'string' && Number.isInteger(slot) && slot >= 0) this.slots.set(key, slot);
     }
     this.pending = this.#kept(`pending ${state.name}`).filter((one) => ['string', 'number'].includes(typeof one));
     this.state = state;
