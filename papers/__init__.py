@@ -34,6 +34,7 @@ PAPERS = {
             "eigenspace-merge": "Merged and split models of faces, against batch.",
             "incremental-lda": "Discriminants learnt bit by bit, against batch.",
             "subspace-monitor": "Anomalies and changes in a series, El Niño since 1970.",
+            "monitor-power": "Streams made up: what the monitor sees, and its false alarms.",
             "tracking": "A car and a face in films, by patches that are learnt and forgotten.",
         },
     ),

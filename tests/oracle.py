@@ -116,6 +116,47 @@ def _eliminated(A, B):
     return B
 
 
+def linear_left_out(X, T, weights, noise, groups, intercept=True):
+    """Means (n, M) and variances (n,) of ridge regression by one refit for each group.
+
+    In fractions, rounded once at the end.
+    """
+    X, T = ([[Fraction(value) for value in row] for row in np.asarray(A).tolist()] for A in (X, T))
+    w, noise, groups = [*map(Fraction, weights.tolist())], Fraction(noise), groups.tolist()
+    mean, var = np.empty((len(T), len(T[0]))), np.empty(len(T))
+    for g in set(groups):
+        rest = [i for i, own in enumerate(groups) if own != g]
+        N = sum(w[i] for i in rest)
+
+        def about_mean(A, rest=rest, N=N):
+            means = [intercept * sum(w[i] * A[i][j] for i in rest) / N for j in range(len(A[0]))]
+            return means, [[a - m for a, m in zip(row, means, strict=True)] for row in A]
+
+        (_, Z), (offsets, Y) = about_mean(X), about_mean(T)
+        D = range(len(Z[0]))
+        A = [[sum(w[i] * Z[i][a] * Z[i][b] for i in rest) for b in D] for a in D]
+        A = [[A[a][b] + noise * (a == b) for b in D] for a in D]
+        C = [[sum(w[i] * Z[i][a] * Y[i][c] for i in rest) for c in range(len(Y[0]))] for a in D]
+        out = [i for i, own in enumerate(groups) if own == g]
+        solved = _solved([[*A[a], *C[a], *(Z[i][a] for i in out)] for a in D])
+        for k, i in enumerate(out):
+            said = [sum(Z[i][a] * solved[a][c] for a in D) for c in range(len(offsets) + len(out))]
+            mean[i] = [float(s + b) for s, b in zip(said, offsets, strict=False)]
+            var[i] = float(noise * (1 / w[i] + intercept / N + said[len(offsets) + k]))
+    return mean, var
+
+
+def _solved(rows):
+    """A^-1 B for rows of [A, B], by elimination without pivots: A is positive definite."""
+    D = len(rows)
+    for j in range(D):
+        rows[j] = [value / rows[j][j] for value in rows[j]]
+        for i in range(D):
+            if i != j:
+                rows[i] = [a - rows[i][j] * b for a, b in zip(rows[i], rows[j], strict=True)]
+    return [row[D:] for row in rows]
+
+
 def units(Y, weights):
     """Mean and standard deviation (M,) of values (n, M) of such weights (n,); of constants one."""
     if weights.sum() == 0:

@@ -15,10 +15,11 @@ import numpy as np
 
 from knowmore import Eigenspace, SubspaceMonitor
 from knowmore.models import lagged
-from knowmore.models.stream import Observation
+from knowmore.models.stream import Measures, Observation
 from papers.arrays import Array
 from papers.findings import (
     BLUE,
+    GREEN,
     GREY,
     ORANGE,
     VERMILION,
@@ -127,13 +128,12 @@ def report(result: Watched, out: Path) -> Report:
     seen = result.seen
     numbers = write_csv(
         out / "subspace-monitor.csv",
-        ("month", "temperature", "error", "anomaly", "drift", "change"),
+        ("month", "temperature", *Measures._fields, "anomaly", "change"),
         zip(
             result.watched,
             result.temperatures[-len(seen.errors) :],
-            seen.errors,
+            *seen.measures,
             seen.anomalies.astype(int),
-            seen.drifts,
             seen.changes.astype(int),
             strict=True,
         ),
@@ -214,28 +214,32 @@ def _draw(result: Watched) -> Figure:
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(1.2, 1, 1))
     top.plot(_years(result.months), result.temperatures, color=GREY, linewidth=0.9)
     top.set_ylabel("sea surface, °C")
-    _draw_score(middle, result, seen.errors, seen.error_threshold, seen.anomalies)
-    middle.set_ylabel("anomalies:\nerror of the last year, °C")
-    _draw_score(bottom, result, seen.drifts, seen.drift_threshold, seen.changes)
-    bottom.set_ylabel("changes:\ndrift of the window")
+    _draw_scores(middle, result, {"out of the subspace": 0, "within it": 1}, seen.anomalies)
+    middle.set_ylabel("anomalies:\nthe last year / limit")
+    _draw_scores(bottom, result, {"turned": 2, "moved": 3}, seen.changes)
+    bottom.set_ylabel("changes:\nthe window / limit")
     bottom.set_xlabel("year")
     for ax in (top, middle, bottom):
         quiet_axes(ax)
         _shade(ax, result)
     top.set_xlim(_years(result.months[0]), _years(result.months[-1]))
     _name_events(top, result)
-    handles, _ = middle.get_legend_handles_labels()
-    handles += _event_handles()
+    handles = _event_handles()
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
     return figure
 
 
-def _draw_score(ax: Axes, result: Watched, values: Array, threshold: float, fires: Array) -> None:
-    years = _years(result.watched)
-    ax.plot(years, values, color=BLUE, linewidth=1.2, label="measured")
-    ax.axhline(threshold, color=GREY, linestyle="--", linewidth=1, label="threshold it learnt")
-    ax.plot(years[fires], values[fires], "o", color=VERMILION, markersize=3.5, label="it fires")
+def _draw_scores(ax: Axes, result: Watched, names: dict[str, int], fires: Array) -> None:
+    """Two measures, each in parts of its limit; the larger one says whether the monitor fires."""
+    years, seen = _years(result.watched), result.seen
+    scores = {name: seen.measures[i] / seen.limits[i] for name, i in names.items()}
+    for (name, values), color in zip(scores.items(), (BLUE, GREEN), strict=True):
+        ax.plot(years, values, color=color, linewidth=1.2, label=name)
+    ax.axhline(1, color=GREY, linestyle="--", linewidth=1)
+    larger = np.max([*scores.values()], axis=0)
+    ax.plot(years[fires], larger[fires], "o", color=VERMILION, markersize=3.5, label="it fires")
     ax.set_ylim(bottom=0)
+    ax.legend(loc="upper left", frameon=False, ncols=3, fontsize="small")
 
 
 def _shade(ax: Axes, result: Watched) -> None:

@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from knowmore import LinearGPClassifier, SubspaceMonitor
+from knowmore.models.stream import distances
 from papers.arrays import Array
 from papers.data import WORDS, Split, kdd99
 from papers.findings import Progress, silent
@@ -80,7 +81,7 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> W
         labels=data.y_test,
         late=late,
         learnt=len(learnt.y),
-        promised=monitor.reference_.error_threshold,
+        promised=1.0,
         relearnt=_relearn(learnt, late),
     )
 
@@ -119,7 +120,14 @@ def _ways(
         return [variances, unlikely, -scores[:, list(model.classes_).index(NORMAL)]]
 
     def distance(rows: Array) -> list[Array]:
-        return [monitor.fit(X[usual]).reference_.eigenspace.distances(rows)]
+        """The larger of the two distances, in parts of its limit."""
+        reference = monitor.fit(X[usual]).reference_
+        both = distances(reference.eigenspace, rows)
+        return [
+            np.maximum(
+                *(one / limit for one, limit in zip(both, reference.limits[:2], strict=True))
+            )
+        ]
 
     def isolated(rows: Array) -> list[Array]:
         model = IsolationForest(n_jobs=-1, random_state=seed).fit(X[usual])

@@ -1,4 +1,4 @@
-"""A monitor of streams: anomalous rows, and changes of the subspace that rows come from."""
+"""A monitor of streams: anomalous rows, and changes of where rows come from."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ _Model = tuple[Reference, Window]
 class SubspaceMonitor(Savable, BaseEstimator):
     """Watch a stream of rows for anomalies and changes, by merging and splitting eigenspaces.
 
-    `fit` learns the normal state from reference rows in their order. `observe` takes the rows that
-    follow. A row is an anomaly if it is far from the reference subspace. A change is a window, the
-    latest rows, whose own subspace has turned away from it. Rows may be lagged values of a series:
-    see `knowmore.models.lagged`.
+    `fit` learns the normal state from reference rows in their order: their mean, and the subspace
+    of their leading directions. `observe` takes the rows that follow. A row is an anomaly if it is
+    far from the subspace (`errors`, the root of Q), or far from the mean within the subspace
+    (`distances`, Hotelling's T). A change is a window, the latest rows, whose own subspace has
+    turned away (`drifts`), or whose mean has moved, within the subspace or out of it (`shifts`).
+    A change of the spread alone shows in the anomalies, and in the changes only as far as
+    directions turn. Rows may be lagged values of a series: see `knowmore.models.lagged`.
 
-    Both thresholds are out of sample: windows of the reference rows are compared with the model of
+    The four limits are out of sample: windows of the reference rows are compared with the model of
     all the others. On a stream that does not change, about `false_alarms` of the rows are reported
-    as anomalies, and of the windows as changes.
+    as anomalies, and of the windows as changes: half of these by each measure.
 
     After a change the alarm stays on for as long as the window differs from the reference: the
     reference never moves by itself, or it would follow a slow drift. To make the new state the
@@ -41,8 +44,9 @@ class SubspaceMonitor(Savable, BaseEstimator):
     n_components : how many directions span the subspace; fewer than the window has rows and the
         rows have columns
     window : how many rows a window holds; `fit` needs at least two windows, and a dozen make the
-        bound on the drift much tighter
-    false_alarms : the fraction of normal rows, and of normal windows, that may raise an alarm
+        limits of windows much tighter
+    false_alarms : the fraction of normal rows, and of normal windows, that may raise an alarm;
+        `fit` needs 2 / false_alarms rows
 
     Examples
     --------
@@ -58,7 +62,11 @@ class SubspaceMonitor(Savable, BaseEstimator):
     (array([20]), False)
     >>> seen = monitor.observe(X[640:])                       # from 650 on, all are
     >>> int(seen.anomalies.argmax()), int(seen.changes.argmax())
-    (10, 12)
+    (10, 10)
+    >>> moved = X[:50] + 10 * plane[0]                        # within the plane
+    >>> seen = monitor.fit(X[:600]).observe(moved)
+    >>> bool(seen.anomalies.all()), int(seen.changes.argmax())
+    (True, 3)
     """
 
     n_components: int = 2
@@ -110,7 +118,7 @@ class SubspaceMonitor(Savable, BaseEstimator):
 
     @property
     def reference_(self) -> Reference:
-        """The normal state: its eigenspace and the two thresholds."""
+        """The normal state: its eigenspace and the limits."""
         return cast("Reference", fitted(self, "model_")[0])
 
     @property

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, Self, cast, final
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
@@ -86,7 +87,9 @@ class EigenspacePCA(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """The coordinates of X (m, D) along the components, (m, d)."""
         space = self._held
         X, P, unit = table(self, X, reset=False), space.components, self._unit(space)
-        return bounded(lambda: (np.asarray(X @ P.T) - space.mean @ P.T) / unit)
+        if sparse.issparse(X):
+            return bounded(lambda: (np.asarray(X @ P.T) - space.mean @ P.T) / unit)
+        return bounded(lambda: space.project(X) / unit)
 
     def inverse_transform(self, X: Any) -> Array:
         """The points (m, D) with the coordinates X (m, d)."""

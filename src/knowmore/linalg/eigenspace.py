@@ -11,8 +11,8 @@ its principal directions are the merged model. Splitting is the same identity so
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from math import sqrt
@@ -22,13 +22,14 @@ from warnings import warn
 import numpy as np
 from scipy import linalg
 
-from knowmore.arguments import is_whole, some
+from knowmore.arguments import flag, is_whole, real_numbers, some
 from knowmore.arrays import Array, Frozen, bounded
-from knowmore.columns import Names, first_difference, joint_names
+from knowmore.columns import Names, first_difference, joint_names, names_of
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
 from knowmore.files import Savable
 from knowmore.linalg import scatter
-from knowmore.linalg.scatter import EXACT, Difference, Moments, Rounding, moments
+from knowmore.linalg.means import Mean
+from knowmore.linalg.scatter import EXACT, Difference, Moments, Rounding, blocks, moments
 from knowmore.linalg.spectrum import EPS, Rank, Truncation, spectrum, squared, with_signs
 from knowmore.linalg.threads import threads_for
 
@@ -50,9 +51,10 @@ class Eigenspace(Savable, Frozen):
     rounding : estimated rounding errors of the sum N mu and of the scatter N S
     blurred : an upper bound of the variance that splits of truncated models may have put along
         wrong directions. The model is exact if this and `discarded` are zero.
-    lost : an upper bound of the variance that remains in features of which splits left no more
-        than rounding error
+    lost : an upper bound of the error of variances that may be off by more than a hundredth: of
+        some features splits left little more than rounding error
     names : of the features, if the rows had any: strings, or anything else a table uses
+    mean_rest : what rounding to double precision took off the mean, (D,)
 
     Examples
     --------
@@ -75,16 +77,19 @@ class Eigenspace(Savable, Frozen):
     blurred: float = 0.0
     lost: float = 0.0
     names: Names = None
+    mean_rest: Array = field(default_factory=lambda: np.zeros(1))
 
     def __post_init__(self) -> None:
         if not is_whole(self.n_samples) or self.n_samples < 1:
             raise NoExamples(f"An eigenspace needs at least 1 row, but n_samples={self.n_samples}.")
-        shape = (len(self.variances), len(self.mean))
-        if self.components.shape != shape:
-            raise InvalidInput(f"The components have shape {self.components.shape}, not {shape}.")
-        if self.names is not None and len(self.names) != len(self.mean):
-            D = len(self.mean)
-            raise InvalidInput(f"{len(self.names)} names for {D} features: give {D}, or None.")
+        for part in "mean", "components", "variances", "mean_rest":
+            vars(self)[part] = real_numbers(part, getattr(self, part))
+        d, D = _count("variances", self.variances), _count("mean", self.mean)
+        if self.components.shape != (d, D):
+            raise InvalidInput(f"The components have shape {self.components.shape}, not {(d, D)}.")
+        if self.mean_rest.shape not in ((1,), (D,)):
+            raise InvalidInput(f"mean_rest has shape {self.mean_rest.shape}, not {(D,)}.")
+        _check_names(self.names, D)
         super().__post_init__()
 
     @classmethod
@@ -98,7 +103,7 @@ class Eigenspace(Savable, Frozen):
         first, second = next(parts), next(parts, None)
         if second is None:
             return cls._of(first, rule)
-        between = Truncation() if len(first.mean) <= _COLUMNS else rule
+        between = Truncation() if first.B.shape[1] <= _COLUMNS else rule
         model = cls._of(first, between)
         for rows in chain([second], parts):
             model = model._plus(rows, between)
@@ -106,14 +111,15 @@ class Eigenspace(Savable, Frozen):
 
     @classmethod
     def _of(cls, rows: Moments, rule: Truncation) -> Eigenspace:
-        N = rows.n_samples
-        floor = rows.rounding.floor(N)
+        N, (mean, rest) = rows.n_samples, rows.centre
+        floor = rows.rounding.floor(N, mean)
         values, P, dropped, error = spectrum(rows.B, rule, N * rows.discarded, floor, most=N - 1)
         variances = squared(values / np.sqrt(N))
         # What is tiny beside the largest may underflow to zero.
         seen = int((variances > 0).sum())
         errors = rows.discarded + dropped / N, rows.rounding.plus(error), rows.blurred, rows.lost
-        return cls(N, rows.mean, P[:seen], variances[:seen], *errors, rows.names)
+        model = cls(N, mean, P[:seen], variances[:seen], *errors, rows.names, rest)
+        return model._with_doubts()
 
     def merge(self, other: Eigenspace, rank: Rank = None) -> Eigenspace:
         """The model of the union of both sets of rows; exact if both are and nothing is dropped."""
@@ -127,7 +133,7 @@ class Eigenspace(Savable, Frozen):
         """The model of the rows that remain when those of `other` are removed.
 
         What an earlier truncation dropped cannot come back, nor what remains of a feature if that
-        is below the rounding error of what is removed from it: then there is a `LostVariance`
+        is near the rounding error of what is removed from it: then there is a `LostVariance`
         warning. Rows that were never in the model raise InvalidInput if the remaining variance
         would be negative by more than rounding and what was dropped.
         """
@@ -138,7 +144,7 @@ class Eigenspace(Savable, Frozen):
 
         `warn=False`: no `LostVariance` warning, for callers that look at `lost` themselves.
         """
-        left = self
+        left, warn = self, flag("warn", warn)
         for rows in moments(X):
             left = left._minus(rows, rank, warn)
         return left
@@ -161,7 +167,10 @@ class Eigenspace(Savable, Frozen):
 
     def with_names(self, names: Sequence[Hashable] | None) -> Eigenspace:
         """The same model with other names of the features, or without any."""
-        return replace(self, names=names if names is None else tuple(names))
+        listed: Any = names
+        if isinstance(names, Iterable) and not isinstance(names, str):
+            listed = tuple(names)
+        return replace(self, names=listed)
 
     @property
     def total_variance(self) -> float:
@@ -183,19 +192,22 @@ class Eigenspace(Savable, Frozen):
         """P' Lambda P, (D, D): S itself if nothing was discarded."""
         return np.asarray((self.components.T * self.variances) @ self.components)
 
-    def project(self, X: Array) -> Array:
-        """Coordinates (X - mu) P', (m, d), of X (m, D) along the components."""
-        with threads_for(self.components.size, len(X)):
-            return bounded(lambda: np.asarray((X - self.mean) @ self.components.T))
+    def project(self, X: Any) -> Array:
+        """Coordinates (X - mu) P', (m, d), of X (m, D), dense or sparse, along the components."""
+        return self._answered(X, lambda E: E @ self.components.T)
 
-    def reconstruct(self, Z: Array) -> Array:
+    def reconstruct(self, Z: Any) -> Array:
         """The points mu + Z P, (m, D), with the coordinates Z (m, d)."""
+        Z, d = real_numbers("Z", Z), len(self.variances)
+        if Z.ndim != 2 or Z.shape[1] != d:
+            raise InvalidInput(f"Z has shape {Z.shape}, but (m, {d}) is needed, as from project.")
+        scatter.check_finite("Z", Z)
         return bounded(lambda: np.asarray(self.mean + Z @ self.components))
 
-    def distances(self, X: Array) -> Array:
-        """The distance of each row of X (m, D) from its reconstruction, (m,)."""
-        rebuilt = self.reconstruct(self.project(X))
-        return bounded(lambda: np.asarray(np.linalg.norm(X - rebuilt, axis=1)))
+    def distances(self, X: Any) -> Array:
+        """The distance of each row of X (m, D), dense or sparse, to its reconstruction, (m,)."""
+        P = self.components
+        return self._answered(X, lambda E: np.linalg.norm(E - (E @ P.T) @ P, axis=1))
 
     def angles(self, other: Eigenspace) -> Array:
         """The principal angles in radians between the two subspaces, largest first."""
@@ -212,6 +224,11 @@ class Eigenspace(Savable, Frozen):
         )
 
     # -- merging and splitting ---------------------------------------------------------------
+
+    @property
+    def centre(self) -> Mean:
+        """The mean, to twice the digits of a double."""
+        return Mean(self.mean, self.mean_rest)
 
     @property
     def B(self) -> Array:
@@ -247,10 +264,28 @@ class Eigenspace(Savable, Frozen):
             # One row has no scatter: that is exact.
             lost, rounding = 0.0, Rounding(rounding.sums)
         errors = discarded / N3, rounding, blurred, lost
-        after = Eigenspace(N3, both.mean, with_signs(P), squares / N3, *errors, both.names)
-        if warn and left.missing:
+        (mean, rest), names = both.centre, both.names
+        after = Eigenspace(N3, mean, with_signs(P), squares / N3, *errors, names, rest)
+        after = after._with_doubts()
+        if warn and after.lost > both.lost:
             _warn_of_loss(self, left, after)
         return after
+
+    @property
+    def doubts(self) -> Array:
+        """By how much the variance of each feature may be off, (D,); zero where it is well known.
+
+        Where directions were dropped, what is left of a feature says nothing of this.
+        """
+        if self.discarded or self.blurred:
+            return np.zeros(len(self.mean))
+        N, scatters = self.n_samples, self.n_samples * self.variances @ np.square(self.components)
+        return self.rounding.doubts(N, self.mean, scatters) / N
+
+    def _with_doubts(self) -> Eigenspace:
+        """The same model; `lost` is at least the sum of the doubts."""
+        doubts = float(self.doubts.sum())
+        return replace(self, lost=doubts) if doubts > self.lost else self
 
     def _combined(self, two: Eigenspace | Moments, sign: int) -> Moments:
         """What both sets of rows have together, or what remains of one without the other.
@@ -261,16 +296,14 @@ class Eigenspace(Savable, Frozen):
         N3 = N1 + sign * N2
         if N3 < 1:
             raise NoExamples(f"{N2} rows are to be removed from {N1}. At least one must remain.")
-        weight = sqrt(N1 * N2 / N3)
-        B, d = two.B, weight * (self.mean - two.mean)
-        sums = EPS * (N1 * abs(self.mean) + N2 * abs(two.mean))
-        # The difference of the means is as exact as they are, and exact where all rows are equal.
-        same = self.mean == two.mean
-        shift = weight * (self.rounding.sums / N1 + two.rounding.sums / N2)
-        shift = np.where(same & ~self.components.any(axis=0) & ~B.any(axis=0), 0.0, shift)
+        weight, between = sqrt(N1 * N2 / N3), two.centre - self.centre
+        B, d = two.B, weight * between
+        sums = 4 * EPS * EPS * (N1 * abs(self.mean) + N2 * abs(two.centre.value))
+        # The difference of the means is as exact as they are, but for a rounding of its own.
+        shift = weight * (self.rounding.sums / N1 + two.rounding.sums / N2) + EPS * abs(d)
         return Moments(
             N3,
-            np.where(same, self.mean, (N1 * self.mean + sign * N2 * two.mean) / N3),
+            self.centre.merge(N1, two.centre, sign * N2),
             np.concatenate([self.B, B, d[None]] if sign > 0 else [B, d[None]]),
             (N1 * self.discarded + sign * N2 * two.discarded) / N3,
             self.rounding.merge(two.rounding, sums, shift, d),
@@ -283,10 +316,12 @@ class Eigenspace(Savable, Frozen):
         """Raise InvalidInput if more variance is removed than is there.
 
         Rows that were in took part in what was kept, in what was dropped, or in what earlier splits
-        blurred, so the variance that is missing from the first is at most the others.
+        blurred, so the variance that is missing from the first is at most the others. What was lost
+        of a feature had a covariance with the rest of up to the geometric mean of both.
         """
         total, dropped = self.n_samples * self.total_variance, self.n_samples * self.discarded
-        if left.excess > min(dropped + blurred, total):
+        shared = sqrt(self.n_samples * self.lost * total)
+        if left.excess > min(dropped + blurred + shared, total):
             raise InvalidInput(
                 f"These rows are not all in the model: removing them would leave a variance below "
                 f"zero by {left.deficit:.2g} of {total:.2g}. Remove only rows that were added."
@@ -296,38 +331,73 @@ class Eigenspace(Savable, Frozen):
         if not isinstance(other, (Eigenspace, Moments)):
             got = type(other).__name__
             raise InvalidType(f"Expected an Eigenspace, got {got}. For rows use Eigenspace.of(X).")
-        if len(other.mean) != len(self.mean):
+        self._check_columns("the other", len(other.centre.value), other.names)
+        return other
+
+    def _answered(self, X: Any, answer: Callable[[Array], Array]) -> Array:
+        """What `answer` says of the centred rows of X (m, D), which has the model's columns."""
+        names = names_of(X)
+
+        def parts() -> Iterator[Array]:
+            for block in blocks(X):
+                self._check_columns("X", block.shape[1], names)
+                with threads_for(self.components.size, len(block)):
+                    answers = answer(self.centre.centred(block))
+                yield answers
+
+        return bounded(lambda: np.concatenate([*parts()]))
+
+    def _check_columns(self, what: str, count: int, names: Names) -> None:
+        """Raise InvalidInput unless `what` has as many columns as the model, of the same names."""
+        if count != len(self.mean):
             raise InvalidInput(
-                f"The model has {len(self.mean)} columns and the other {len(other.mean)}. "
+                f"The model has {len(self.mean)} columns and {what} {count}. "
                 f"Both need the same columns in the same order."
             )
-        here, there = self.names, other.names
-        if here and there and (at := first_difference(here, there)) is not None:
+        here = self.names
+        if here and names and (at := first_difference(here, names)) is not None:
             raise InvalidInput(
-                f"Column {at} is {here[at]!r} in the model and {there[at]!r} in the other. Both "
+                f"Column {at} is {here[at]!r} in the model and {names[at]!r} in {what}. Both "
                 f"need the same columns in the same order: select them by their names."
             )
-        return other
+
+
+def _count(name: str, values: Array) -> int:
+    """How many values there are, (n,)."""
+    if values.ndim != 1:
+        raise InvalidInput(f"{name} has shape {values.shape}, not (n,).")
+    return len(values)
+
+
+def _check_names(names: Any, D: int) -> None:
+    """Raise InvalidInput unless `names` is None, or a tuple of D names of features."""
+    if names is None:
+        return
+    if not isinstance(names, tuple) or not all(isinstance(name, Hashable) for name in names):
+        raise InvalidInput(f"names={names!r} is not a list of names. Give {D} of them, or None.")
+    if len(names) != D:
+        raise InvalidInput(f"{len(names)} names for {D} features: give {D}, or None.")
 
 
 def _warn_of_loss(before: Eigenspace, left: Difference, after: Eigenspace) -> None:
-    """Warn if the rows that remain may vary where they did before, but below rounding error.
+    """Warn of features, or else directions, whose variance is lost in rounding by this split.
 
-    A feature whose sum is zero is taken to be zero in all rows that remain, as in tables of counts:
-    nothing of it is lost.
+    Nothing may be lost of a feature that has no variance left: it may have become constant. So that
+    counts only if fewer directions are left than the rows may have, and if the sum of the feature
+    is not zero: then it is taken to be zero in all rows that remain, as in tables of counts.
     """
-    P, known = before.components, after.rounding.scatters
-    was = before.n_samples * before.variances @ np.square(P)
-    gone = (was > known) & (left.squares @ np.square(left.R @ P) <= known)
+    poor = (after.doubts > 0) & (before.doubts == 0)
+    visible = poor & after.components.any(axis=0)
     zero = after.n_samples * abs(after.mean) <= scatter.ROUNDINGS * after.rounding.sums
-    if left.missing <= int((gone & zero).sum()):
+    if not visible.any() and left.missing <= int((poor & zero).sum()):
         return
     names = after.names or tuple(range(len(after.mean)))
-    features = [names[j] for j in np.flatnonzero(gone & ~zero)]
+    features = [names[j] for j in np.flatnonzero(poor & (visible | ~zero))]
     where = f"feature(s) {some(features)}" if features else f"{left.missing} direction(s)"
     warn(
-        f"The {after.n_samples} rows that remain may still vary in {where}, by a variance of up to "
-        f"{after.lost:.2g} (`lost`) that is below rounding error. Fit them again if so.",
+        f"The variance of the {after.n_samples} rows that remain may be off by up to "
+        f"{after.lost:.2g} (`lost`) in {where}: that is the rounding error of what was removed. "
+        f"Fit these rows again.",
         LostVariance,
         stacklevel=4,
     )

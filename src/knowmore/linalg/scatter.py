@@ -9,17 +9,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
-from knowmore.arguments import check_sparse
+from knowmore.arguments import check_sparse, real_numbers
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, names_of
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.linalg.spectrum import EPS, orthogonal_rows, scale_of, squared, unequal
+from knowmore.linalg.means import Mean
+from knowmore.linalg.spectrum import (
+    EPS,
+    lengths,
+    orthogonal_rows,
+    scale_of,
+    spectrum,
+    squared,
+    unequal,
+)
 from knowmore.linalg.threads import threads_for
 
 # Whatever is off by more than this many times the estimated rounding error is wrong.
 ROUNDINGS = 64
-# A difference of means with a larger relative error is poorly known.
-_POOR = 1e-4
+# Random histories are off by up to five times the estimated rounding error. A variance that may be
+# off by more than this part of itself is poorly known.
+_OFF, _PART = 8, 0.01
 # A sparse matrix is made dense this many numbers at a time.
 _BLOCK = 2**22
 
@@ -35,13 +45,22 @@ class Rounding(NamedTuple):
     sums: Array = np.zeros(1)
     scatters: Array = np.zeros(1)
 
-    def floor(self, N: int) -> Array:
-        """The length up to which a feature of N rows counts as zero, (D,).
+    def floor(self, N: int, mean: Array) -> Array:
+        """The length up to which a feature of N rows with this mean counts as zero, (D,).
 
-        Equal rows differ from their mean by its rounding error. A scatter moves by eps of itself
-        when its rows do, and these by eps too.
+        Numbers that were meant to be equal may differ by a rounding error each. The mean has an
+        error of its own. A scatter moves by eps of itself when its rows do, and these by eps too.
         """
-        return np.hypot(self.sums / sqrt(N), np.sqrt(EPS * self.scatters))
+        each = np.hypot(EPS * sqrt(N) * abs(mean), self.sums / sqrt(N))
+        return np.asarray(np.hypot(each, np.sqrt(EPS * self.scatters)))
+
+    def doubts(self, N: int, mean: Array, scatters: Array) -> Array:
+        """By how much each of the scatters (D,) of N rows may be off; zero where that is no more
+        than a small part of it, or what rounding the rows themselves explains."""
+        known = np.broadcast_to(self.scatters, len(mean))
+        poor = _OFF * known > _PART * scatters
+        seen = np.sqrt(known) > EPS * sqrt(ROUNDINGS * N) * abs(mean)
+        return np.asarray(np.where(poor & seen, _OFF * known, 0.0))
 
     def plus(self, scatters: Array | float) -> Rounding:
         """With one more error of the scatters, independent of those before."""
@@ -51,10 +70,12 @@ class Rounding(NamedTuple):
         """The errors of two sets together, taken as independent, so that their squares add.
 
         `sums` (D,) is the error of adding the sums, and `shift` (D,) that of the weighted
-        difference of the means, d (D,).
+        difference of the means, d (D,). In d d' the error of feature j is multiplied by the whole
+        of feature k, s_j d_k. That is within eps d d' + s s' / eps, whose parts belong to single
+        features; s is little more than eps d.
         """
         with np.errstate(over="ignore"):
-            scatters = shift * (2 * abs(d) + shift) + _cross_error(shift, d)
+            scatters = shift * (2 * abs(d) + shift) + EPS * np.square(d) + np.square(shift) / EPS
         if not np.isfinite(scatters).all():
             squared(abs(d).max(keepdims=True))
         both = np.hypot(self.sums, other.sums), np.hypot(self.scatters, other.scatters)
@@ -64,26 +85,11 @@ class Rounding(NamedTuple):
 EXACT = Rounding()
 
 
-def _cross_error(shift: Array, d: Array) -> Array:
-    """What an error `shift` of d, (D,) each, may do to the products of two features in d d', (D,).
-
-    The error of feature j is multiplied by the whole of feature k: s_j d_k, however well k is
-    known. For every r that is within r d d' + s s' / r, whose parts belong to single features. r is
-    the largest relative error of d, except for features in which d is poorly known: these take most
-    of it themselves.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(shift > 0, shift / abs(d), 0.0)
-    poor = relative > _POOR
-    r = max(float(relative[~poor].max(initial=EPS)), sqrt(EPS) if poor.any() else 0.0)
-    return np.square(d) * r + np.square(shift) / r if shift.any() else np.zeros(len(d))
-
-
 class Moments(NamedTuple):
     """Count, mean and scatter of N rows, as an `Eigenspace` but with any B, B'B = N S."""
 
     n_samples: int
-    mean: Array
+    centre: Mean
     B: Array
     discarded: float = 0.0
     rounding: Rounding = EXACT
@@ -96,14 +102,8 @@ def moments(X: Any) -> Iterator[Moments]:
     """The moments of the rows of X (N, D); of a sparse X, of one block of rows after the other."""
     names = names_of(X)
     for block in blocks(X):
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = block.mean(axis=0)
-            B = block - mean
-            # A long sum has many rounding errors. The mean of equal numbers needs none.
-            shift = np.where((B[0] == B).all(axis=0), B[0], B.mean(axis=0))
-            mean += shift
-            B -= shift
-        rounding = Rounding(EPS * len(block) * abs(mean))
+        mean, B = Mean.of(block)
+        rounding = Rounding(EPS * sqrt(len(block)) * lengths(B))
         yield Moments(len(block), mean, B, rounding=rounding, names=names)
 
 
@@ -111,7 +111,7 @@ def blocks(X: Any) -> Iterator[Array]:
     """X (N, D) as finite float64, a sparse one in dense blocks of rows."""
     is_sparse = sparse.issparse(X)
     check_sparse("X", X)
-    X = X.tocsr() if is_sparse else numbers(X)
+    X = X.tocsr() if is_sparse else real_numbers("X", X)
     if X.ndim != 2:
         raise InvalidInput(f"X has shape {X.shape}, not (N, D). A single row x is x[None].")
     if 0 in X.shape:
@@ -119,25 +119,19 @@ def blocks(X: Any) -> Iterator[Array]:
     size = max(1, _BLOCK // X.shape[1]) if is_sparse else len(X)
     for begin in range(0, X.shape[0], size):
         block = X[begin : begin + size]
-        block = numbers(block.toarray()) if is_sparse else block
-        if (row := first_not_finite(block)) is not None:
-            column = int(np.isfinite(block[row]).argmin())
-            raise InvalidInput(
-                f"X contains NaN or infinity, first at row {begin + row}, column {column} "
-                f"({block[row, column]}). Remove these rows or fill in the values."
-            )
+        block = real_numbers("X", block.toarray()) if is_sparse else block
+        check_finite("X", block, begin)
         yield block
 
 
-def numbers(X: Any) -> Array:
-    """X as float64; raises InvalidInput unless it consists of plain real numbers."""
-    try:
-        array = np.asarray(X)
-        if array.dtype.kind == "c" or isinstance(X, np.ma.MaskedArray):
-            raise TypeError("complex or masked values are not allowed")
-        return np.asarray(array, dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"X is not a table of numbers (N, D): {error}.") from error
+def check_finite(name: str, rows: Array, begin: int = 0) -> None:
+    """Raise InvalidInput unless all values of `rows` (N, D) are finite; they start at `begin`."""
+    if (row := first_not_finite(rows)) is not None:
+        column = int(np.isfinite(rows[row]).argmin())
+        raise InvalidInput(
+            f"{name} contains NaN or infinity, first at row {begin + row}, column {column} "
+            f"({rows[row, column]}). Remove these rows or fill in the values."
+        )
 
 
 class Difference(NamedTuple):
@@ -145,7 +139,7 @@ class Difference(NamedTuple):
 
     squares (d,), largest first; R (d, r) orthonormal rows
     missing : how many directions that the remaining rows may have are below rounding error
-    lost : an upper bound of what remains along these
+    lost : an upper bound of what remains along these, and of the error along poorly known ones
     cut : squares above zero that are not kept: below rounding error, or more than so few rows have
     deficit : how much more was subtracted than was there: squares below zero, and all outside
     excess : the part of it that rounding does not explain
@@ -205,13 +199,12 @@ def subtract(
             error = np.hypot(error, abs(theta[kept:]).clip(1) @ np.square(cut))
     squares = (Y * Y).sum(axis=1)
     sizes = noise @ np.square(V)
-    faint = (theta > -ROUNDINGS) & (np.arange(len(theta)) < most)
-    faint[:kept] = False
+    seen = (theta > -ROUNDINGS) & (np.arange(len(theta)) < most)
     return Difference(
         squares * square,
         Y / np.sqrt(squares)[:, None],
-        int(faint.sum()),
-        float(sizes[faint].sum()) * square,
+        int(seen[kept:].sum()),
+        _OFF * float(sizes[seen & (theta < _OFF / _PART)].sum()) * square,
         float((theta * sizes)[kept:].clip(0).sum()) * square,
         (outside - float((theta * sizes)[theta < 0].sum())) * square,
         (too_much + float(((-theta - ROUNDINGS).clip(0) * sizes).sum())) * square,
@@ -264,20 +257,17 @@ def without_noise(P: Array, squares: Array, known: Array) -> tuple[Array, Array,
     """Directions P (d, D) and squares (d,) without features that are rounding error alone.
 
     Such a feature has no more scatter than its error, `known` (D,), and beside features that are
-    added later it would pass for a real one. Directions made of such features alone go with them.
-    Also returns what this removes from the scatter of each feature, (D,).
+    added later it would pass for a real one. What the directions have in other features stays,
+    unless it is rounding error in all of them. Also returns what this removes from the scatter of
+    each feature, (D,).
     """
     gone = squares @ np.square(P) <= known
     if not gone.any():
         return P, squares, np.zeros(1)
-    P = np.where(gone, 0.0, P)
-    lengths = (P * P).sum(axis=1)
-    some = lengths > 0.5
-    rows = np.sqrt(squares[some])[:, None] * P[some]
-    if lengths[some].min(initial=1.0) < 1 - sqrt(EPS):
-        rows = orthogonal_rows(rows)
-    left = (rows * rows).sum(axis=1)
-    return rows / np.sqrt(left)[:, None], left, squares[~some] @ np.square(P[~some])
+    values, P, *_ = spectrum(np.where(gone, 0.0, np.sqrt(squares)[:, None] * P))
+    scatters = np.square(values)[:, None] * np.square(P)
+    real = (scatters > known).any(axis=1)
+    return P[real], np.square(values[real]), scatters[~real].sum(axis=0)
 
 
 def balanced(squares: Array, dropped: float) -> tuple[Array, float]:

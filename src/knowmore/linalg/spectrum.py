@@ -16,9 +16,10 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy import linalg
 
-from knowmore.arguments import number, whole_number
+from knowmore.arguments import number, real_numbers, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
+from knowmore.linalg.means import TOO_LARGE
 from knowmore.linalg.threads import threads_for
 
 EPS = float(np.finfo(float).eps)
@@ -72,6 +73,12 @@ class Truncation:
 
     def count(self, variances: Array, dropped: float = 0.0) -> int:
         """How many of the `variances` (d,), largest first, to keep; `dropped` was lost before."""
+        variances, dropped = (
+            real_numbers("variances", variances),
+            number("dropped", dropped, "[0, inf)"),
+        )
+        if variances.ndim != 1:
+            raise InvalidInput(f"variances has shape {variances.shape}, not (d,).")
         keep = len(variances) if self.rank is None else min(self.rank, len(variances))
         if self.fraction is not None and len(variances):
             held = np.cumsum(variances)
@@ -277,8 +284,21 @@ def scale_of(A: Array) -> float:
     # Not abs(A).max(): copying a large A takes longer than reading it twice.
     size = max(float(A.max(initial=0.0)), -float(A.min(initial=0.0)))
     if not np.isfinite(size):
-        raise InvalidInput("The values are too large for double precision. Scale the data first.")
+        raise InvalidInput(TOO_LARGE)
     return 1.0 if _TINY < size < _HUGE else float(2.0 ** np.frexp(size)[1]) if size else 0.0
+
+
+def lengths(A: Array) -> Array:
+    """The length of each column of A (k, D), (D,); zero where squares underflow.
+
+    Raises InvalidInput if A is not finite.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.einsum("ij,ij->j", A, A)
+    if np.isfinite(squares).all():
+        return np.asarray(np.sqrt(squares))
+    scale = scale_of(A)
+    return scale * lengths(A / scale)
 
 
 def squared(values: Array) -> Array:

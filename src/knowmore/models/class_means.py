@@ -14,7 +14,7 @@ Rows that are removed count negatively; the identities stay the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import hypot
 from typing import final
 
@@ -23,6 +23,7 @@ import numpy as np
 from knowmore.arrays import Array, Frozen
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace, Truncation
+from knowmore.linalg.means import Mean
 from knowmore.linalg.products import eigh, product
 from knowmore.linalg.spectrum import EPS, spectrum
 
@@ -32,10 +33,11 @@ from knowmore.linalg.spectrum import EPS, spectrum
 class ClassMeans(Frozen):
     """Step 2: how many rows each class has, and their mean.
 
-    names (C,) sorted, counts (C,), means (C, D). Soft labels give fractions of rows. The scatter
-    between classes, sum_j n_j (m_j - mu)(m_j - mu)', follows from them, so that merging and
-    splitting it needs no formula of its own: the one of the paper is what comes out. `spreads`,
-    one for each class, are kept if the shrinkage is to be estimated.
+    names (C,) sorted, counts (C,), means (C, D), and what rounding took off these, `means_rest`.
+    Soft labels give fractions of rows. The scatter between classes,
+    sum_j n_j (m_j - mu)(m_j - mu)', follows from them, so that merging and splitting it needs no
+    formula of its own: the one of the paper is what comes out. `spreads`, one for each class, are
+    kept if the shrinkage is to be estimated.
     """
 
     names: Array
@@ -43,6 +45,7 @@ class ClassMeans(Frozen):
     means: Array
     rounding: float = 0.0
     spreads: tuple[Spread, ...] | None = None
+    means_rest: Array = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
     def of(cls, X: Array, Y: Array, names: Array, spreads: bool = False) -> ClassMeans:
@@ -51,16 +54,15 @@ class ClassMeans(Frozen):
         seen = counts > 0
         counts, Y = counts[seen], Y[:, seen]
         each = tuple(Spread.of(X, p) for p in Y.T) if spreads else None
-        return cls(names[seen], counts, (Y.T @ X) / counts[:, None], EPS * len(X), each)
+        mean, E = Mean.of(X)
+        means, rest = mean.moved((Y.T @ E) / counts[:, None])
+        return cls(names[seen], counts, means, EPS * len(X), each, rest)
 
     def merge(self, other: ClassMeans, sign: int = 1) -> ClassMeans:
         """The classes of both; with `sign` -1 those of `other` are removed."""
         names = np.union1d(self.names, other.names)
-        counts, sums = np.zeros(len(names)), np.zeros((len(names), self.means.shape[1]))
-        for part, factor in ((self, 1), (other, sign)):
-            at = np.searchsorted(names, part.names)
-            counts[at] += factor * part.counts
-            sums[at] += (factor * part.counts)[:, None] * part.means
+        (own, means), (added, others) = self._among(names), other._among(names)
+        counts = own + sign * added
         # Sums of soft labels leave a few rounding errors where nothing remains.
         rounding = self.rounding + other.rounding + EPS * max(self.counts.sum(), other.counts.sum())
         if counts.min() < -4 * rounding:
@@ -71,8 +73,17 @@ class ClassMeans(Frozen):
                 f"{removed:g} of {held:g}. Remove only rows that were learnt, with their labels."
             )
         left = counts > 4 * rounding
-        names, counts, means = names[left], counts[left], sums[left] / counts[left, None]
-        return ClassMeans(names, counts, means, rounding, self._spreads(other, sign, names))
+        n, k = own[left, None], sign * added[left, None]
+        value, rest = _at(means, left).merge(n, _at(others, left), k)
+        spreads = self._spreads(other, sign, names[left])
+        return ClassMeans(names[left], counts[left], value, rounding, spreads, rest)
+
+    def _among(self, names: Array) -> tuple[Array, Mean]:
+        """The counts (C,) and the means (C, D) of the classes `names`, zero for others."""
+        at = np.searchsorted(names, self.names)
+        counts, means = np.zeros(len(names)), np.zeros((2, len(names), self.means.shape[1]))
+        counts[at], means[:, at] = self.counts, np.broadcast_arrays(*self.centres)
+        return counts, Mean(*means)
 
     def _spreads(self, other: ClassMeans, sign: int, names: Array) -> tuple[Spread, ...] | None:
         """The spreads of the classes `names` after a merge, if both sides have them."""
@@ -85,15 +96,24 @@ class ClassMeans(Frozen):
                 spreads[name] = spreads[name].merge(spread, sign) if name in spreads else spread
         return tuple(spreads[name] for name in left)
 
+    @property
+    def centres(self) -> Mean:
+        """The class means, to twice the digits of a double."""
+        return Mean(self.means, self.means_rest)
+
     def eigenspace(self, total: Eigenspace) -> Eigenspace:
         """The model {N, mu, Q, Delta} of the scatter between classes, S_B = N Q' Delta Q."""
         N = total.n_samples
-        values, Q, *_ = spectrum(self.rows(total.mean), Truncation(max(len(self.names) - 1, 0)))
-        return Eigenspace(N, total.mean, Q, values**2 / N)
+        values, Q, *_ = spectrum(self.rows(total.centre), Truncation(max(len(self.names) - 1, 0)))
+        return Eigenspace(N, total.mean, Q, values**2 / N, mean_rest=total.mean_rest)
 
-    def rows(self, mean: Array) -> Array:
-        """B (C, D) with B'B = S_B, the scatter between the classes around the `mean`."""
-        return np.asarray(np.sqrt(self.counts)[:, None] * (self.means - mean))
+    def rows(self, centre: Mean) -> Array:
+        """B (C, D) with B'B = S_B, the scatter between the classes around the `centre`."""
+        return np.asarray(np.sqrt(self.counts)[:, None] * (self.centres - centre))
+
+
+def _at(means: Mean, which: Array) -> Mean:
+    return Mean(means.value[which], means.rest[which])
 
 
 @final
@@ -102,7 +122,7 @@ class Spread(Frozen):
     """The rows of one class, each counted with its weight p, by sums around their mean.
 
     count : n = sum p
-    mean : m, (D,)
+    mean : m, (D,), and what rounding took off it, `mean_rest`
     lengths, axes : theta (k,) and P (k, D) with the scatter sum p e e' = P' diag(theta) P
     third : sum p |e|^2 e, (D,)
     fourth : sum p |e|^4
@@ -124,30 +144,37 @@ class Spread(Frozen):
     third: Array
     fourth: float
     rounding: float = 0.0
+    mean_rest: Array = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
     def of(cls, X: Array, p: Array) -> Spread:
         """The spread of the rows X (n, D) with weights p (n,)."""
         X, p = X[p > 0], p[p > 0]
-        mean = p @ X / p.sum()
-        E = X - mean
+        mean, E = Mean.of(X, p)
         values, P, *_ = spectrum(np.sqrt(p)[:, None] * E)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             squares = (E * E).sum(axis=1)
             third, fourth = (p * squares) @ E, _representable(float(p @ squares**2), values)
-        return cls(float(p.sum()), mean, values**2, P, third, fourth, EPS * fourth)
+        sums = third, fourth, EPS * fourth
+        return cls(float(p.sum()), mean.value, values**2, P, *sums, mean.rest)
 
     def merge(self, other: Spread, sign: int = 1) -> Spread:
         """The rows of both; with `sign` -1 those of `other` are removed."""
         count = self.count + sign * other.count
-        mean = (self.count * self.mean + sign * other.count * other.mean) / count
-        d = np.sqrt(self.count * other.count / count) * (self.mean - other.mean)
+        mean = self.centre.merge(self.count, other.centre, sign * other.count)
+        d = np.sqrt(self.count * other.count / count) * (self.centre - other.centre)
         lengths, axes = self._scatter(np.vstack([other._rows, d]), sign)
         third, fourth, size = self._around(mean)
         other_third, other_fourth, other_size = other._around(mean)
         fourth = _representable(fourth + sign * other_fourth, np.sqrt(lengths))
         rounding = hypot(self.rounding, other.rounding, EPS * (size + other_size))
-        return Spread(count, mean, lengths, axes, third + sign * other_third, fourth, rounding)
+        sums = third + sign * other_third, fourth, rounding
+        return Spread(count, mean.value, lengths, axes, *sums, mean.rest)
+
+    @property
+    def centre(self) -> Mean:
+        """The mean, to twice the digits of a double."""
+        return Mean(self.mean, self.mean_rest)
 
     @property
     def trace(self) -> float:
@@ -173,9 +200,9 @@ class Spread(Frozen):
         error = self.rounding / n**2
         return coefficient, error / max(error, beta, delta) if error > 0 else 0.0
 
-    def _around(self, centre: Array) -> tuple[Array, float, float]:
+    def _around(self, centre: Mean) -> tuple[Array, float, float]:
         """The third and fourth moments around another centre; the size of its terms."""
-        n, t, trace, d = self.count, self.third, self.trace, self.mean - centre
+        n, t, trace, d = self.count, self.third, self.trace, self.centre - centre
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             Sd, square = self.axes.T @ (self.lengths * (self.axes @ d)), d @ d
             third = t + trace * d + 2 * Sd + n * square * d

@@ -136,7 +136,12 @@ class Covariance(Frozen):
     @derived
     def diagonal(self) -> Array:
         """The diagonal of K~, (n,)."""
-        return np.asarray(diagonal(self.kernel, self.X) + self.noise / self.weights)
+        return np.asarray(self.own + self.noise / self.weights)
+
+    @derived
+    def own(self) -> Array:
+        """kappa(x, x) of the examples, (n,)."""
+        return np.asarray(diagonal(self.kernel, self.X))
 
     # -- following the examples --------------------------------------------------------------
 

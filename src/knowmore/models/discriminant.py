@@ -163,7 +163,7 @@ class Discriminant(Frozen):
     @derived
     def _mean_variance(self) -> float:
         """m = tr S_W / (N D), or zero if that is no more than rounding error."""
-        total, B = self.total, self.between.rows(self.total.mean) / np.sqrt(self.n_samples)
+        total, B = self.total, self.between.rows(self.total.centre) / np.sqrt(self.n_samples)
         within = total.total_variance - float((B * B).sum())
         rounding = ROUNDINGS * len(total.variances) * self._rounding / self.n_samples
         return within / len(total.mean) if within > rounding else 0.0
@@ -202,7 +202,7 @@ class Discriminant(Frozen):
         one: the classes have no spread at all along that direction. With shrinkage S_T is the
         shrunk scatter within the classes plus a S_B, see `_ridge`.
         """
-        B, most = self.between.rows(self.total.mean), max(len(self.between.names) - 1, 0)
+        B, most = self.between.rows(self.total.centre), max(len(self.between.names) - 1, 0)
         Z = self._whitening()
         values, R, *_ = spectrum(product(B, Z), Truncation(most))
         return product(Z, R.T), values**2
@@ -239,7 +239,7 @@ class Discriminant(Frozen):
 
         Largest first, with the variances between the classes along them, (k,). k < C.
         """
-        F = self.between.rows(self.total.mean) @ A / np.sqrt(self.n_samples)
+        F = self.between.rows(self.total.centre) @ A / np.sqrt(self.n_samples)
         _, values, R = np.linalg.svd(F, full_matrices=False)
         return A @ R.T, values**2
 
@@ -336,12 +336,12 @@ class Discriminant(Frozen):
 
     @derived
     def _centres(self) -> Array:
-        return np.asarray((self.between.means - self.total.mean) @ self.scalings)
+        return np.asarray((self.between.centres - self.total.centre) @ self.scalings)
 
     def coordinates(self, X: Array) -> Array:
         """X (m, D) along the discriminants, (m, q), where each class has the covariance I."""
         with np.errstate(over="ignore", invalid="ignore"):
-            Z = (X - self.total.mean) @ self.scalings
+            Z = self.total.centre.centred(X) @ self.scalings
             near = np.isfinite(Z * Z).all(axis=1)
         if not near.all():
             raise InvalidInput(
@@ -386,7 +386,7 @@ class Discriminant(Frozen):
         if k in (0, C - 1):
             return M[:, :k], np.arange(C)
         U = self.directions[0][:, self._empty]
-        V = (self.between.means - self.total.mean) @ U * np.sqrt(counts.min())
+        V = (self.between.centres - self.total.centre) @ U * np.sqrt(counts.min())
         near = cdist(V, V) <= ROUNDINGS * self._within_error[self._empty].max()
         G, place = connected_components(near, directed=False)
         members = np.where(place == np.arange(G)[:, None], counts, 0.0)

@@ -1,6 +1,6 @@
 """A stream of rows: a sliding window, and its comparison with a reference state.
 
-All models come from merges and splits. So do the thresholds: blocks of the reference rows are split
+All models come from merges and splits. So do the limits: blocks of the reference rows are split
 off in turn, and the model of the others shows what a row or a window looks like that it has not
 seen.
 """
@@ -8,17 +8,18 @@ seen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from math import hypot, sqrt
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.special import stdtrit
 
-from knowmore.arguments import whole_number
-from knowmore.arrays import Array, Frozen
+from knowmore.arguments import real_numbers, whole_number
+from knowmore.arrays import Array, Frozen, bounded
 from knowmore.columns import names_of
 from knowmore.errors import InvalidInput
 from knowmore.linalg import Eigenspace
-from knowmore.linalg.scatter import ROUNDINGS, blocks, numbers
+from knowmore.linalg.scatter import ROUNDINGS, blocks, check_finite
 from knowmore.linalg.spectrum import EPS
 
 
@@ -90,10 +91,11 @@ def lagged(series: Any, length: int) -> Array:
     array([[1., 2., 3.],
            [2., 3., 4.]])
     """
-    values = numbers(series)
+    values = real_numbers("series", series)
     if values.ndim not in (1, 2):
         raise InvalidInput(f"The series has shape {values.shape}, not (T,) or (T, q).")
     length = whole_number("length", length, 1, len(values))
+    check_finite("series", values.reshape(len(values), -1))
     rows = np.lib.stride_tricks.sliding_window_view(values, length, axis=0)
     return np.ascontiguousarray(np.moveaxis(rows, -1, 1)).reshape(len(rows), -1)
 
@@ -101,30 +103,65 @@ def lagged(series: Any, length: int) -> Array:
 # -- the reference state ---------------------------------------------------------------------------
 
 
+class Measures(NamedTuple):
+    """Four measures of rows or windows, or their limits.
+
+    errors : the distance of a row to the subspace; its square is the Q of process monitoring
+    distances : the distance of a row to the mean within the subspace, in standard deviations along
+        the directions; its square is Hotelling's T2
+    drifts : how far the subspace of a window has turned away
+    shifts : how far the mean of a window has moved, within the subspace and out of it
+    """
+
+    errors: Any
+    distances: Any
+    drifts: Any
+    shifts: Any
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Observation:
     """What m rows of a stream looked like when they came.
 
-    errors : the distance of each row to the reference subspace, (m,)
-    drifts : the drift of the window that ends with the row from the reference, (m,)
-    error_threshold, drift_threshold : their limits
+    measures : of each row, and of the window that ends with it, (m,) each
+    limits : what each measure exceeds in few normal rows or windows
     """
 
-    errors: Array
-    drifts: Array
-    error_threshold: float
-    drift_threshold: float
+    measures: Measures
+    limits: Measures
+
+    @property
+    def errors(self) -> Array:
+        """The distance of each row to the reference subspace, (m,)."""
+        return np.asarray(self.measures.errors)
+
+    @property
+    def distances(self) -> Array:
+        """The distance of each row to the reference mean within the subspace, (m,)."""
+        return np.asarray(self.measures.distances)
+
+    @property
+    def drifts(self) -> Array:
+        """How far the subspace of the window has turned after each row, (m,), 0 to 1."""
+        return np.asarray(self.measures.drifts)
+
+    @property
+    def shifts(self) -> Array:
+        """How far the mean of the window has moved after each row, (m,), in standard deviations."""
+        return np.asarray(self.measures.shifts)
 
     @property
     def anomalies(self) -> Array:
-        """Which rows are anomalies, (m,)."""
-        return np.asarray(self.errors > self.error_threshold)
+        """Which rows are anomalies, (m,): far from the subspace, or from the mean within it."""
+        far = self.errors > self.limits.errors
+        return np.asarray(far | (self.distances > self.limits.distances))
 
     @property
     def changes(self) -> Array:
-        """After which rows the window differs from the reference, (m,)."""
-        return np.asarray(self.drifts > self.drift_threshold)
+        """After which rows the window differs from the reference, (m,): turned, or moved."""
+        turned = self.drifts > self.limits.drifts
+        return np.asarray(turned | (self.shifts > self.limits.shifts))
 
 
 @final
@@ -133,39 +170,75 @@ class Reference:
     """The normal state of a stream.
 
     eigenspace : the leading directions of the reference rows
-    error_threshold : for the distance of a row to the subspace
-    drift_threshold : for the drift of a window; above one if the rows were too few to tell
+    limits : what each measure exceeds in few normal rows or windows; that of the drift is above one
+        if the rows were too few to tell
     """
 
     eigenspace: Eigenspace
-    error_threshold: float
-    drift_threshold: float
+    limits: Measures
 
     @classmethod
     def of(cls, X: Array, directions: int, window: int, false_alarms: float) -> Reference:
-        """Learn the rows X (n, D), at least two windows of them."""
+        """Learn the rows X (n, D), at least two windows of them.
+
+        Of normal rows about `false_alarms` exceed one of their two limits at most, and so of normal
+        windows: half of these for each limit.
+        """
+        n, each = len(X) // window * window, false_alarms / 2
+        if (least := 1 / each - 1) > n:
+            raise InvalidInput(
+                f"false_alarms={false_alarms:g} cannot be learnt from {n} rows in whole windows. "
+                f"Give at least {least:.0f} rows, or allow more false alarms."
+            )
         whole = Eigenspace.of(X)
-        errors, drifts = _held_out(whole, X, directions, window)
+        held_out = _held_out(whole, X, directions, window)
         whole = leading(whole, directions)
-        N, rounding = whole.n_samples, whole.rounding
-        # How far rounding alone may take a row from the subspace: that is no anomaly.
-        scatter, sums = rounding.scatters.max(), np.linalg.norm(rounding.sums)
-        least = float(np.hypot(np.sqrt(ROUNDINGS * scatter / N), ROUNDINGS * sums / N))
-        error = max(rank_bound(errors.ravel(), false_alarms), least)
-        return cls(whole, error, _student_bound(drifts, false_alarms))
+        error, distance = (rank_bound(one.ravel(), each) for one in held_out[:2])
+        turn, move = (_student_bound(one, each) for one in held_out[2:])
+        # What rounding alone explains is no anomaly.
+        return cls(whole, Measures(max(error, _rounding(whole)), distance, turn, move))
 
     def observe(self, window: Window, X: Array) -> tuple[Window, Observation]:
         """The window after the rows X (m, D), and how these compare with the reference.
 
         The rows pass one by one, so that the pieces in which the stream comes do not matter.
         """
-        directions = len(self.eigenspace.variances)
-        errors, drifts = np.empty(len(X)), np.empty(len(X))
+        directions, seen = len(self.eigenspace.variances), np.empty((4, len(X)))
         for i, x in enumerate(X[:, None]):
             window = window.push(x)
-            errors[i] = self.eigenspace.distances(x)[0]
-            drifts[i] = drift(leading(window.eigenspace, directions), self.eigenspace)
-        return window, Observation(errors, drifts, self.error_threshold, self.drift_threshold)
+            latest = leading(window.eigenspace, directions)
+            (error,), (distance,) = distances(self.eigenspace, x)
+            seen[:2, i] = error, distance
+            seen[2:, i] = drift(latest, self.eigenspace), shift(latest, self.eigenspace)
+        return window, Observation(Measures(*seen), self.limits)
+
+
+def distances(reference: Eigenspace, X: Array) -> tuple[Array, Array]:
+    """The distances of the rows of X (m, D) to the subspace, and to the mean within it, (m,) each.
+
+    With z the coordinates of a row and its residual e, these are |e| and, in standard deviations,
+    sqrt(sum z_i^2 / lambda_i): the square roots of Q and of Hotelling's T2 (J. E. Jackson and
+    G. S. Mudholkar, Control procedures for residuals associated with principal component analysis,
+    1979).
+    """
+    Z = reference.project(X) / np.sqrt(reference.variances)
+    return reference.distances(X), bounded(lambda: np.asarray(np.linalg.norm(Z, axis=1)))
+
+
+def shift(latest: Eigenspace, reference: Eigenspace) -> float:
+    """How far the mean of the latest rows is from that of the reference, in standard deviations.
+
+    Within the subspace these are of its directions; out of it, of a direction that was dropped.
+    """
+    (beyond,), (within,) = distances(reference, latest.mean[None])
+    unit = max(sqrt(reference.noise), _rounding(reference)) or 1.0
+    return hypot(within, beyond / unit)
+
+
+def _rounding(reference: Eigenspace) -> float:
+    """How far rounding alone may take a row from the subspace."""
+    off = ROUNDINGS * reference.rounding.scatters.max() / reference.n_samples
+    return hypot(sqrt(off), ROUNDINGS * EPS * float(np.linalg.norm(reference.mean)))
 
 
 def leading(eigenspace: Eigenspace, directions: int) -> Eigenspace:
@@ -190,38 +263,33 @@ def drift(one: Eigenspace, other: Eigenspace) -> float:
     return float(np.sqrt((np.square(sines).sum() + k - len(sines)) / max(k, 1)))
 
 
-def _held_out(whole: Eigenspace, X: Array, directions: int, window: int) -> tuple[Array, Array]:
+def _held_out(whole: Eigenspace, X: Array, directions: int, window: int) -> Measures:
     """Blocks of `window` successive rows of X (n, D), each under the model of all other rows.
 
-    The distance of each row to the others' subspace, (m, window), and the drift of each block's own
-    subspace from it, (m,). A block is just like a window that the model has not seen. Its rows are
-    held out together because rows close in time are alike: one left in the model would give the
-    others away. The first n mod window rows are in no block.
+    The measures of the rows, (m, window), and of the m blocks, (m,). A block is just like a window
+    that the model has not seen. Its rows are held out together because rows close in time are
+    alike: one left in the model would give the others away. The first n mod window rows are in no
+    block.
     """
-    errors, drifts = [], []
+    found = []
     for begin in range(len(X) % window, len(X), window):
         block = X[begin : begin + window]
         rest = whole.remove_rows(block, warn=False)
         if rest.lost:
             rest = Eigenspace.of(np.delete(X, np.s_[begin : begin + window], axis=0))
-        others = leading(rest, directions)
-        errors.append(others.distances(block))
-        drifts.append(drift(leading(Eigenspace.of(block), directions), others))
-    return np.array(errors), np.array(drifts)
+        others, latest = leading(rest, directions), leading(Eigenspace.of(block), directions)
+        found.append((*distances(others, block), drift(latest, others), shift(latest, others)))
+    return Measures(*map(np.array, zip(*found, strict=True)))
 
 
 def rank_bound(values: Array, exceeded: float) -> float:
     """What one more value like these (n,) exceeds with probability `exceeded` at most.
 
     Each of n + 1 values is as likely as any other to be the last. So it is the k-th smallest,
-    k = (n + 1)(1 - exceeded) rounded up, whatever the distribution.
+    k = (n + 1)(1 - exceeded) rounded up, whatever the distribution. That takes at least
+    1 / exceeded - 1 values.
     """
     k = int(np.ceil((len(values) + 1) * (1 - exceeded) * (1 - EPS)))
-    if k > len(values):
-        raise InvalidInput(
-            f"false_alarms={exceeded:g} cannot be learnt from {len(values)} rows in whole windows. "
-            f"Give at least {1 / exceeded - 1:.0f} rows, or allow more false alarms."
-        )
     return float(np.sort(values)[k - 1])
 
 

@@ -292,6 +292,21 @@ MISTAKES = {
         "More rows of class 7 are to be removed than there are: 2 of 0. "
         "Remove only rows that were learnt, with their labels.",
     ),
+    "labels in lists of different lengths": (
+        lambda lda: lda.partial_fit(X[:2], [[0], [1, 2]]),
+        ValueError,
+        "y has lists of different lengths: setting an array element with a sequence. ",
+    ),
+    "classes in lists of different lengths": (
+        lambda lda: lda.partial_fit(X[:2], [0, 1], [[0], [1, 2]]),
+        ValueError,
+        "classes has lists of different lengths: setting an array element with a sequence. ",
+    ),
+    "soft labels beyond any range": (
+        lambda lda: lda.partial_fit(X[:2], np.full((2, 5), 1e308), [0, 1, 2, 3, 4]),
+        ValueError,
+        "Soft labels must not be negative, and each row must sum to one.",
+    ),
     "rows that were never learnt": (
         lambda lda: lda.forget(X[LABELS == 2][:1] + 99, [2]),
         ValueError,

@@ -312,7 +312,7 @@ KINDS = {
 
 
 # Equal rows may give a warning that their differences were lost. There are none.
-ALIKE = pytest.mark.filterwarnings("ignore:The .* remain may still vary")
+ALIKE = pytest.mark.filterwarnings("ignore:The variance of the .* rows that remain")
 
 
 # The warning goes by a bound of rounding, which may be far above what was rounded.

@@ -20,14 +20,19 @@ K, D, WINDOW = 2, 8, 40
 STRENGTHS = np.array([4.0, 3.0, 1, 1, 1, 1, 1, 1])
 
 
-@parametrize_with_checks([SubspaceMonitor(n_components=1, window=4, false_alarms=0.2)])
+@parametrize_with_checks([SubspaceMonitor(n_components=1, window=4, false_alarms=0.3)])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
-def rows(n, seed=0, *, turn=None, shift=0.0):
-    """Gaussian rows whose first two axes stand out; `turn` (D, D) rotates them."""
-    X = np.random.default_rng(seed).normal(size=(n, D)) * STRENGTHS + 5.0 + shift
+def rows(n, seed=0, *, turn=None, shift=0.0, tails="normal"):
+    """Rows whose first two axes stand out; `turn` (D, D) rotates them.
+
+    tails : "normal", or "heavy": Student's t with three degrees of freedom
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D)) if tails == "normal" else rng.standard_t(3, (n, D)) / np.sqrt(3)
+    X = X * STRENGTHS + 5.0 + shift
     return X if turn is None else X @ turn
 
 
@@ -54,6 +59,24 @@ def errors_of(X, reference):
     return np.array([np.linalg.norm((np.eye(D) - P.T @ P) @ (x - mean)) for x in X])
 
 
+def distances_of(X, reference):
+    """By the covariance of the coordinates: (z - mean)' C^-1 (z - mean)."""
+    mean, P = subspace(reference)
+    C = np.cov((reference - mean) @ P.T, rowvar=False, bias=True)
+    return np.array([np.sqrt((x - mean) @ P.T @ np.linalg.solve(C, P @ (x - mean))) for x in X])
+
+
+def shift_of(X, reference):
+    """By the covariance of probabilistic PCA."""
+    mean, P = subspace(reference)
+    S = np.cov(reference.T, bias=True)
+    kept = P @ S @ P.T
+    noise = (np.trace(S) - np.trace(kept)) / (D - K)
+    C = P.T @ (kept - noise * np.eye(K)) @ P + noise * np.eye(D)
+    moved = X.mean(axis=0) - mean
+    return np.sqrt(moved @ np.linalg.solve(C, moved))
+
+
 def drift_of(X, reference):
     """By projectors: |P'P - Q'Q|_F / sqrt(2 k)."""
     (_, P), (_, Q) = subspace(X), subspace(reference)
@@ -66,34 +89,42 @@ def conditioning(X):
     return squares[0] / (squares[K - 1] - squares[K])
 
 
-def test_errors_and_drifts_are_their_definitions(monitor):
+def test_the_measures_are_their_definitions(monitor):
     X, new = rows(600), rows(60, seed=1)
     seen, whole = monitor.observe(new), np.concatenate([X, new])
-    worst = max(conditioning(whole[i - WINDOW : i]) for i in range(601, 661))
+    windows = [whole[i - WINDOW : i] for i in range(601, 661)]
+    worst = max(map(conditioning, windows))
     assert_rounded(seen.errors, errors_of(new, X), 1000 * worst, abs(new).max())
-    drifts = [drift_of(whole[i - WINDOW : i], X) for i in range(601, 661)]
-    assert_rounded(seen.drifts, drifts, 1000 * worst, 1.0)
-    np.testing.assert_array_equal(seen.anomalies, seen.errors > seen.error_threshold)
-    np.testing.assert_array_equal(seen.changes, seen.drifts > seen.drift_threshold)
+    assert_rounded(seen.distances, distances_of(new, X), 1000 * worst, abs(new).max())
+    assert_rounded(seen.drifts, [drift_of(window, X) for window in windows], 1000 * worst, 1.0)
+    shifts = [shift_of(window, X) for window in windows]
+    assert_rounded(seen.shifts, shifts, 1000 * worst, abs(new).max())
+    (error, distance, turn, move), measures = seen.limits, seen.measures
+    far = (measures.errors > error) | (measures.distances > distance)
+    np.testing.assert_array_equal(seen.anomalies, far)
+    np.testing.assert_array_equal(seen.changes, (seen.drifts > turn) | (seen.shifts > move))
 
 
-def test_thresholds_are_of_blocks_that_were_held_out():
-    X, level = rows(7 * WINDOW + 13), 0.05
-    errors, logs = [], []
+def test_limits_are_of_blocks_that_were_held_out():
+    X, level = rows(7 * WINDOW + 13), 0.1
+    ways = errors_of, distances_of, drift_of, shift_of
+    found = []
     for begin in range(13, len(X), WINDOW):
         block = np.arange(begin, begin + WINDOW)
         others = np.delete(X, block, axis=0)
-        errors.extend(errors_of(X[block], others))
-        logs.append(np.log(drift_of(X[block], others)))
-    m = len(logs)
+        found.append([way(X[block], others) for way in ways])
+    *rows_, drifts, shifts = zip(*found, strict=True)
+    m = len(drifts)
     assert m == 7
-    reference = SubspaceMonitor(K, WINDOW, false_alarms=level).fit(X).reference_
-    # One more error is above the threshold with the probability asked for, at most, and nearly so.
-    above = np.array(errors) >= reference.error_threshold * (1 - np.sqrt(np.finfo(float).eps))
-    assert level * (len(errors) + 1) - 1 <= above.sum() <= level * (len(errors) + 1) + 1
-    t = stats.t(m - 1).isf(level) * np.sqrt(1 + 1 / m)
-    want = np.exp(np.mean(logs) + t * np.std(logs, ddof=1))
-    assert_rounded(reference.drift_threshold, want, 10000 * conditioning(X))
+    limits = SubspaceMonitor(K, WINDOW, false_alarms=level).fit(X).reference_.limits
+    # One more row is above each limit with half of the probability asked for, at most, and nearly.
+    for values, limit in zip(rows_, limits[:2], strict=True):
+        above = np.ravel(values) >= limit * (1 - np.sqrt(np.finfo(float).eps))
+        assert -1 <= above.sum() - level / 2 * (m * WINDOW + 1) <= 1
+    t = stats.t(m - 1).isf(level / 2) * np.sqrt(1 + 1 / m)
+    for values, limit in zip((drifts, shifts), limits[2:], strict=True):
+        want = np.exp(np.mean(np.log(values)) + t * np.std(np.log(values), ddof=1))
+        assert_rounded(limit, want, 10000 * conditioning(X))
 
 
 @pytest.mark.parametrize(("n", "level", "k"), [(99, 0.01, 99), (9, 0.5, 5), (199, 0.01, 198)])
@@ -125,17 +156,18 @@ def test_it_does_not_matter_in_which_pieces_the_stream_comes(pieces):
     whole, bits = (SubspaceMonitor(K, WINDOW).fit(rows(600)) for _ in range(2))
     want = whole.observe(X)
     got = [bits.observe(X[i : i + pieces]) for i in range(0, len(X), pieces)]
-    np.testing.assert_array_equal(np.concatenate([one.errors for one in got]), want.errors)
-    np.testing.assert_array_equal(np.concatenate([one.drifts for one in got]), want.drifts)
+    measures = np.concatenate([one.measures for one in got], axis=1)
+    np.testing.assert_array_equal(measures, want.measures)
     np.testing.assert_array_equal(bits.window_.rows, X[-WINDOW:])
     assert_models(bits.window_.eigenspace, X[-WINDOW:], held=X, edits=len(X))
 
 
-def test_false_alarms_are_as_rare_as_promised():
+@pytest.mark.parametrize("tails", ["normal", "heavy"])
+def test_false_alarms_are_as_rare_as_promised(tails):
     level, streams, length = 0.05, 25, 120
     anomalies, changes = [], []
     for seed in range(streams):
-        X = rows(400 + length, seed=seed)
+        X = rows(400 + length, seed=seed, tails=tails)
         seen = SubspaceMonitor(K, 20, false_alarms=level).fit(X[:400]).observe(X[400:])
         anomalies.append(seen.anomalies.mean())
         changes.append(seen.changes.mean())
@@ -154,10 +186,45 @@ def test_a_turned_subspace_is_a_change_within_a_window(monitor):
     assert seen.anomalies.mean() > 10 * monitor.false_alarms
 
 
-def test_a_shift_of_the_mean_is_noticed_within_a_window(monitor):
-    seen = monitor.observe(rows(WINDOW, seed=1, shift=6 * np.eye(D)[5]))
-    assert seen.changes.any()
-    assert seen.anomalies.mean() > 0.5
+# The axes 0 and 1 are in the subspace, 5 is not.
+@pytest.mark.parametrize("axis", [0, 1, 5])
+@pytest.mark.parametrize("tails", ["normal", "heavy"])
+def test_a_shift_of_the_mean_is_noticed_within_a_window(axis, tails):
+    monitor = SubspaceMonitor(K, WINDOW).fit(rows(600, tails=tails))
+    moved = 2 * STRENGTHS * np.eye(D)[axis]
+    seen = monitor.observe(rows(2 * WINDOW, seed=1, shift=moved, tails=tails))
+    assert seen.changes.argmax() < WINDOW
+    assert seen.changes[WINDOW:].all()
+    # By which measure, says where it has moved.
+    assert (seen.shifts[WINDOW:] > seen.limits.shifts).all()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_row_far_out_within_the_subspace_is_an_anomaly(monitor, axis):
+    moved = 10 * STRENGTHS * np.eye(D)[axis]
+    seen = monitor.observe(rows(WINDOW, seed=1, shift=moved))
+    assert seen.anomalies.all()
+    assert (seen.distances > seen.limits.distances).all()
+    assert (seen.errors <= seen.limits.errors).mean() > 0.9
+
+
+def test_a_larger_spread_shows_in_the_anomalies(monitor):
+    for axes in (np.s_[:K], np.s_[K:]):
+        X = rows(WINDOW, seed=1) - 5
+        X[:, axes] *= 2
+        anomalies = monitor.fit(rows(600)).observe(X + 5).anomalies
+        assert anomalies.mean() > 10 * monitor.false_alarms
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0])
+def test_a_stream_that_was_constant(value):
+    """There are no directions: any other row is an anomaly, and a change."""
+    monitor = SubspaceMonitor(K, WINDOW).fit(np.full((600, D), value))
+    assert not monitor.observe(np.full((5, D), value)).anomalies.any()
+    seen = monitor.observe(np.full((5, D), value) + np.eye(D)[0])
+    assert seen.anomalies.all()
+    assert seen.changes.all()
+    assert np.isfinite(seen.measures).all()
 
 
 def test_after_a_change_the_alarm_stays_on_until_it_is_taught(monitor):
@@ -170,7 +237,7 @@ def test_after_a_change_the_alarm_stays_on_until_it_is_taught(monitor):
 
 
 def test_one_odd_row(monitor):
-    X = rows(30, seed=1)
+    X = rows(30, seed=2)
     X[12, 4] += 20
     assert np.flatnonzero(monitor.observe(X).anomalies).tolist() == [12]
 
@@ -235,7 +302,7 @@ def test_bad_rows_change_nothing(monitor, bad, words):
         ({"false_alarms": 0}, r"false_alarms=0 must be a number in \(0, 1\)\."),
         ({"false_alarms": "few"}, "false_alarms='few'"),
         ({"window": 70}, "X has 100 samples, but fit needs two windows"),
-        ({"false_alarms": 0.001}, "false_alarms=0.001 cannot be learnt from 80 rows .* 999 rows"),
+        ({"false_alarms": 0.001}, "false_alarms=0.001 cannot be learnt from 80 rows .* 1999 rows"),
     ],
 )
 def test_parameters_that_cannot_be(parameters, words):

@@ -31,7 +31,8 @@ MISTAKES = {
     "words": (
         lambda: Eigenspace.of([["a"]]),
         ValueError,
-        "X is not a table of numbers (N, D): could not convert string to float: np.str_('a').",
+        "X has values that are not real numbers: they are of type <U1. Encode text and dates as "
+        "numbers first, and give complex numbers as two columns each.",
     ),
     "no rows": (
         lambda: Eigenspace.of(X[:0]),
@@ -58,7 +59,8 @@ MISTAKES = {
     "complex numbers": (
         lambda: Eigenspace.of(X + 1j),
         ValueError,
-        "X is not a table of numbers (N, D): complex or masked values are not allowed.",
+        "X has values that are not real numbers: they are of type complex128. Encode text and "
+        "dates as numbers first, and give complex numbers as two columns each.",
     ),
     "a sparse row without its brackets": (
         lambda: Eigenspace.of(sparse.coo_array(np.arange(4.0))),
@@ -93,9 +95,56 @@ MISTAKES = {
         "1 names for 5 features: give 5, or None.",
     ),
     "masked values": (
-        lambda: Eigenspace.of(np.ma.array(X)),
+        lambda: Eigenspace.of(np.ma.array(X, mask=np.equal(X, X[3, 1]))),
         ValueError,
-        "X is not a table of numbers (N, D): complex or masked values are not allowed.",
+        "X has 1 masked value(s), the first at (3, 1). Fill them in with X.filled(...), or leave "
+        "these examples out.",
+    ),
+    "names that are one word": (
+        lambda: MODEL.with_names("abcde"),
+        ValueError,
+        "names='abcde' is not a list of names. Give 5 of them, or None.",
+    ),
+    "names that cannot be compared": (
+        lambda: MODEL.with_names([["a"], *"bcde"]),
+        ValueError,
+        "names=(['a'], 'b', 'c', 'd', 'e') is not a list of names. Give 5 of them, or None.",
+    ),
+    "a mean that is no vector": (
+        lambda: Eigenspace(3, np.zeros((1, 4)), np.zeros((2, 4)), np.ones(2)),
+        ValueError,
+        "mean has shape (1, 4), not (n,).",
+    ),
+    "a mean with another rest": (
+        lambda: Eigenspace(3, np.zeros(4), np.eye(4), np.ones(4), mean_rest=np.zeros(3)),
+        ValueError,
+        "mean_rest has shape (3,), not (4,).",
+    ),
+    "a warning that is neither on nor off": (
+        lambda: MODEL.remove_rows(X[:1], warn="no"),
+        ValueError,
+        "warn='no' is neither True nor False.",
+    ),
+    "variances in a table": (
+        lambda: Truncation(2).count(np.ones((2, 2))),
+        ValueError,
+        "variances has shape (2, 2), not (d,).",
+    ),
+    "coordinates along more directions than there are": (
+        lambda: MODEL.truncate(2).reconstruct(X),
+        ValueError,
+        "Z has shape (30, 5), but (m, 2) is needed, as from project.",
+    ),
+    "coordinates of one row": (
+        lambda: MODEL.reconstruct(X[0]),
+        ValueError,
+        "Z has shape (5,), but (m, 5) is needed, as from project.",
+    ),
+    "coordinates that are missing": (
+        lambda: MODEL.reconstruct([[0.0, np.nan, 0.0, 0.0, 0.0]]),
+        ValueError,
+        "Z contains NaN or infinity, first at row 0, column 1 (nan). Remove these rows or fill in "
+        "the values.",
     ),
     "rows where a model is due": (
         lambda: MODEL.merge(X),
@@ -147,6 +196,43 @@ def test_mistake(mistake):
         act()
     assert isinstance(error.value, kind)
     assert str(error.value) == words
+
+
+# The words of what project and distances refuse.
+ASKED = {
+    "one column": (X[:, :1], "The model has 5 columns and X 1. Both need the same columns in "),
+    "four columns": (X[:, :4], "The model has 5 columns and X 4. Both need the same columns in "),
+    "sparse columns": (sparse.csr_array(X[:, :4]), "The model has 5 columns and X 4. Both need "),
+    "another order": (FRAME[[*"abdce"]], "Column 2 is 'c' in the model and 'd' in X. Both need "),
+    "other names": (FRAME.rename(columns={"a": "x"}), "Column 0 is 'a' in the model and 'x' in X"),
+    "one row": (X[0], "X has shape (5,), not (N, D). A single row x is x[None]."),
+    "nothing": (None, "X has shape (), not (N, D). A single row x is x[None]."),
+    "no rows": (X[:0], "X has shape (0, 5): it holds no numbers."),
+    "text": ([["a"] * 5], "X has values that are not real numbers: they are of type <U1."),
+    "masked": (np.ma.array(X, mask=X > 4), "X has 57 masked value(s), the first at (0, 2)."),
+    "ragged": ([[1.0], [2.0, 3.0]], "X has values that are not real numbers: setting an array"),
+    "NaN": ([[np.nan] * 5], "X contains NaN or infinity, first at row 0, column 0 (nan)."),
+}
+
+
+@pytest.mark.parametrize("ask", ["project", "distances"])
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_question_has_the_columns_of_the_model(asked, ask):
+    rows, words = ASKED[asked]
+    with pytest.raises(KnowmoreError) as error:
+        getattr(Eigenspace.of(FRAME), ask)(rows)
+    assert str(error.value).startswith(words)
+
+
+@pytest.mark.parametrize("ask", ["project", "distances"])
+def test_the_rows_of_any_table_give_the_same_answer(ask, monkeypatch):
+    named = Eigenspace.of(FRAME).truncate(3)
+    want = getattr(named, ask)(X)
+    monkeypatch.setattr(scatter, "_BLOCK", 4 * X.shape[1])
+    for rows in (FRAME, pl.from_pandas(FRAME), X.tolist(), pd.DataFrame(X)):
+        np.testing.assert_array_equal(getattr(named, ask)(rows), want)
+    # In blocks: products of fewer rows may be rounded otherwise.
+    assert_rounded(getattr(named, ask)(sparse.csc_array(X)), want)
 
 
 NEVER = "These rows are not all in the model: removing them would leave a variance below zero"

@@ -109,14 +109,14 @@ def test_bad_rows():
         window.push(np.empty((0, 3)))
 
 
-@pytest.mark.parametrize("bad", [np.ma.array(stream(5, 3)), stream(5, 3) + 1j])
+@pytest.mark.parametrize("bad", [np.ma.masked_less(stream(5, 3), 0), stream(5, 3) + 1j])
 def test_masked_and_complex_rows_are_refused(bad):
     for ask in (
         lambda: Window.of(bad, 4),
         lambda: Window.of(stream(5, 3), 4).push(bad),
         lambda: lagged(bad, 2),
     ):
-        with pytest.raises(InvalidInput, match="complex or masked values"):
+        with pytest.raises(InvalidInput, match=r"masked value|type complex128"):
             ask()
 
 
@@ -147,5 +147,7 @@ def test_lagged_by_too_much():
         lagged([1, 2, 3, 4], 5)
     with pytest.raises(InvalidInput, match="length=0"):
         lagged([1, 2, 3, 4], 0)
+    with pytest.raises(InvalidInput, match="series contains NaN or infinity, first at row 1"):
+        lagged([1, np.nan, 2], 2)
     with pytest.raises(InvalidInput, match=r"shape \(2, 2, 2\), not \(T,\) or \(T, q\)"):
         lagged(np.zeros((2, 2, 2)), 1)
