@@ -11,7 +11,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from knowmore.arguments import a_type, check_sparse, is_missing, one_each, shape_of, unmasked
+from knowmore.arguments import (
+    a_type,
+    as_array,
+    check_sparse,
+    is_missing,
+    one_each,
+    shape_of,
+    unmasked,
+)
 from knowmore.arrays import Array, first_not_finite
 from knowmore.columns import Names, columns_of, first_difference, names_of
 from knowmore.edits import Id
@@ -232,7 +240,8 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
     `classes`, or those held.
     """
     unmasked("y", Y)
-    parts, columns = np.asarray(Y), held if classes is None else np.asarray(classes)
+    parts = as_array("y", Y)
+    columns = held if classes is None else as_array("classes", classes)
     if not _is_soft(parts, columns):
         check_declared(Y, classes)
         names, index = np.unique(class_labels(Y, k, held), return_inverse=True)
@@ -246,7 +255,8 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
         )
     parts = real_values(parts, k, None)
     rounding = len(names) * np.sqrt(np.finfo(float).eps)
-    if parts.min() < 0 or abs(parts.sum(axis=1) - 1).max() > rounding:
+    within = parts.min() >= 0 and parts.max() <= 1 + rounding
+    if not within or abs(parts.sum(axis=1) - 1).max() > rounding:
         raise InvalidInput("Soft labels must not be negative, and each row must sum to one.")
     order = np.argsort(names)
     return names[order], parts[:, order]

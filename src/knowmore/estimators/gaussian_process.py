@@ -67,7 +67,8 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
         fewer than 32 are held, or all are equal, it follows every edit. Then it is fixed: by all
         examples given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
     noise : sigma^2, the variance of the noise on the labels; may be zero. Or "loo": the noise with
-        the best leave-one-out predictions for the examples given to `fit`; see `noise_`
+        the best leave-one-out predictions for the examples given to `fit`, of which those with the
+        same features are left out together; see `noise_`
     class_weight : None, "balanced" (all classes have the same total weight), or a dict of class
         and weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with
         every example, so each edit costs as much as a fit.

@@ -101,7 +101,7 @@ class LSSVMClassifier(LeastSquares):
     ----------
     kernel : as in `GPClassifier`
     C : the weight of the squared errors, or "loo": the C with the best leave-one-out predictions
-        for the examples given to `fit`; see `C_`
+        for the examples given to `fit`, as the noise of `GPClassifier`; see `C_`
     bias : whether each class has an offset b
     class_weight, probability, solver, update, dtype : as in `GPClassifier`
     loss : as in `GPClassifier`; with "squared_hinge" what is said of an example left out, by

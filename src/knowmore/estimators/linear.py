@@ -313,6 +313,11 @@ class LinearGP(Savable, BaseEstimator, ABC):
         given = isinstance(self.resolution, Grid)
         return np.zeros((2, X.shape[1])) if given else extremes(X)
 
+    @property
+    def _grid_given(self) -> bool:
+        """Whether the grid is a parameter; otherwise the first rows choose it."""
+        return isinstance(self.resolution, Grid)
+
     def _grid(self, x: Array) -> Grid:
         wanted = self.resolution
         if isinstance(wanted, Grid):
@@ -349,8 +354,9 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
     Parameters
     ----------
     noise : sigma^2, the variance of the noise on the labels, above zero: the penalty of ridge
-        regression. "evidence" has the largest marginal likelihood, "loo" the smallest generalised
-        cross-validation error; both follow every edit. See `noise_`
+        regression. "evidence" has the largest marginal likelihood, whatever the amplitude of the
+        weights, "loo" the smallest generalised cross-validation error; both leave the rows of a
+        classifier a mean leverage of at most one half, and follow every edit. See `noise_`
     resolution : the grid. None or 21: 21 bits, with room for values 256 times those of the first
         rows; 16: with room for eight times; 8: without room; "exact": 42 bits, float32 as it is,
         which takes about four times as long for many features; or a `Grid`. It is kept: later rows
@@ -448,6 +454,10 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
     def y_limit_(self) -> Array:
         """The largest absolute target of each column that the model can read, (q,)."""
         return _target_grid(self._held).limits[:: LAYOUTS[self._held.sums.grid.bits].digits]
+
+    @property
+    def _grid_given(self) -> bool:
+        return super()._grid_given and self.y_limit is not None
 
     def _limit(self, q: int) -> Array | None:
         """`y_limit` for q columns of targets, checked."""

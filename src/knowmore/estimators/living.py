@@ -155,12 +155,19 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
             checks.warn_of_scales(self, examples.counted.X)
 
     def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
-        """The batch fit of examples, with this kernel or that of the parameters."""
-        X, kernel = examples.counted.X, self.kernel if kernel is None else kernel
-        settled = kernel is not None or rows_to_settle_width(X) is not None
-        kernel = default_kernel(X) if kernel is None else own_kernel(kernel)
+        """The batch fit of examples, with this kernel or the one that `_kernel_for` chooses."""
+        kernel, settled = (
+            self._kernel_for(examples) if kernel is None else (own_kernel(kernel), True)
+        )
         check_rows(kernel, examples)
         return self._value(kernel, examples, settled)
+
+    def _kernel_for(self, examples: Examples) -> tuple[AnyKernel, bool]:
+        """The kernel of a fresh fit of examples, and whether later examples leave it as it is."""
+        if self.kernel is not None:
+            return own_kernel(self.kernel), True
+        X = examples.counted.X
+        return default_kernel(X), rows_to_settle_width(X) is not None
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.

@@ -7,7 +7,6 @@ model holds none: it is given rows that it has learnt.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -31,10 +30,9 @@ from knowmore.models import KernelModel, LinearModel
 from knowmore.models.forest import Forest
 from knowmore.models.newness import null_space, removed
 from knowmore.models.novelty import (
+    Told,
     Unseen,
     check_several,
-    excess,
-    improbability,
     separates,
     threshold,
     unseen,
@@ -77,7 +75,16 @@ class Novelty(Answer):
                 return null_space(model).left_out(removed(model))
             return np.asarray(left.distance)
 
-        return _values(self.method, left.without_classes, lambda: left.variance, distance)
+        nothing = np.zeros(len(left.ids), dtype=bool)
+        alone = nothing if isinstance(model, LinearModel) else model.unrelated_left_out()
+        told = Told(
+            left.without_classes,
+            lambda: left.variance,
+            distance,
+            alone,
+            lambda: model.largest_variance,
+        )
+        return told.values(self.method)
 
     @cached_property
     def _left(self) -> Unseen:
@@ -127,7 +134,9 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
     """How new the rows of X (m, d) are to a fitted GPClassifier; by variance, to a GPRegressor.
 
     And to linear models and forests, by the methods that they have. A model of one class recognises
-    what is not of that class.
+    what is not of that class. A row that has nothing in common with any that was learnt is new, by
+    all methods but "null_space", unless such rows were learnt: a row of zeros, such as a text
+    without one known word, in a table of at least four columns.
 
     Parameters
     ----------
@@ -174,13 +183,26 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
     if method == "combined":
         values = gp.newness.values(gp, rows)
     else:
-        values = _values(
-            method,
+        told = Told(
             lambda: gp.mean(rows),
             lambda: gp.variance(rows),
             lambda: gp.nearest(rows),
+            _unrelated(model, gp, rows, given),
+            lambda: gp.largest_variance,
         )
+        values = told.values(method)
     return Novelty(values, method, ids, gp, left)
+
+
+def _unrelated(model: Any, gp: Any, rows: Any, given: tuple[Any, ...]) -> Array:
+    """Which rows have nothing in common with what was learnt, (m,).
+
+    Sums do not know whether such rows were learnt. Reference rows do.
+    """
+    found: Array = gp.unrelated(rows)
+    if given and found.any() and gp.unrelated(inputs(model, given[0])[0]).any():
+        return np.zeros_like(found)
+    return found
 
 
 def _method(gp: KernelModel | LinearModel | Forest, method: str | None) -> str:
@@ -200,24 +222,3 @@ def _method(gp: KernelModel | LinearModel | Forest, method: str | None) -> str:
             f"forest may hold one class alone. Ask for 'probability'."
         )
     return method
-
-
-def _values(
-    method: str,
-    mean: Callable[[], Array],
-    variance: Callable[[], Array],
-    distance: Callable[[], Array],
-) -> Array:
-    """Those that follow from means (m, M), variances, (m,) or (m, M), and distances (m,); (m,)."""
-    match method:
-        case "variance":
-            found = variance()
-            return found if found.ndim == 1 else np.asarray(found.mean(axis=1))
-        case "score":
-            return np.asarray(-mean().max(axis=1))
-        case "null_space":
-            return distance()
-        case "mahalanobis":
-            return excess(distance(), variance())
-        case _:
-            return improbability(mean(), variance())

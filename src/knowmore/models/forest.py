@@ -30,6 +30,7 @@ from knowmore.models.kernel_model import KernelModel, loo_scores
 from knowmore.models.loo import LooScores
 from knowmore.models.probabilities import Trial
 from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Node, Tree, digest, keys_of
+from knowmore.models.unrelated import isolated
 
 # The examples of a leaf of the tree that finds them by their ids.
 _SHELF = 512
@@ -259,6 +260,31 @@ class Forest(Frozen):
         variance = np.asarray(total / len(self.trees))
         return variance if self.classes else variance + self.disagreement(X)
 
+    def unrelated(self, X: Array) -> Array:
+        """Which rows have nothing in common with any example of the leaves they reach, (m,)."""
+
+        def alone(leaf: Leaf) -> Answers:
+            gp = leaf.current
+            return lambda rows: isolated(gp, rows) | gp.unrelated(rows)
+
+        trees = [self._asked(tree, X, alone) for tree in self.trees]
+        return np.asarray(np.all(trees, axis=0))
+
+    @property
+    def largest_variance(self) -> Array:
+        """The variance of a row as large as the largest example; it takes a pass over all.
+
+        Of values, (M,), in units of their variance.
+        """
+        examples = self.examples.counted
+        covariance = self.model.covariance
+        largest = np.asarray(covariance.noise + covariance.max_variance(examples.X))
+        if self.classes:
+            return largest
+        Y, w = examples.labels.reshape(len(examples), -1), examples.weights
+        apart = Y - np.average(Y, axis=0, weights=w)
+        return np.asarray(largest * np.average(apart**2, axis=0, weights=w))
+
     def disagreement(self, X: Array) -> Array:
         """The variance of the trees' scores, (m, M)."""
         return np.asarray(np.var([*self._means(X)], axis=0))
@@ -304,6 +330,16 @@ class Forest(Frozen):
         return self._left_out(
             lambda leaf: leaf.examples.counted, lambda leaf: leaf.current.unseen()
         )
+
+    def unrelated_left_out(self) -> Array:
+        """Which examples have nothing in common with any other in their leaves, (n,)."""
+        found = np.ones(self.count, dtype=bool)
+        serials = self.examples.counted.serials
+        for leaf in (leaf for tree in self.trees for leaf in tree.leaves()):
+            at = np.searchsorted(serials, leaf.examples.counted.serials)
+            gp = leaf.current
+            found[at] &= isolated(gp) | gp.unrelated_left_out()
+        return found
 
     def backing(self) -> Array:
         """What the others of its class say of each example of a weight above zero: see `Trial`."""

@@ -30,6 +30,7 @@ from knowmore.models.newness import Newness, null_space
 from knowmore.models.probabilities import Trial
 from knowmore.models.targets import Coding, Targets, Units, one_vs_all
 from knowmore.models.transfer import Minimum, Transfer
+from knowmore.models.unrelated import unrelated, unrelated_left_out
 from knowmore.models.weights import Weighting
 
 # The last single row that a model was asked about, and how many there were; a second opinion.
@@ -480,6 +481,20 @@ class KernelModel(Frozen):
         And of values, which have no probabilities.
         """
         return trial().temperature if self.classes and len(self.examples) > 1 else 1.0
+
+    def unrelated(self, X: Array) -> Array:
+        """Which rows of X (m, d) have nothing in common with any example, (m,)."""
+        return unrelated(self, X)
+
+    def unrelated_left_out(self) -> Array:
+        """Which examples have nothing in common with any other, (n,)."""
+        return unrelated_left_out(self)
+
+    @property
+    def largest_variance(self) -> Array:
+        """The variance of a row as large as the largest example, (), or (M,) with units."""
+        largest = np.asarray(self.covariance.noise + self.covariance.own.max(initial=0))
+        return in_squares(largest, self.targets.units)
 
     def nearest(self, X: Array) -> Array:
         """The distance of rows X (m, d) to the nearest class in the null space, (m,)."""

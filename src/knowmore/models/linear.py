@@ -34,6 +34,7 @@ from knowmore.models.likelihood import log_marginal_likelihood
 from knowmore.models.loo import LooMoments, LooScores, silenced, tied
 from knowmore.models.null_space import NullSpace, Removed
 from knowmore.models.probabilities import best_temperature
+from knowmore.models.unrelated import FEW
 
 # The noises to choose from, as a multiple of the mean of the eigenvalues: twenty for each power of
 # ten.
@@ -59,6 +60,21 @@ class _Moments(NamedTuple):
     scatter: Array
     cross: Array
     squares: Array
+
+
+class _Without(NamedTuple):
+    """The closed form for n rows that are left out, each alone, or all together.
+
+    missed : by how much their targets differ from what is predicted, (n, M)
+    h : their leverages, (n,)
+    free : one over the diagonal of (I - H)^-1, (n,): 1 - h of a row alone
+    least : the least eigenvalue of I - H, (1,), or of each row alone, (n,)
+    """
+
+    missed: Array
+    h: Array
+    free: Array
+    least: Array
 
 
 @final
@@ -158,9 +174,23 @@ class LinearModel(Frozen):
     def noise(self) -> float:
         """sigma^2. What is chosen is chosen by the sums alone, from one eigendecomposition.
 
-        "evidence" has the largest marginal likelihood. "loo" has the smallest generalised
-        cross-validation error (Golub, Heath and Wahba): the squared leave-one-out error if all rows
-        had the same leverage, which single rows have not, but sums do not know these.
+        With the eigenvalues l of the scatter, the part q of the targets along each, the part q_0
+        along none, and N rows (one less with an intercept), let f = sigma^2 / (l + sigma^2).
+
+        "loo" has the smallest generalised cross-validation error (Golub, Heath and Wahba),
+
+            (sum q f^2 + q_0) / (sum f + N - r)^2,
+
+        the squared leave-one-out error if all rows had the same leverage. Sums do not know those of
+        single rows. "evidence" has the largest marginal likelihood if the prior of the weights had
+        the amplitude that suits it best: N log t'K~^-1 t + log |K~| is least. For an amplitude of
+        one, more features than rows always speak for no noise.
+
+        Both are misled in two ways. Where there are as many features as rows, what is along no
+        eigenvalue is due to rows that occur twice: each is predicted by its twin, as if there were
+        no noise. So they count once. And rows that are nearly the same, with the same label, speak
+        for no noise, too. So the mean leverage of rows of classes is at most one half: a label
+        counts no more for its own row than all others do.
         """
         if not isinstance(self.wanted_noise, str):
             return self.wanted_noise
@@ -168,27 +198,32 @@ class LinearModel(Frozen):
             return self._chosen_noise()
 
     def _chosen_noise(self) -> float:
-        m, n = self.moments, self.sums.rows
+        m, N = self.moments, self.sums.rows - self.intercept
         values, V = eigh(m.scatter)
-        values = np.maximum(values, 0)
         if values[-1] <= 0:
             return 1.0
-        p = ((V.T @ (m.cross / self.scale)) ** 2).sum(axis=1)
-        total, columns = float((m.squares / self.scale**2).sum()), len(self.names)
-        noises = values.mean() * _NOISES
+        D, total = len(values), float((m.squares / self.scale**2).sum())
+        most = min(D, N)
+        # The rank is at most N; eigenvalues of no more than rounding are zero.
+        seen = np.flatnonzero(values > D * _EPS * values[-1])[-most:]
+        values = values[seen]
+        q = ((V[:, seen].T @ (m.cross / self.scale)) ** 2).sum(axis=1) / values
+        others = N - len(values) if D < N else 0
+        q_0 = total - float(q.sum())
+        q_0 = q_0 if others and q_0 > _ROUNDINGS * total else 0.0
+        noises = values.sum() / most * _NOISES
+        if total <= 0:
+            return float(noises[0])
         shifted = values + noises[:, None]
-        fit = total - (p / shifted).sum(axis=1)
+        f = noises[:, None] / shifted
+        free, rows = f.sum(axis=1) + others, len(values) + others
         if self.wanted_noise == "evidence":
-            logdet = np.log(shifted).sum(axis=1) + (n - self.intercept - len(values)) * np.log(
-                noises
-            )
-            loss = -log_marginal_likelihood(fit / noises, logdet, 0, columns)
+            fit = (f @ q + q_0) / noises
+            loss = rows * np.log(fit) + np.log(shifted).sum(axis=1) + others * np.log(noises)
         else:
-            left = fit - noises * (p / shifted**2).sum(axis=1)
-            free = n - self.intercept - (values / shifted).sum(axis=1)
-            loss = left / np.maximum(free, _EPS * n) ** 2
-            # With more features than rows a small noise leaves nothing but rounding to judge by.
-            loss[left < _ROUNDINGS * total] = np.inf
+            loss = (f**2 @ q + q_0) / free**2
+        if self.classes:
+            loss[2 * free < rows] = np.inf
         return float(noises[loss.argmin()])
 
     @derived
@@ -236,6 +271,28 @@ class LinearModel(Frozen):
             return v if scale is None else v[:, None] * scale
 
         return self._asked(X, of)
+
+    def unrelated(self, X: Any) -> Array:
+        """Which rows of X are zero in all columns that rows learnt have values in, (m,).
+
+        Sums do not know whether such rows were learnt. In a table of few columns there are none.
+        """
+        mean = self.moments.means[0]
+        if len(mean) < FEW:
+            return self._asked(X, lambda Z: np.zeros(len(Z), dtype=bool))
+        used = (np.diagonal(self.moments.scatter) > 0) | (mean != 0)
+        return self._asked(X, lambda Z: (Z[:, used] == -mean[used]).all(axis=1))
+
+    @property
+    def largest_variance(self) -> Array:
+        """The variance of a row as large as all rows together, (), or (M,) if normalised.
+
+        No row is larger; sums do not know the largest.
+        """
+        (mean, _), N = self.moments.means, self.moments.weight
+        size = np.trace(self.moments.scatter) + N * mean @ mean
+        largest = self.noise * (1 + self.intercept / N) + size
+        return np.asarray(largest * self.scale**2 if self.normalised else largest)
 
     def leverage(self, X: Any) -> Array:
         """sigma_*^2 / sigma^2 - 1 of rows X, (m,), of targets as the model learns them."""
@@ -355,21 +412,40 @@ class LinearModel(Frozen):
 
         One if fewer than two classes have several rows.
         """
-        names, n = self.names.tolist(), self.sums.rows
-        counts = np.array([self.sums.groups[name].rows for name in names if self.classes])
+        n = self.sums.rows
+        counts = np.array(
+            [self.sums.groups[name].rows for name in self.names.tolist() if self.classes]
+        )
         if (counts > 1).sum() < 2:
             return 1.0
-        m, W = self.moments, self.weights
+        order = self._by_means()
+        names, counts = self.names[order].tolist(), counts[order]
+        m, W = self.moments, self.weights[:, order]
         N = self.sums.weights(names) / UNIT
         # Of each class the scores of its mean, about those of the mean of all.
         C = product(self.sums.cross(names, centred=self.intercept), W) / N[:, None]
         scatter = (product(W.T, product(m.scatter, W)) - (C.T * N) @ C) / (n - len(names))
         taken = len(m.scatter) - self.noise * float(np.einsum("ij,ij->", self._root, self._root))
         h = min((taken + self.intercept) / n, 1 - _EPS)
-        trial = expected_trial(C + m.means[1], scatter, counts, h, self.noise)
+        trial = expected_trial(C + m.means[1][order], scatter, counts, h, self.noise)
         return best_temperature(
             trial.logs, trial.codes, np.full(len(trial.codes), n / len(trial.codes))
         )
+
+    def _by_means(self) -> list[int]:
+        """The columns of the classes in the order of their means, whatever the names are.
+
+        Draws that were given out in the order of the names would make these count. Classes with the
+        same mean, weight and number of rows are the same to the model.
+        """
+        sums, keys = self.sums, self.names.tolist()
+        means = sums.cross(keys, centred=False) / sums.weights(keys)[:, None]
+
+        def place(column: int) -> tuple[list[float], int, int]:
+            rows, weight, _ = sums.groups[keys[column]]
+            return means[column].tolist(), weight, rows
+
+        return sorted(range(len(keys)), key=place)
 
     def residual(self) -> float:
         """How far W is from the solution of A W = C: |C - A W| / (|A| |W| + |C|)."""
@@ -391,7 +467,7 @@ class LinearModel(Frozen):
             matrix that has h on its diagonal
         """
         # Computed first: threads would compute them twice.
-        _ = self.weights, self._root, self._condition
+        _ = self.weights, self._root, self._condition, self._shift
         parts = [*_parts(X.shape[0], groups)]
 
         def left_out(rows: Any) -> LooScores:
@@ -413,70 +489,128 @@ class LinearModel(Frozen):
 
     def _left_out(self, X: Any, T: Array, w: Array, *, together: bool) -> LooScores:
         """The rows of X, each left out alone, or all together."""
-        m, noise, root = self.moments, self.noise, np.sqrt(w)[:, None]
-        share = np.full(len(w), w.sum()) if together else w
+        left = self.loo_moments(X, T, w, together=together)
+        scores, silent = silenced(left)
+        # The prior is a mean of targets, and as precise as one.
+        error = np.where(silent[:, None], self._roundings * abs(left.prior), left.error)
+        variance = left.variance
+        if self.normalised:
+            variance = variance[:, None] * self._spread_without(T, w, together=together)
+        return LooScores(tied(scores, error) if self.classes else scores, variance, silent)
+
+    def loo_moments(self, X: Any, T: Array, w: Array, *, together: bool) -> LooMoments:
+        """The closed form for the rows of X, each left out alone, or all together.
+
+        Where 1 - h is no more than rounding, the closed form knows nothing: the error is infinite,
+        and the variance is the prior's.
+        """
+        m = self.moments
+        share = _summed(w, together=together)
         if self.intercept and (share >= m.weight).any():
             raise InvalidInput(
                 "Leaving all rows out at once leaves none to compute an intercept from. Learn more "
                 "rows, or use smaller groups or intercept=False."
             )
         Z = self.grid.rounded(X) - m.means[0]
-        missed = T - product(Z, self.weights) - m.means[1]
-        if together:
-            H = product(root * Z, self._root)
-            H = np.hstack([H, self.intercept * root / np.sqrt(m.weight)])
-            h = np.einsum("ij,ij->i", H, H)
-            missed, free, least = _without(H, root * missed)
-            missed, gain = missed / root, np.full(len(h), 1 / max(least, _EPS))
-        else:
-            h = w * self._leverages(Z)
-            least, free = 1 - h.max(), np.maximum(1 - h, _EPS)
-            missed, gain = missed / free[:, None], 1 / free
-        # Below zero by no more than rounding, if the rows were learnt.
-        if least < -4 * len(m.scatter) * _EPS * self._condition:
+        out = self._without(Z, T, w, together=together)
+        blurred = self._blurred(out.h, share, together=together)
+        if (out.least < -2 * blurred).any():
             raise InvalidInput(
                 "Some of these rows were not learnt, so they cannot be left out. Give rows that "
                 "the model holds, with the labels or targets and weights they were learnt with."
             )
+        lost = np.broadcast_to(out.least <= 2 * blurred, w.shape)
+        # About the means of the other rows.
         others = np.maximum(m.weight - share, _EPS)[:, None]
-        variance = noise / (w * free)
-        error = self._rounding(T, missed, h[:, None], gain[:, None])
-        sums = m.weight * m.means[1] - (w[:, None] * T if not together else w @ T)
-        prior = self.intercept * sums / others
-        left_out = LooMoments(T - missed, variance, error, prior)
-        scores, silent = silenced(left_out)
-        if self.normalised:
-            apart = T - m.means[1]
-            first, second = w[:, None] * apart, w[:, None] * apart**2
-            if together:
-                first, second = first.sum(axis=0), second.sum(axis=0)
-            # The mean of the rest is first / others away.
-            spread = m.squares - second - self.intercept * first**2 / others
-            rest = np.where(spread > 0, spread / others, 1.0)
-            variance = variance[:, None] * rest
-        return LooScores(tied(scores, error) if self.classes else scores, variance, silent)
+        y, z = (_summed(w[:, None] * part, together=together) for part in (T - m.means[1], Z))
+        prior = np.broadcast_to(m.means[1] - self.intercept * y / others, T.shape)
+        away = Z + self.intercept * z / others
+        far = self.noise * (1 / w + self.intercept / others[:, 0])
+        far = far + np.einsum("ij,ij->i", away, away)
+        variance = np.where(lost, far, self.noise / (w * out.free))
+        error = self._rounding(T, w, out, blurred, together=together)
+        return LooMoments(T - out.missed, variance, np.where(lost[:, None], np.inf, error), prior)
 
-    def _rounding(self, T: Array, missed: Array, h: Array, gain: Array) -> Array:
-        """The bound of the rounding of what is predicted for rows left out, (n, M).
+    def _without(self, Z: Array, T: Array, w: Array, *, together: bool) -> _Without:
+        """The closed form for rows Z about the mean with targets T and weights w."""
+        missed = T - product(Z, self.weights) - self.moments.means[1]
+        if not together:
+            h = w * self._leverages(Z)
+            free = np.maximum(1 - h, _EPS)
+            return _Without(missed / free[:, None], h, free, 1 - h)
+        root = np.sqrt(w)[:, None]
+        H = product(root * Z, self._root)
+        H = np.hstack([H, self.intercept * root / np.sqrt(self.moments.weight)])
+        missed, free, least = _solved_without(H, root * missed)
+        return _Without(missed / root, np.einsum("ij,ij->i", H, H), free, np.array([least]))
 
-        The factor is that of some A + E with |x'Ey| about eps |D^1/2 x| |D^1/2 y|, D = diag A (see
-        `bound`). That moves the score by z'A^-1 E W and h by z'A^-1 E A^-1 z, where
-        |D^1/2 A^-1 z|^2 is at most |D^1/2 A^-1 D^1/2| h. The prediction moves by 1 / (1 - h) times
-        both, or for a group by the norm of its (I - H)^-1 times both: the gain.
-        """
-        condition = self._condition
-        size = np.linalg.norm(
-            np.sqrt(np.diagonal(self.moments.scatter) + self.noise) * self.weights.T, axis=1
+    def _spread_without(self, T: Array, w: Array, *, together: bool) -> Array:
+        """The variance of the other rows' targets, (n, M) or (1, M); one if they are all equal."""
+        m, apart = self.moments, T - self.moments.means[1]
+        share, y, squares = (
+            _summed(part, together=together)
+            for part in (w, w[:, None] * apart, w[:, None] * apart**2)
         )
-        moved = np.sqrt(condition * h) * size + abs(missed) * condition * h
-        roundings = 2 * np.sqrt(len(size) + 1) * _EPS
-        return np.asarray(roundings * (abs(T) + abs(missed) + gain * moved))
+        others = np.maximum(m.weight - share, _EPS)[:, None]
+        # The mean of the others is y / others away from that of all.
+        moved = self.intercept * y**2 / others
+        spread = m.squares - squares - moved
+        equal = spread <= self._roundings * (m.squares + squares + moved)
+        return np.where(equal, 1.0, spread / others)
+
+    # -- what is rounding --------------------------------------------------------------------
+
+    @property
+    def _roundings(self) -> float:
+        """The rounding of a sum over the features: see `bound`."""
+        return float(2 * np.sqrt(len(self.grid) + 1) * _EPS)
+
+    @derived
+    def _size(self) -> Array:
+        """The square root of diag A, (D,)."""
+        return np.sqrt(np.diagonal(self.moments.scatter) + self.noise)
 
     @derived
     def _condition(self) -> float:
         """|D^1/2 A^-1 D^1/2|, D = diag A, by its trace: whatever the units of the features."""
-        diagonal = np.diagonal(self.moments.scatter) + self.noise
-        return float(diagonal @ np.einsum("ij,ij->i", self._root, self._root))
+        return float(self._size**2 @ np.einsum("ij,ij->i", self._root, self._root))
+
+    @derived
+    def _shift(self) -> float:
+        """|D^-1/2 m|, D = diag A, for the mean m of the features."""
+        return float(np.linalg.norm(self.moments.means[0] / self._size))
+
+    def _blurred(self, h: Array, share: Array, *, together: bool) -> Array:
+        """The bound of the rounding of leverages h (n,), or for a group of the matrix H, (1,).
+
+        The factor is that of some A + E with |x'Ey| about eps |D^1/2 x| |D^1/2 y|, D = diag A (see
+        `bound`). E moves h by z'A^-1 E A^-1 z, where |D^1/2 A^-1 z|^2 is at most
+        |D^1/2 A^-1 D^1/2| h. Besides, z = x - m has the rounding of m, which moves h by twice
+        m'A^-1 z times eps. The norm of H is at most one.
+        """
+        moved = np.sqrt(self._condition * (1.0 if together else h))
+        return np.asarray(self._roundings * moved * (moved + 2 * np.sqrt(share) * self._shift))
+
+    def _rounding(
+        self, T: Array, w: Array, out: _Without, blurred: Array, *, together: bool
+    ) -> Array:
+        """The bound of the rounding of what is predicted for rows left out, (n, M).
+
+        E and the rounding of m, as in `_blurred`, move the score by z'A^-1 E W and eps m'W. So what
+        was missed moves by (I - H)^-1 times that and the rounding of H times what was missed. One
+        over the least eigenvalue of I - H bounds the norm of the inverse.
+        """
+        root = np.sqrt(w)[:, None]
+        size = np.linalg.norm(self._size * self.weights.T, axis=1)
+        targets = abs(T) + abs(self.moments.means[1])
+        moved = root * (targets + self._shift * size)
+        moved += np.sqrt(self._condition * out.h)[:, None] * size
+        moved, missed = self._roundings * moved, root * abs(out.missed)
+        if together:
+            moved, missed = (np.linalg.norm(part, axis=0) for part in (moved, missed))
+        gain = 1 / np.maximum(out.least - blurred, _EPS)[:, None]
+        gained = gain * (moved + blurred[:, None] * missed) / root
+        return np.asarray(self._roundings * (abs(T) + abs(out.missed)) + gained)
 
 
 def check_room(D: int, P: int, held: int = 0) -> None:
@@ -499,7 +633,12 @@ def _room() -> AbstractContextManager[None]:
     return enough_memory("solve for the weights of so many columns", FEWER_COLUMNS)
 
 
-def _without(H: Array, R: Array) -> tuple[Array, Array, float]:
+def _summed(part: Array, *, together: bool) -> Array:
+    """The rows of a part (n, ...), or their sum, (1, ...), if they are left out together."""
+    return np.asarray(part.sum(axis=0, keepdims=True)) if together else part
+
+
+def _solved_without(H: Array, R: Array) -> tuple[Array, Array, float]:
     """(I - HH')^-1 R, (k, M), one over the diagonal of that inverse, (k,); H (k, r).
 
     By the smaller of two matrices: (I - HH')^-1 = I + H (I - H'H)^-1 H'. Its least eigenvalue comes

@@ -29,7 +29,6 @@ from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border
 from knowmore.linalg.products import eigh, product
-from knowmore.models.targets import one_vs_all
 from knowmore.models.weights import Weighting
 
 # The noise as a multiple of the mean kappa(x, x): two values for each power of ten.
@@ -44,11 +43,11 @@ class LeftOut(Answer):
 
     scores (n, M), variance (n,) with the noise included, in the order of ids and labels; a
     regressor with several targets has a variance for each, (n, M). silent (n,): whether the others
-    carry no information on the example, as when none is near: its scores and `predicted` are then
-    those of a row infinitely far from all (zero, or the offsets of a bias), which is evidence
-    neither for its label nor against it. Classes whose scores differ by no more than rounding have
-    the same; of these the first is predicted. `names` (M,) are the columns of scores: the classes,
-    or the numbers of a regressor's targets.
+    carry no information on the example beyond rounding, as when none is near: its scores and
+    `predicted` are then those of a row infinitely far from all (zero, or the offsets of a bias),
+    which is evidence neither for its label nor against it. Classes whose scores differ by no more
+    than rounding have the same; of these the first is predicted. `names` (M,) are the columns of
+    scores: the classes, or the numbers of a regressor's targets.
     """
 
     ids: Array
@@ -232,14 +231,19 @@ def noise_by_loo(
         raise InvalidInput(
             f"{name}='loo' leaves each example out in turn, but n_samples=1. Give a number."
         )
-    K, T = corner(kernel, examples.X), one_vs_all(examples).T
+    # A twin would answer for an example that is left out.
+    X, row = np.unique(examples.X, axis=0, return_inverse=True)
+    votes = np.zeros((len(X), len(np.unique(examples.labels))))
+    codes = np.unique(examples.labels, return_inverse=True)[1]
+    np.add.at(votes, (row.reshape(-1), codes), weighting(examples))
+    K = corner(kernel, X)
     if not (np.isfinite(K.sum()) and np.trace(K) > 0):
         raise InvalidInput(
             f"{name}='loo' needs finite kernel values with a positive diagonal, but {kernel!r} "
             f"gave others. Scale the features, or give a number."
         )
-    noise = best_noise(K, weighting(examples), T, bias=bias)
-    if noise is None and n > 2 and T.shape[1] > 1:
+    noise = best_noise(K, votes, bias=bias)
+    if noise is None and n > 2 and votes.shape[1] > 1:
         raise InvalidInput(
             f"{name}='loo' predicts each example from the others, but under the kernel {kernel!r} "
             f"none of these {n} says anything of another. Either it is too narrow: widen it, or "
@@ -249,27 +253,34 @@ def noise_by_loo(
     return float(np.diagonal(K).mean()) if noise is None else noise
 
 
-def best_noise(K: Array, weights: Array, T: Array, *, bias: bool) -> float | None:
+def best_noise(K: Array, votes: Array, *, bias: bool) -> float | None:
     """The noise whose leave-one-out predictions are wrong for the least weight of examples.
 
-    K (n, n) without noise, weights (n,), one-vs-all targets T (n, M). Ties go to the least squared
-    error, then to the largest noise. Silence about an example counts as wrong. None if the examples
-    are silent about each other whatever the noise.
+    K : (n, n) without noise, of rows that all differ
+    votes : (n, M), the weight of the examples of each class at each row
 
-    One eigendecomposition gives the inverse for every noise: with W = diag(w)^1/2 and
+    A row is left out with all its examples. Ties go to the least squared error, then to the largest
+    noise. Silence about a row counts as wrong, and so does a tie of classes: which of them is named
+    first says nothing. None if the rows are silent about each other whatever the noise.
+
+    Examples at one row count like one of their weight w and their mean target. One
+    eigendecomposition gives the inverse for every noise: with W = diag(w)^1/2 and
     W K W = U diag(l) U',
 
         (K + sigma^2 diag(1 / w))^-1 = W U diag(1 / (l + sigma^2)) U' W.
 
     >>> x = np.arange(20.0)
     >>> K = np.exp(-np.abs(np.subtract.outer(x, x)) / 10)
-    >>> t = np.where(np.isin(x, [3, 10, 11, 12, 13, 15, 16, 17, 18, 19]), 1.0, -1.0)
-    >>> round(best_noise(K, np.ones(20), np.column_stack([-t, t]), bias=True), 3)
+    >>> t = np.isin(x, [3, 10, 11, 12, 13, 15, 16, 17, 18, 19])
+    >>> round(best_noise(K, np.column_stack([~t, t]).astype(float), bias=True), 3)
     0.316
     """
+    if len(K) < 2:
+        return None
     noises = _NOISES * float(np.diagonal(K).mean())
     tried, all_silent = [], True
-    root = np.sqrt(weights)
+    weights = votes.sum(axis=1)
+    T, root = 2 * votes / weights[:, None] - 1, np.sqrt(weights)
     values, U = eigh(K * np.outer(root, root))
     U *= root[:, None]
     ones, rows = np.ones(len(K)), np.arange(len(K))
@@ -289,6 +300,8 @@ def best_noise(K: Array, weights: Array, T: Array, *, bias: bool) -> float | Non
         scores, silent = silenced(left)
         scores = tied(scores, left.error)
         all_silent &= bool(silent.all())
-        wrong = weights[silent | (scores.argmax(axis=1) != T.argmax(axis=1))].sum()
-        tried.append((float(wrong), float(weights @ ((T - scores) ** 2).sum(axis=1))))
+        best = scores == scores.max(axis=1, keepdims=True)
+        told = ~silent & (best.sum(axis=1) == 1)
+        right = float(votes[told][best[told]].sum())
+        tried.append((-right, float(weights @ ((T - scores) ** 2).sum(axis=1))))
     return float(noises[min(range(len(noises)), key=tried.__getitem__)]) if not all_silent else None

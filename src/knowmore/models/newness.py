@@ -21,6 +21,7 @@ import numpy as np
 
 from knowmore.arrays import Array, Frozen
 from knowmore.models.null_space import NullSpace, Removed
+from knowmore.models.unrelated import raised
 
 if TYPE_CHECKING:
     from knowmore.models.kernel_model import KernelModel
@@ -52,8 +53,8 @@ class Newness(Frozen):
             return cls(np.ones(3), np.empty(0))
         alone = _parts_left_out(gp, space)
         sizes = np.maximum(abs(alone).max(axis=0), [space.size, 1.0, 0.0])
-        E = gp.targets.basis
-        weights = _weights(alone, sizes, E, lambda c: _parts_without(gp, space, c))
+        E, X = gp.targets.basis, gp.examples.X
+        weights = _weights(alone, sizes, E, X, lambda c: _parts_without(gp, space, c))
         return cls(weights, alone @ weights)
 
     def values(self, gp: KernelModel, X: Array) -> Array:
@@ -63,7 +64,9 @@ class Newness(Frozen):
 
 def weighed(gp: KernelModel, X: Array, variance: Array, weights: Array) -> Array:
     """The parts of rows X (m, d) of these variances (m,), added with these weights (3,); (m,)."""
-    m = gp.covariance.expansion(X, gp.solved)
+    m, rows = gp.covariance.expansion(X, gp.solved), gp.unrelated(X)
+    m[rows] = 0
+    variance = raised(variance, rows, gp.largest_variance)
     return np.asarray(_parts(null_space(gp), m, variance) @ weights)
 
 
@@ -92,6 +95,8 @@ def _parts_left_out(gp: KernelModel, space: NullSpace) -> Array:
     One of which the others say nothing is as new as a row far from all.
     """
     gone, (_, variance, silent) = removed(gp), gp.unseen()
+    alone = gp.unrelated_left_out()
+    silent, variance = silent | alone, raised(variance, alone, gp.largest_variance)
     size = np.linalg.norm(np.where(silent[:, None], 0, gone.m), axis=1)
     far = space.nearest(np.zeros((1, len(space.G))))
     distance = np.where(silent, far, space.left_out(gone))
@@ -116,11 +121,14 @@ def _parts_without(gp: KernelModel, space: NullSpace, c: int) -> Array:
     return _parts(NullSpace((G + G.T) / 2), (E[g] - taken)[:, others], variance)
 
 
-def _weights(alone: Array, sizes: Array, E: Array, without: Callable[[int], Array]) -> Array:
+def _weights(
+    alone: Array, sizes: Array, E: Array, X: Array, without: Callable[[int], Array]
+) -> Array:
     """The weights of the parts, (3,): one over their spreads, the last times that of Fisher.
 
     alone : the parts of each example by the others, (n, 3)
     sizes : of the terms of which these are differences, (3,)
+    E, X : the indicators of the classes, (n, M), and the examples, (n, d)
     without : the parts of the examples of a class by the other classes
     """
     scale = 1 / _spreads(alone, sizes)
@@ -129,7 +137,7 @@ def _weights(alone: Array, sizes: Array, E: Array, without: Callable[[int], Arra
     # Of two classes one is left, and that is compared with the origin.
     if len(counts) < 3 or len(several) == 0:
         return scale
-    chosen = several[np.linspace(0, len(several) - 1, min(len(several), _CLASSES)).astype(int)]
+    chosen = _some_classes(several, E, X)
 
     def joined(parts: Array) -> Array:
         z = parts * scale
@@ -143,6 +151,22 @@ def _weights(alone: Array, sizes: Array, E: Array, without: Callable[[int], Arra
     if not w.any():
         return scale
     return np.asarray(scale * (w / w.max())[[0, 0, 1]])
+
+
+def _some_classes(several: Array, E: Array, X: Array) -> Array:
+    """At most 32 of these classes, evenly spaced in an order by their examples.
+
+    The names of the classes do not matter, nor does the order of the examples.
+    """
+    if len(several) <= _CLASSES:
+        return several
+
+    def examples_of(c: int) -> list[bytes]:
+        # -0.0 and 0.0 are one number.
+        return sorted(row.tobytes() for row in X[E[:, c] > 0] + 0.0)
+
+    order = sorted(several.tolist(), key=examples_of)
+    return np.asarray(np.array(order)[np.linspace(0, len(order) - 1, _CLASSES).astype(int)])
 
 
 def _discriminant(known: list[Array], new: list[Array], sizes: Array) -> Array:

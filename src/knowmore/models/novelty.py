@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -15,6 +16,7 @@ from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.models.forest import Forest
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.probabilities import Trial, standardised
+from knowmore.models.unrelated import raised
 
 # How much of the distance to the mean of all counts: one part of these.
 _KEPT = 32
@@ -91,6 +93,43 @@ def excess(distance: Array, variance: Array) -> Array:
     along a direction in which classes do not differ is new, too.
     """
     return np.asarray(distance**2 + variance / _KEPT)
+
+
+class Told(NamedTuple):
+    """What a model says of m rows, each part computed when it is needed.
+
+    mean : (m, M); variance : (m,) or (m, M)
+    distance : to the nearest class in the null space, (m,)
+    unrelated : which rows have nothing in common with what was learnt, (m,)
+    largest : the variance that these count with, () or (M,)
+    """
+
+    mean: Callable[[], Array]
+    variance: Callable[[], Array]
+    distance: Callable[[], Array]
+    unrelated: Array
+    largest: Callable[[], Array]
+
+    def values(self, method: str) -> Array:
+        """How new the rows are by a method, (m,); an unrelated row is of no class, for certain."""
+        match method:
+            case "variance":
+                found = self._raised()
+                return found if found.ndim == 1 else np.asarray(found.mean(axis=1))
+            case "score":
+                # -1 is the target of the examples of other classes.
+                return np.where(self.unrelated, 1.0, -self.mean().max(axis=1))
+            case "null_space":
+                return self.distance()
+            case "mahalanobis":
+                return excess(self.distance(), self._raised())
+            case _:
+                found = improbability(self.mean(), self.variance())
+                return np.where(self.unrelated, 0.0, found)
+
+    def _raised(self) -> Array:
+        largest = self.largest() if self.unrelated.any() else 0.0
+        return raised(self.variance(), self.unrelated, largest)
 
 
 def separates(values: Array, silent: Array, q: float) -> bool:

@@ -227,3 +227,62 @@ def test_silent_examples_are_the_same_after_any_history():
     held = clf.model_.examples
     fresh = GPClassifier(NARROW).fit(held.X, held.labels)
     np.testing.assert_array_equal(clf.leave_one_out().silent, fresh.leave_one_out().silent)
+
+
+# -- the noise with the best predictions -----------------------------------------------------------
+
+
+def refitted_error(make, noise, X, y, w):
+    """The weight of the examples that a model without all that are equal to them has wrong."""
+    wrong = 0.0
+    for row in np.unique(X, axis=0):
+        out = (row == X).all(axis=1)
+        model = make(noise).fit(X[~out], y[~out], sample_weight=w[~out])
+        wrong += w[out][model.predict(X[out]) != y[out]].sum()
+    return wrong
+
+
+CHOSEN = {
+    "gp": (lambda noise: GPClassifier(RBF(1.0), noise), lambda clf: clf.noise_),
+    "svm": (
+        lambda noise: LSSVMClassifier(RBF(1.0), noise if noise == "loo" else 1 / noise),
+        lambda clf: 1 / clf.C_,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_noise_is_chosen_by_examples_left_out_with_their_twins(name, seed):
+    make, noise_of = CHOSEN[name]
+    rng = np.random.default_rng(seed)
+    X, y = clusters(rng, 20)
+    X, y, w = X[:12], y[:12], rng.uniform(0.5, 2, 24)
+    X, y = np.vstack([X, X[:8], X[:4]]), np.concatenate([y, y[:8], rng.integers(0, 3, 4)])
+    chosen = noise_of(make("loo").fit(X, y, sample_weight=w))
+    errors = [refitted_error(make, 10.0**k, X, y, w) for k in np.arange(-5, 5.5, 0.5)]
+    assert_rounded(refitted_error(make, chosen, X, y, w), min(errors))
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_wrong_labels_that_occur_twice_do_not_speak_for_no_noise(name):
+    make, noise_of = CHOSEN[name]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(460, 2)), np.arange(460) % 3
+    X += 3 * np.column_stack([np.cos(2.1 * y), np.sin(2.1 * y)])
+    labels = np.where(rng.random(60) < 0.3, rng.integers(0, 3, 60), y[:60])
+    twice = np.append(np.arange(60), np.arange(40))
+    chosen = noise_of(make("loo").fit(X[twice], labels[twice]))
+    fixed = [make(10.0**k).fit(X[twice], labels[twice]).score(X[60:], y[60:]) for k in range(-4, 2)]
+    got = make(chosen).fit(X[twice], labels[twice]).score(X[60:], y[60:])
+    # Of 400 rows: two standard deviations.
+    assert got >= max(fixed) - 2 * np.sqrt(0.25 / 400)
+
+
+def test_an_example_of_weight_two_is_two_when_the_noise_is_chosen():
+    rng = np.random.default_rng(1)
+    X, y = clusters(rng, 30)
+    for make, noise_of in CHOSEN.values():
+        twice = make("loo").fit(np.vstack([X, X[:10]]), np.append(y, y[:10]))
+        heavy = make("loo").fit(X, y, sample_weight=1.0 + (np.arange(30) < 10))
+        assert_rounded(noise_of(twice), noise_of(heavy))
