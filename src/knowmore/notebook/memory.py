@@ -12,7 +12,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
-from knowmore.store import Entry
+from knowmore.store import Entry, Forgotten
 
 # All that an estimator knows: its parameters, and a frozen value that edits replace.
 Values = dict[str, Any]
@@ -119,18 +119,23 @@ class Memory:
         found: Array = self._edit("add", len(y), lambda one: one.add(X, y))
         return found
 
-    def replace(self, ids: list[Any], X: Array) -> None:
+    def replace(self, ids: list[Any], X: Array, contributor: str | None = None) -> None:
         """Give examples other features."""
         self._edit("replace", len(ids), lambda one: one.replace(ids, X))
 
-    def relabel(self, ids: list[Any], y: list[Any]) -> None:
+    def relabel(self, ids: list[Any], y: list[Any], contributor: str | None = None) -> None:
         """Give examples other labels."""
         self._edit("relabel", len(ids), lambda one: one.relabel(ids, y))
 
-    def forget(self, ids: list[Any], contributor: str | None = None) -> None:
+    def forget(self, ids: list[Any] | None, contributor: str | None = None) -> Forgotten:
         """Forget examples for ever."""
+        if ids is None:
+            raise InvalidInput(
+                "An estimator does not know who gave its examples. Name the ids to forget."
+            )
         self._edit("forget", len(ids), lambda one: one.remove(ids))
         self._cut()
+        return Forgotten(len(ids), [])
 
     def set_parameters(self, **parameters: Any) -> None:
         """Give the estimator other parameters, and fit its examples anew."""

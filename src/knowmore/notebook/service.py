@@ -16,7 +16,15 @@ from knowmore.studio.app import application
 from knowmore.studio.studio import Studio
 
 # What the plane and the inbox ask for.
-_SERVED = ("/api/state", "/api/plane/", "/api/edit", "/api/whatif", "/api/suspects", "/api/log")
+_SERVED = (
+    "/api/state",
+    "/api/classes",
+    "/api/plane/",
+    "/api/edit",
+    "/api/whatif",
+    "/api/suspects",
+    "/api/log",
+)
 
 
 class Answered(NamedTuple):

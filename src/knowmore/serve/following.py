@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, final
@@ -61,7 +62,10 @@ class Following:
             self._end.wait(self.settings.follow)
 
     def look(self) -> None:
-        """Follow the file; if it cannot be read, the model before goes on answering."""
+        """Follow the file; if it cannot be read, the model before goes on answering.
+
+        Not if something was forgotten since.
+        """
         try:
             with self._lock:
                 self._follow()
@@ -77,10 +81,25 @@ class Following:
             self.problem = None
 
     def _follow(self) -> None:
-        if not self._open() and not self._store.refresh() and not self._stale:
-            return
-        self._stale = True
-        self._renew()
+        try:
+            if self._open() or self._store.refresh() or self._stale:
+                self._stale = True
+                self._renew()
+        except Exception:
+            # The model before may answer only while it holds nothing that was forgotten.
+            if self._has_forgotten():
+                self.now = None
+            raise
+
+    def _has_forgotten(self) -> bool:
+        """Whether the file is known to have forgotten something since the model that answers."""
+        from knowmore.store.journal import FORGETS
+
+        if self.now is None or self._store is None:
+            return False
+        with suppress(KnowmoreError):
+            return any(one.verb in FORGETS for one in self._store.log(after=self.now.version))
+        return False
 
     def _open(self) -> bool:
         """Open the file if none is open, or if another has taken its place; whether it was."""

@@ -9,7 +9,8 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, final
 
-from anyio import fail_after
+from anyio import current_time, fail_after
+from fastapi import HTTPException
 
 from knowmore.serve.metrics import Metrics
 from knowmore.serve.settings import Settings
@@ -47,18 +48,25 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
             await send(message)
 
+        path = scope["path"]
+        refusal = self._refusal(scope)
         try:
-            self._now += 1
-            refusal, body = self._refusal(scope), b""
-            if refusal is None:
-                refusal, body = await self._body(receive)
             if refusal is not None:
                 await _say(counted, *refusal)
+            elif path in _OPEN:
+                await self.inner(scope, receive, counted)
             else:
-                await self.inner(scope, _replayed(body, receive), counted)
+                await self._admitted(scope, receive, counted)
+        finally:
+            self.metrics.request(path, answered, time.perf_counter() - begin)
+
+    async def _admitted(self, scope: Message, receive: Receive, send: Send) -> None:
+        """A request that may be answered: one of few at a time."""
+        self._now += 1
+        try:
+            await self.inner(scope, self._limited(receive), send)
         finally:
             self._now -= 1
-            self.metrics.request(scope["path"], answered, time.perf_counter() - begin)
 
     def _refusal(self, scope: Message) -> tuple[int, str] | None:
         """The status and words with which a request is refused; None if it is not."""
@@ -68,9 +76,12 @@ class Guard:
         if self.settings.is_local and _without_port(headers.get("host", "")) not in _LOCAL:
             # A page of another site may have been given a name that leads to this machine.
             return 421, "This service answers only to localhost and 127.0.0.1."
-        if scope["path"] not in _OPEN and not self._knows(headers.get("authorization", "")):
+        if scope["path"] in _OPEN:
+            # No route there reads a body.
+            return None
+        if not self._knows(headers.get("authorization", "")):
             return 401, "Give the token of this service: Authorization: Bearer TOKEN."
-        if scope["path"] not in _OPEN and self._now > self.settings.most_requests:
+        if self._now >= self.settings.most_requests:
             return 503, "Too many requests at a time. Ask again in a moment."
         if scope["method"] == "POST":
             if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -99,34 +110,30 @@ class Guard:
             return False
         return hmac.compare_digest(secret.strip().encode(), self.settings.token.encode())
 
-    async def _body(self, receive: Receive) -> tuple[tuple[int, str] | None, bytes]:
-        """A refusal if the body is too long, whatever was announced, or too slow; and the body."""
-        body, more = bytearray(), True
-        try:
-            with fail_after(self.settings.seconds):
-                while more:
+    def _limited(self, receive: Receive) -> Receive:
+        """The parts of a body as a route asks for them; what is too long or too slow is refused.
+
+        A route that takes no body reads none, and neither does a path that leads nowhere.
+        """
+        size, more, end = 0, True, current_time() + self.settings.seconds
+
+        async def limited() -> Message:
+            nonlocal size, more
+            if not more:
+                return await receive()
+            try:
+                with fail_after(end - current_time()):
                     message = await receive()
-                    body += message.get("body", b"")
-                    if len(body) > self.settings.most_bytes:
-                        return self._too_long(), b""
-                    more = message.get("more_body", False)
-        except TimeoutError:
-            return (408, f"The request took longer than {self.settings.seconds:g} s to come."), b""
-        return None, bytes(body)
+            except TimeoutError as error:
+                slow = f"The request took longer than {self.settings.seconds:g} s to come."
+                raise HTTPException(408, slow) from error
+            size += len(message.get("body", b""))
+            if size > self.settings.most_bytes:
+                raise HTTPException(*self._too_long())
+            more = message.get("more_body", False)
+            return message
 
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Messages that begin with a body that was read already."""
-    told = False
-
-    async def replayed() -> Message:
-        nonlocal told
-        if told:
-            return await receive()
-        told = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replayed
+        return limited
 
 
 def _without_port(host: str) -> str:

@@ -8,6 +8,7 @@ names of the columns; the label is the choice.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any
@@ -82,14 +83,20 @@ def add_routes(app: FastAPI, following: Following, answered: Answered) -> None:
             return JSONResponse({"status": "ignored", "action": str(action)}, 200)
         change = forget if action in _DELETED else learn
         done = await to_thread.run_sync(following.edit, lambda store: change(store, message))
+        if done["warning"]:
+            # Label Studio reads no answers.
+            print(f"knowmore: {done['warning']}", file=sys.stderr, flush=True)
         return {"status": "ok", **done, "model_version": model_version()}
 
 
 # -- edits ---------------------------------------------------------------------------------------
 
 
-def learn(store: Any, message: dict[str, Any]) -> dict[str, int]:
-    """Add the annotations of a message, or correct those that are held; how many."""
+def learn(store: Any, message: dict[str, Any]) -> dict[str, Any]:
+    """Add the annotations of a message, or correct those that are held; how many.
+
+    And a warning if bytes of those that were emptied, and so forgotten, may be left.
+    """
     from sklearn.base import is_classifier
 
     from knowmore.export.description import column_names
@@ -98,7 +105,7 @@ def learn(store: Any, message: dict[str, Any]) -> dict[str, int]:
         raise InvalidInput(_NO_CLASSES)
     held = set(store.ids_.tolist())
     new: dict[str, tuple[list[float], Any, str | None]] = {}
-    changed: dict[str, Any] = {}
+    changed: dict[str, tuple[Any, str | None]] = {}
     # A task that was skipped, or an annotation without a choice, teaches nothing.
     empty: set[str] = set()
     # All are read before one is learnt: a message is learnt as a whole or not at all.
@@ -116,7 +123,7 @@ def learn(store: Any, message: dict[str, Any]) -> dict[str, int]:
             )
         label = _typed(choice, store.examples.labels)
         if name in held:
-            changed[name] = label
+            changed[name] = label, _contributor(annotation)
             continue
         task = annotation.get("task") if isinstance(annotation.get("task"), dict) else None
         row = features(task or message.get("task"), column_names(store))
@@ -127,21 +134,23 @@ def learn(store: Any, message: dict[str, Any]) -> dict[str, int]:
             table = _table(store, rows)
             store.add(table, labels, [*new], contributor=contributors, origins="label-studio")
         if changed:
-            store.relabel([*changed], [*changed.values()])
+            labels, contributors = (list(one) for one in zip(*changed.values(), strict=True))
+            store.relabel([*changed], labels, contributor=contributors)
     # This cannot be undone, so it is no part of the others; nor can it fail by its message.
-    if gone := [name for name in empty if name in held]:
-        store.forget(gone)
-    counts = {"added": len(new), "relabelled": len(changed), "forgotten": len(gone)}
-    return {**counts, "ignored": len(empty) - len(gone)}
+    gone = [name for name in empty if name in held]
+    counts = {"added": len(new), "relabelled": len(changed), "ignored": len(empty) - len(gone)}
+    return {**counts, **_forgotten(store, gone)}
 
 
-def forget(store: Any, message: dict[str, Any]) -> dict[str, int]:
-    """Forget the annotations of a message that are held, for ever; how many."""
+def forget(store: Any, message: dict[str, Any]) -> dict[str, Any]:
+    """Forget the annotations of a message that are held, for ever: see `learn`."""
     held = set(store.ids_.tolist())
-    gone = [name for name in map(_name, _annotations(message)) if name in held]
-    if gone:
-        store.forget(gone)
-    return {"forgotten": len(gone)}
+    return _forgotten(store, [n for n in map(_name, _annotations(message)) if n in held])
+
+
+def _forgotten(store: Any, gone: list[str]) -> dict[str, Any]:
+    """How many were forgotten, and why bytes of them may be left."""
+    return {"forgotten": len(gone), "warning": store.forget(gone).left if gone else ""}
 
 
 def _table(store: Any, rows: list[list[float]]) -> Any:

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from knowmore.errors import InvalidInput, KnowmoreError, NotEnoughMemory, NotWritten
 from knowmore.studio.desk import add_desk
 from knowmore.studio.door import Door
-from knowmore.studio.edits import Asked, Edit, Ids, Places, Text, Value
+from knowmore.studio.edits import Asked, Edit, Ids, Label, Places, Text, Value
 from knowmore.studio.guard import Guard
 from knowmore.studio.history import journal, state_at, verified, without
 from knowmore.studio.inbox import doubts
@@ -57,6 +57,7 @@ class Edited(BaseModel):
     number: int
     n: int
     ids: list[int | str]
+    warning: str
     update_ms: float
 
 
@@ -83,6 +84,12 @@ class Whose(Asked):
     """A contributor."""
 
     contributor: Text
+
+
+class Offered(Asked):
+    """A class that has no example yet."""
+
+    label: Label
 
 
 class Nothing(Asked):
@@ -183,6 +190,12 @@ def application(studio: Studio, door: Door, reader: Reader | None = None) -> Fas
     async def state() -> Any:
         """The model as a whole: classes, settings, how often it is right, what undo would undo."""
         return JSONResponse(await work(studio.state))
+
+    @app.post("/api/classes")
+    async def classes(asked: Offered) -> Any:
+        """Offer a class that has no example yet, until the studio ends; nothing is written."""
+        await work(studio.palette.offer, asked.label)
+        return JSONResponse({"offered": asked.label})
 
     @app.get("/api/plane/points")
     async def points() -> Any:

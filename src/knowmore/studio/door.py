@@ -6,6 +6,7 @@ import hmac
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from secrets import token_urlsafe
+from threading import Lock
 from typing import final
 from urllib.parse import parse_qsl
 
@@ -27,6 +28,7 @@ class Door:
         self.host, self.port, self.closing = host, port, False
         self._name = name
         self._names = {*_LOCAL, name}
+        self._lock = Lock()
         self._token: str | None = token_urlsafe(32)
         self._secret = token_urlsafe(32)
 
@@ -34,6 +36,12 @@ class Door:
     def address(self) -> str:
         """The address that lets one visitor in, once."""
         return f"http://{self._name}:{self.port}/?token={self._token or 'spent'}"
+
+    def fresh(self) -> str:
+        """A new address for one more visitor; the one before lets nobody in any more."""
+        with self._lock:
+            self._token = token_urlsafe(32)
+            return self.address
 
     @property
     def is_local(self) -> bool:
@@ -57,10 +65,12 @@ class Door:
     def spend(self, query: str) -> bool:
         """Whether a query has the token, which is worth nothing from now on."""
         given = dict(parse_qsl(query)).get("token", "")
-        if self._token is None or not hmac.compare_digest(given.encode(), self._token.encode()):
-            return False
-        self._token = None
-        return True
+        with self._lock:
+            token = self._token
+            if token is None or not hmac.compare_digest(given.encode(), token.encode()):
+                return False
+            self._token = None
+            return True
 
     @property
     def cookie(self) -> str:

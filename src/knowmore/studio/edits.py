@@ -20,6 +20,8 @@ from knowmore.studio.snapshot import Snapshot
 
 # The most examples of one edit.
 _MOST = 10_000
+# Who gives what is taught by hand.
+_STUDIO = "studio"
 # Whole numbers that a file can hold.
 _WHOLE = 2**53
 
@@ -61,7 +63,7 @@ class Add(Asked):
     X: Rows | None = None
     plane: Places | None = None
     y: Labels
-    contributor: Text | None = "studio"
+    contributor: Text | None = _STUDIO
 
 
 class Learn(Asked):
@@ -160,39 +162,50 @@ class Parts(NamedTuple):
     pool: Pool | None
 
 
-def applied(edit: Any, parts: Parts) -> list[Any]:
-    """Apply an edit to a file; returns the ids of the examples that it was about."""
+class Done(NamedTuple):
+    """What an edit did.
+
+    ids : of the examples that it was about and that the file holds now
+    warning : why bytes of what it forgot may be left, and which settings stay; "" if none do
+    """
+
+    ids: list[Any]
+    warning: str = ""
+
+
+def applied(edit: Any, parts: Parts) -> Done:
+    """Apply an edit to a file."""
     store, now, plane, pictures, pool = parts
     match edit:
         case Answer():
-            return _answer(edit, store, now, pool)
+            return Done(_answer(edit, store, now, pool))
         case Merge():
             with neighbour(store, edit.name) as other:
                 store.merge(other)
-                return [*other.ids_.tolist()]
+                return Done(other.ids_.tolist())
         case Add():
             X = _rows(edit, now, plane, len(edit.y))
-            found: list[Any] = store.add(X, edit.y, contributor=edit.contributor).tolist()
-            return found
+            return Done(store.add(X, edit.y, contributor=edit.contributor).tolist())
         case Learn():
-            return pictures.learn(now, edit.pictures, for_each(edit.y, len(edit.pictures)))
+            labels = for_each(edit.y, len(edit.pictures))
+            return Done(pictures.learn(now, edit.pictures, labels))
         case Replace():
-            store.replace(edit.ids, _rows(edit, now, plane, len(edit.ids), edit.ids))
-            return edit.ids
+            X = _rows(edit, now, plane, len(edit.ids), edit.ids)
+            store.replace(edit.ids, X, contributor=_STUDIO)
+            return Done(edit.ids)
         case Relabel():
-            store.relabel(edit.ids, for_each(edit.y, len(edit.ids)))
-            return edit.ids
+            store.relabel(edit.ids, for_each(edit.y, len(edit.ids)), contributor=_STUDIO)
+            return Done(edit.ids)
         case Forget():
             if (edit.ids is None) == (edit.contributor is None):
                 raise InvalidInput("Give either the ids of examples or a contributor to forget.")
-            store.forget(edit.ids, contributor=edit.contributor)
-            return edit.ids or []
+            return Done([], store.forget(edit.ids, contributor=edit.contributor).left)
         case Turn():
             (store.undo if edit.verb == "undo" else store.redo)()
-            return []
+            return Done([])
         case Settings():
             store.set_parameters(**now.with_settings(edit.noise, edit.length_scale))
-            return []
+            return Done([])
         case _:
             return _learn_scene(edit, store, now)
 
@@ -231,7 +244,7 @@ def _answer(edit: Answer, store: Store, now: Snapshot, pool: Pool | None) -> lis
         pool.row(edit.id),
         [edit.y],
         [edit.id],
-        contributor="studio",
+        contributor=_STUDIO,
         origins=pool.name,
         # The first example settles what the columns are called.
         columns=pool.columns if now.examples is None else None,
@@ -239,7 +252,7 @@ def _answer(edit: Answer, store: Store, now: Snapshot, pool: Pool | None) -> lis
     return found
 
 
-def _learn_scene(edit: Scene, store: Store, now: Snapshot) -> list[Any]:
+def _learn_scene(edit: Scene, store: Store, now: Snapshot) -> Done:
     scene = SCENES[edit.name]
     if now.examples is not None and now.examples.X.shape[1] != 2:
         raise InvalidInput(
@@ -254,10 +267,11 @@ def _learn_scene(edit: Scene, store: Store, now: Snapshot) -> list[Any]:
         settings = now.with_settings(scene.noise, scene.length_scale)
     # Whatever could fail fails here, before anything is forgotten.
     clone(now.estimator).set_params(**settings).fit(X, labels)
+    warning = ""
     if edit.clear and now.examples is not None:
-        store.forget([*now.examples.names])
+        warning = store.forget([*now.examples.names]).left
     with store.together("scene"):
         if settings:
             store.set_parameters(**settings)
-        found: list[Any] = store.add(X, labels, contributor=edit.name).tolist()
-    return found
+        found = store.add(X, labels, contributor=edit.name).tolist()
+    return Done(found, warning)

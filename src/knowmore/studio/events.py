@@ -1,5 +1,7 @@
 """What happened to a file, for pages that listen: each event has the journal's number as its id.
 
+They name no example, label or contributor: an event outlives what it was about.
+
 Where the journal stands says all: no number is ever used for two states. So a page that was away
 tells the last number it knew, and gets what came since, or is told to look at all of it anew.
 """
@@ -100,6 +102,5 @@ def _edit(entry: Entry, now: Snapshot, verb: str | None = None) -> Event:
         "verb": verb or entry.verb,
         "count": entry.count,
         "n": len(now) if number == now.number else None,
-        "contributor": entry.contributor,
     }
     return Event(number, "edit", data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
+from html import escape
 from typing import Any, Final, final
 
 from anyio import fail_after
@@ -32,6 +33,22 @@ _HEADERS: Final = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
+# What a browser shows in place of the page. Style sheets are for those who were let in.
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>knowmore studio</title>
+<h1>knowmore studio</h1>
+<p>{words}</p>
+<p>If this browser was let in before: <a href="/">open the studio</a>.</p>
+</html>
+"""
+_ANOTHER: Final = (
+    "For a fresh link press Enter in the terminal where knowmore studio runs; if it runs in none, "
+    "start it again."
+)
 
 
 @final
@@ -63,40 +80,47 @@ class Guard:
             await send(message)
 
         try:
-            if self._enters(scope):
-                await _let_in(guarded, self.door.cookie)
+            if scope["path"] == "/" and scope["query_string"]:
+                await _lead_in(guarded, self._entering(scope))
                 return
             body = await self._checked(scope, receive)
         except Refusal as refusal:
-            await _say(guarded, refusal)
+            await _say(guarded, refusal, "text/html" in _headers(scope).get("accept", ""))
         else:
             await self.inner(scope, _replayed(body, receive), guarded)
 
-    def _enters(self, scope: Message) -> bool:
-        """Whether it is the first request of a visitor, with the token. Raises Refusal."""
-        headers, query = _headers(scope), scope["query_string"].decode("latin-1")
-        if not self.door.answers_to(headers.get("host", "")):
-            raise Refusal(421, "This studio answers only to the address that it was started with.")
-        if scope["path"] != "/" or not query:
-            return False
-        if scope["method"] == "GET" and self.door.spend(query):
-            return True
+    def _entering(self, scope: Message) -> str | None:
+        """The cookie for a visitor who has the token; None for one who has a cookie already.
+
+        Raises Refusal for anybody else.
+        """
+        headers = self._addressed(scope)
+        if scope["method"] == "GET":
+            if self.door.spend(scope["query_string"].decode("latin-1")):
+                return self.door.cookie
+            if self.door.knows(headers.get("cookie", "")):
+                return None
         raise Refusal(
             403,
-            "This address has been used, or was never right: it lets one browser in, once. In that "
-            "browser open the address without what follows the last slash; for another one start "
-            "the studio again.",
+            f"This link has been used, or replaced by a newer one, or was never right: a link lets "
+            f"one browser in, once. {_ANOTHER}",
         )
+
+    def _addressed(self, scope: Message) -> Headers:
+        """The headers of a request to this studio. Raises Refusal."""
+        headers = _headers(scope)
+        if not self.door.answers_to(headers.get("host", "")):
+            raise Refusal(421, "This studio answers only to the address that it was started with.")
+        return headers
 
     async def _checked(self, scope: Message, receive: Receive) -> bytes:
         """The body of a request that may be answered. Raises Refusal."""
-        headers, changes = _headers(scope), scope["method"] not in ("GET", "HEAD")
+        headers, changes = self._addressed(scope), scope["method"] not in ("GET", "HEAD")
         if not self.door.knows(headers.get("cookie", "")):
             raise Refusal(
                 401,
-                "Nobody let this browser in. Open the address with the token that knowmore studio "
-                "printed first. If you did, by a link of another page: go to the address line and "
-                "press Enter.",
+                f"This browser has not been let in. Open the link that knowmore studio printed. "
+                f"{_ANOTHER}",
             )
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise Refusal(403, "A page of another site may not ask this one.")
@@ -165,15 +189,21 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-async def _let_in(send: Send, cookie: str) -> None:
-    headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+async def _lead_in(send: Send, cookie: str | None) -> None:
+    """Lead a visitor to the page."""
+    headers = [(b"location", b"/"), (b"content-length", b"0")]
+    if cookie is not None:
+        headers.append((b"set-cookie", cookie.encode()))
     await send({"type": "http.response.start", "status": 303, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _say(send: Send, refusal: Refusal) -> None:
-    body = json.dumps({"error": refusal.words}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+async def _say(send: Send, refusal: Refusal, as_page: bool) -> None:
+    kind, body = b"application/json", json.dumps({"error": refusal.words}).encode()
+    if as_page:
+        kind = b"text/html; charset=utf-8"
+        body = _PAGE.format(words=escape(refusal.words)).encode()
+    headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
     # What is left of a body that was not read is not another request.
     headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})

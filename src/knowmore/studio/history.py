@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, UnknownId
 from knowmore.store.journal import FORGETS
 from knowmore.studio.studio import Studio, entry_of
 from knowmore.studio.whatif import Forgotten, flips
@@ -36,18 +36,27 @@ def state_at(studio: Studio, number: int) -> dict[str, Any]:
 
 
 def without(studio: Studio, contributor: str) -> dict[str, Any]:
-    """Which answers would change, had the model never seen the examples of a contributor."""
+    """Which answers would change, had the model never seen the examples of a contributor.
+
+    changed : how many examples of others would get back the features or the label they had before;
+        what that changes is not looked at
+    """
     now = studio.now()
-    held = zip(studio.store.ids_.tolist(), studio.store.contributors(), strict=True)
-    ids = [one for one, whose in held if whose == contributor]
-    if not ids:
-        raise InvalidInput("The model holds no examples of this contributor.")
+    try:
+        plan = studio.store.preview_forget(contributor=contributor)
+    except UnknownId as error:
+        raise InvalidInput("The model holds nothing of this contributor.") from error
+    held = set(now.examples.names) if now.examples is not None else set()
+    ids = [one for one in plan.leaving if one in held]
     if len(ids) == len(now):
         raise InvalidInput("All examples are of this contributor: without them nothing is left.")
+    count = {"number": now.number, "count": len(ids), "changed": len(plan.changing)}
+    if not ids:
+        same = {"accuracy_before": now.accuracy, "accuracy_after": now.accuracy}
+        return {**count, "flips": [], "pictures": [], **same}
     # As many as there are, not only as many as one request may name.
     asked = Forgotten.model_construct(verb="forget", ids=ids)
-    found = flips(now, asked, studio.pictures)
-    return {"count": len(ids), **found}
+    return {**count, **flips(now, asked, studio.pictures)}
 
 
 def verified(studio: Studio) -> dict[str, Any]:

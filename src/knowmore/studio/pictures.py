@@ -1,8 +1,8 @@
 """Pictures that were brought and wait to be decided upon, and small pictures of all examples.
 
 What was sent is described and made small, and then let go of: only what Pillow made of it is ever
-shown, or learnt. A picture that was learnt is kept until its example is forgotten, so that it waits
-again if that is undone.
+shown, or learnt. A picture that was learnt is kept, so that it waits again if that is undone; when
+anything is forgotten, pictures that the file knew and does not hold are let go of.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ class Pictures:
         self._brought: dict[int, Brought] = {}
         self._note: Any = None
         self._made: Describer | None = None
-        self._asked: tuple[Snapshot, Predictor] | None = None
 
     # -- pictures that wait ------------------------------------------------------------------
 
@@ -143,6 +142,14 @@ class Pictures:
             del self._brought[old]
         return ids
 
+    def let_go(self, before: Snapshot, now: Snapshot) -> None:
+        """Something was forgotten: let go of what the file knew before, and does not hold now."""
+        held = set() if now.examples is None else set(now.examples.names)
+        known = {entry.number for entry in before.entries}
+        for one in [*self._brought.values()]:
+            if one.learnt is not None and one.learnt[1] in known and one.learnt[0] not in held:
+                del self._brought[one.number]
+
     def dismiss(self, now: Snapshot, numbers: Sequence[int]) -> None:
         """Let go of pictures that wait."""
         for one in self.chosen(now, numbers):
@@ -176,13 +183,14 @@ class Pictures:
         """What the model says of pictures, as `knowmore predict` does."""
         if not pictures or not len(now):
             return [{"picture": one.number, "name": one.name} for one in pictures]
-        if self._asked is None or self._asked[0] is not now:
-            self._asked = now, Predictor(self.store, RATE, keep=False)
-        answers = self._asked[1](np.stack([one.vector for one in pictures]))
+        answers = now.once(self._predictor)(np.stack([one.vector for one in pictures]))
         return [
             {"picture": one.number, "name": one.name, **answer._asdict()}
             for one, answer in zip(pictures, answers, strict=True)
         ]
+
+    def _predictor(self, _: Snapshot) -> Predictor:
+        return Predictor(self.store, RATE, keep=False)
 
     def explained(self, now: Snapshot, one: Id | None, picture: int | None) -> dict[str, Any]:
         """The examples that are nearest to one or to a picture, and those that speak most against

@@ -1,6 +1,7 @@
 """The plane that a model is drawn in: its two features, or two directions through its examples.
 
-It is chosen once and kept while examples come and go: a map that moves cannot be read.
+It is chosen once and kept while examples come and go: a map that moves cannot be read. When some
+are forgotten it is chosen again from the others, since its axes were computed from all.
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ class Plane(Frozen):
     by: str
     names: tuple[str, str]
     least: float = -np.inf
+
+    def same_as(self, other: Plane) -> bool:
+        """Whether both show the same at the same place."""
+        mine, theirs = (self.origin, self.axes), (other.origin, other.axes)
+        return self.least == other.least and all(map(np.array_equal, mine, theirs))
 
     def places(self, X: Array) -> Array:
         """Where examples X (n, d) are seen, (n, 2)."""

@@ -8,7 +8,7 @@ covariance c.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -48,6 +48,13 @@ class Pool:
     pictures: Mapping[Id, Any] = field(default_factory=dict)
     skipped: int = 0
 
+    def without(self, gone: Collection[Id]) -> Pool:
+        """The pool without the rows of these ids."""
+        stay = [i for i, one in enumerate(self.ids) if one not in gone]
+        pictures = {one: picture for one, picture in self.pictures.items() if one not in gone}
+        ids = tuple(self.ids[i] for i in stay)
+        return replace(self, ids=ids, X=self.X[stay], pictures=pictures)
+
     def row(self, one: Id) -> Array:
         """The features of a row, (1, d)."""
         try:
@@ -86,6 +93,20 @@ class Questions:
                 f"part of it."
             )
         self.pool, self._followed, self._curve = pool, None, {}
+
+    def let_go(self, before: Snapshot, now: Snapshot) -> None:
+        """Something was forgotten: rows that were examples before and are none now leave the pool.
+
+        So do the accuracies of the states before.
+        """
+        self._followed, self._curve = None, {}
+        if self.pool is None:
+            return
+        known = {one.id for one in before.entries if one.undone and one.id is not None}
+        known.update(() if before.examples is None else before.examples.names)
+        gone = known.difference(() if now.examples is None else now.examples.names)
+        if gone.intersection(self.pool.ids):
+            self.pool = self.pool.without(gone)
 
     def ask(self, now: Snapshot, skip: Collection[Id]) -> dict[str, Any]:
         """The next question, leaving out rows to skip, and what is known of the pool."""

@@ -70,13 +70,12 @@ class Found(BaseModel):
 
 def add_rows(app: FastAPI, work: Work, studio: Studio) -> None:
     """Let the pages of an application look at the examples."""
-    kept: list[Listing] = []
+
+    def listing(now: Snapshot) -> Listing:
+        return Listing(now, studio.store.contributors())
 
     def page(asked: Page) -> dict[str, Any]:
-        now = studio.now()
-        if not kept or kept[0].now is not now:
-            kept[:] = [Listing(now, studio.store.contributors())]
-        return kept[0].page(asked)
+        return studio.now().once(listing).page(asked)
 
     @app.post("/api/rows", response_model=Found)
     async def rows(asked: Page) -> Any:

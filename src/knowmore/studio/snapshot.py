@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from collections.abc import Callable
+from typing import Any, TypeVar, final
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
+from knowmore.edits import Id
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
@@ -19,10 +21,15 @@ from knowmore.insight.asking import WITH_VARIANCE
 from knowmore.kernels import cross
 from knowmore.models import LeftOut, LinearModel
 from knowmore.store import Entry, Store
+from knowmore.store.changing import Holding
 from knowmore.store.journal import FORGETS
 
 # The fraction of the known examples that may be called unknown.
 RATE = 0.05
+# Entries after which something is gone for good. The last is one of a notebook's cells, which may
+# have removed anything.
+_GONE = (*FORGETS, "edit")
+T = TypeVar("T")
 # Where kernels keep a single length scale.
 _WIDTHS = ("length_scale", "k1__length_scale", "k2__length_scale")
 
@@ -34,6 +41,7 @@ class Snapshot:
     number : of the last entry of the journal that is not undone, or 0
     entries : the journal
     estimator : a copy, which later edits do not reach
+    in_file : whether it is the model of a file, whose settings `forget` chooses again
     examples : None if there are none
 
     before : an earlier one, whose journal is continued if it still stands
@@ -46,6 +54,7 @@ class Snapshot:
         self.estimator: Any = unnamed(store.estimator)
         self.examples: Examples | None = store.examples if len(store) else None
         self.is_classifier = bool(is_classifier(store))
+        self.in_file = isinstance(store, Store)
         self.columns = column_names(store) if self.examples is not None else ()
 
     def __len__(self) -> int:
@@ -60,6 +69,19 @@ class Snapshot:
     def redo(self) -> Entry | None:
         """The entry that `redo` would do again."""
         return next((one for one in self.entries if one.undone), None)
+
+    @property
+    def forgotten(self) -> int:
+        """The number of the last entry that forgot something, or 0."""
+        return max((one.number for one in self.entries if one.verb in _GONE), default=0)
+
+    def once(self, make: Callable[[Snapshot], T]) -> T:
+        """What a function makes of this state: it is called once, and its result goes with it."""
+        made: dict[Any, Any] = self.__dict__.setdefault("_made", {})
+        if make not in made:
+            made[make] = make(self)
+        found: T = made[make]
+        return found
 
     # -- every example without itself --------------------------------------------------------
 
@@ -206,10 +228,24 @@ class Snapshot:
             found["kernel"] = widened(self.kernel, length_scale)
         return found
 
+    def without(self, ids: tuple[Id, ...]) -> Any:
+        """The estimator as `forget` would leave it."""
+        held = self.examples
+        assert held is not None
+        if not self.in_file:
+            return unnamed(self.estimator).remove(ids)
+
+        def read(some: tuple[Id, ...]) -> Examples:
+            rows = held.rows(some)
+            return Examples.of(held.X[rows], held.labels[rows], some, held.weights[rows])
+
+        index = dict.fromkeys(held.names)
+        return Holding(self.estimator, index, held.next_id, read).forget(ids).estimator
+
     def with_estimator(self, estimator: Any, examples: Examples | None) -> Snapshot:
         """The same file, had these examples been learnt by this estimator."""
         other = object.__new__(Snapshot)
-        for name in ("name", "kind", "entries", "number", "is_classifier", "columns"):
+        for name in ("name", "kind", "entries", "number", "is_classifier", "in_file", "columns"):
             setattr(other, name, getattr(self, name))
         other.estimator, other.examples = unnamed(estimator), examples
         return other

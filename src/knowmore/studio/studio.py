@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from contextlib import suppress
 from copy import copy
+from hashlib import blake2b
+from secrets import token_bytes
 from time import perf_counter
 from typing import Any, NamedTuple, final
 
@@ -13,12 +16,13 @@ from sklearn.gaussian_process.kernels import RBF
 
 import knowmore
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, NoExamples
+from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.models.novelty import improbability
 from knowmore.store.past import past
-from knowmore.studio.edits import Parts, applied
+from knowmore.studio.edits import Parts, Scene, applied
 from knowmore.studio.events import Event, Events
 from knowmore.studio.field import Answers
+from knowmore.studio.palette import Palette
 from knowmore.studio.pictures import Pictures
 from knowmore.studio.plane import Bounds, Grid, Plane, bounds_of, plane_of
 from knowmore.studio.pool import Questions
@@ -52,17 +56,24 @@ class Studio:
     events : what happened to it since it was opened
     pictures : those that wait to be learnt
     questions : about a pool, if somebody gave one
+    palette : the colours of the classes
+
+    When something is forgotten, here or by another process, all that was derived from it is let go
+    of: see `_let_go`.
     """
 
     def __init__(self, store: Any, questions: Questions | None = None) -> None:
         self.store, self.questions = store, questions or Questions()
         self.events, self.pictures = Events(), Pictures(store)
+        self.palette = Palette()
         self._now = Snapshot(self.store)
         self._plane: Plane | None = None
         self._bounds: Bounds | None = None
         self._followed: OrderedDict[Grid, _Followed] = OrderedDict()
         self._past: tuple[int, int, Snapshot] | None = None
-        self._answered: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
+        # Edits by their keys: a digest of each, which says nothing without the secret, and answers.
+        self._answered: OrderedDict[str, tuple[bytes, dict[str, Any]]] = OrderedDict()
+        self._secret = token_bytes(32)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -75,7 +86,32 @@ class Studio:
     def _renewed(self) -> Snapshot:
         before, self._now = self._now, Snapshot(self.store, self._now)
         self.events.note(before, self._now)
+        self._past = None
+        if self._now.forgotten > before.forgotten:
+            self._let_go(before, self._now)
         return self._now
+
+    def _let_go(self, before: Snapshot, now: Snapshot) -> None:
+        """Keep nothing of what was forgotten, nor what was chosen by it."""
+        held = set() if now.examples is None else set(now.examples.names)
+        for key, (asked, answer) in self._answered.items():
+            ids = [one for one in answer["ids"] if one in held]
+            self._answered[key] = asked, answer | {"ids": ids}
+        self.palette.let_go(now.labels)
+        self.pictures.let_go(before, now)
+        self.questions.let_go(before, now)
+        self._bounds = None
+        old, self._plane = self._plane, None
+        grid, followed = next(reversed(self._followed.items()), (None, None))
+        self._followed.clear()
+        if grid is None or followed is None or old is None or now.examples is None:
+            return
+        plane = self.plane(now)
+        if plane is not None and plane.same_as(old):
+            # What is looked at follows at once: until then it holds the state before.
+            self._followed[grid] = followed
+            with suppress(KnowmoreError):
+                self._followed_to(now, grid)
 
     def missed(self, number: int | None) -> tuple[list[Event], int]:
         """What a page that last knew this number has missed, and how many events there were."""
@@ -85,7 +121,10 @@ class Studio:
     # -- the plane ---------------------------------------------------------------------------
 
     def plane(self, now: Snapshot) -> Plane | None:
-        """The plane that examples are drawn in, chosen from the first that were there."""
+        """The plane that examples are drawn in, chosen from those that were there at first.
+
+        Or from those that were left when something was forgotten.
+        """
         if self._plane is None:
             if now.examples is not None:
                 X = now.examples.X
@@ -122,12 +161,19 @@ class Studio:
         now = self.now()
         plane, kernel = self.plane(now), now.kernel
         possible = plane is not None and now.is_classifier
+        if possible:
+            self.palette.begin(now.labels)
+        slots = self.palette.slots(now.labels)
         return {
             "number": now.number,
             "n": len(now),
             "name": now.name,
             "kind": now.kind,
-            "classes": now.classes(),
+            "forgotten": now.forgotten,
+            "classes": [one | {"slot": slots[one["label"]]} for one in now.classes()],
+            "offered": [
+                {"label": one, "slot": slots[one]} for one in self.palette.offered(now.labels)
+            ],
             "features": None if now.examples is None else now.examples.X.shape[1],
             "columns": [*now.columns[:100]],
             "pictures": bool(self.store.notes.get("pictures")) and now.is_classifier,
@@ -277,7 +323,7 @@ class Studio:
 
     def edit(self, key: str, edit: Any) -> dict[str, Any]:
         """Apply an edit once, however often it comes with this key; durable when it returns."""
-        asked = edit.model_dump_json()
+        asked = blake2b(edit.model_dump_json().encode(), key=self._secret).digest()
         if key in self._answered:
             before, answer = self._answered[key]
             if before != asked:
@@ -289,14 +335,17 @@ class Studio:
         begin = perf_counter()
         try:
             parts = Parts(self.store, now, self.plane(now), self.pictures, self.questions.pool)
-            ids = applied(edit, parts)
+            done = applied(edit, parts)
         finally:
             # A scene may have been cleared before it failed.
             now = self._renewed()
+        if isinstance(edit, Scene):
+            self.palette = Palette()
         answer = {
             "number": now.number,
             "n": len(now),
-            "ids": ids,
+            "ids": done.ids,
+            "warning": done.warning,
             "update_ms": (perf_counter() - begin) * 1e3,
         }
         self._answered[key] = asked, answer

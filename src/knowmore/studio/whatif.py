@@ -87,14 +87,11 @@ def _then(now: Snapshot, asked: Relabelled | Forgotten | Learn, pictures: Pictur
         return now.with_estimator(other, held.apply(Add(X, np.array(y))))
     ids = tuple(asked.ids)
     rows = held.rows(ids)
-    if linear:
-        other.forget(held.X[rows], held.labels[rows], held.weights[rows])
     if isinstance(asked, Forgotten):
-        if not linear:
-            other.remove(ids)
-        return now.with_estimator(other, held.apply(Remove(ids)))
+        return now.with_estimator(now.without(ids), held.apply(Remove(ids)))
     y = for_each(asked.y, len(ids))
     if linear:
+        other.forget(held.X[rows], held.labels[rows], held.weights[rows])
         other.partial_fit(held.X[rows], y, sample_weight=held.weights[rows])
     else:
         other.relabel(ids, y)

@@ -194,3 +194,20 @@ def test_without_the_extra_it_says_which(monkeypatch):
     monkeypatch.delitem(sys.modules, "knowmore.notebook")
     with pytest.raises(MissingExtra, match="comes with the extra 'notebook'"):
         import_module("knowmore.notebook")
+
+
+def test_an_estimator_knows_no_contributors(shown):
+    page = shown(Plane, fitted())
+    body = {"verb": "forget", "contributor": "ann", "confirm": True}
+    status, found = page.ask("/api/edit", body, **{"Idempotency-Key": "a key of the test"})
+    assert (status, found["error"].partition(".")[0]) == (
+        422,
+        "An estimator does not know who gave its examples",
+    )
+
+
+def test_classes_are_offered_in_a_notebook(shown):
+    page = shown(Plane, GPClassifier())
+    assert [one["label"] for one in page.ask("/api/state")[1]["offered"]] == ["A", "B"]
+    assert page.ask("/api/classes", {"label": "frog"})[0] == 200
+    assert page.ask("/api/state")[1]["offered"][2] == {"label": "frog", "slot": 2}

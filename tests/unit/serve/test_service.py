@@ -25,7 +25,7 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.cli.listening import impatient, listening
-from knowmore.errors import InvalidInput, MissingData, MissingExtra
+from knowmore.errors import InvalidInput, MissingData, MissingExtra, NotEnoughMemory
 from knowmore.serve import Settings, answering, create_app
 from knowmore.serve.following import Following
 
@@ -136,6 +136,24 @@ def test_an_edit_while_a_model_is_loaded_is_not_missed(flowers, monkeypatch):
     following._store.close()
     assert (following.now.version, following.now.count) == (2, 41)
     assert following.now([[50.0, 50.0]])[0].label == "strange"
+
+
+def test_a_model_that_holds_what_was_forgotten_does_not_go_on_answering(flowers, monkeypatch):
+    def lacking(*_, **__):
+        raise NotEnoughMemory("There is not enough memory for the model.")
+
+    made = answering.Predictor
+    with serving(flowers) as ask, knowmore.open(flowers) as store:
+        question = {"rows": [[0.0, 0.0]]}
+        monkeypatch.setattr(answering, "Predictor", lacking)
+        store.relabel("p0", "far")
+        ask.when(lambda answer: answer == (503, {"status": "failing"}))
+        assert ask.post("/predict", question)[1]["version"] == 1
+        store.forget("p0")
+        ask.when(lambda _: ask.post("/predict", question)[0] == 503)
+        monkeypatch.setattr(answering, "Predictor", made)
+        ask.when(lambda answer: answer[0] == 200)
+        assert ask.post("/predict", question)[1]["version"] == 3
 
 
 def test_it_writes_nothing(flowers):

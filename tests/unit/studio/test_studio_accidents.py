@@ -20,17 +20,21 @@ from studied import enter
 
 import knowmore
 from knowmore import GPClassifier
+from knowmore.store.traces import left
 
 ROOT = Path(__file__).parents[3]
 # A studio, in which SIGUSR1 begins to count the calls that change files, and SIGUSR2 ends it.
 STUDIO = """
-import errno, signal, sys
+import errno, itertools, signal, sys
 from pathlib import Path
 from benchmarks.crash import shim
 from knowmore.cli import main
-path, action, call = Path(sys.argv[1]), *map(int, sys.argv[2:])
+path, action, call, step = Path(sys.argv[1]), *map(int, sys.argv[2:])
 sys.argv = ["knowmore", "studio", str(path), "--no-open"]
-signal.signal(signal.SIGUSR1, lambda *_: shim.arm(path.parent, action, call, errno.ENOSPC))
+calls = itertools.count(call, step)
+signal.signal(
+    signal.SIGUSR1, lambda *_: shim.arm(path.parent, action, next(calls), errno.ENOSPC)
+)
 signal.signal(signal.SIGUSR2, lambda *_: shim.disarm())
 main()
 """
@@ -54,10 +58,10 @@ def path(tmp_path):
 
 
 @contextmanager
-def in_danger(path, action, call):
+def in_danger(path, action, call, step=0):
     """A visitor of a studio, and its process: `send_signal` brings the accident."""
     environment = shim.environment() | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    command = [sys.executable, "-c", STUDIO, str(path), str(action), str(call)]
+    command = [sys.executable, "-c", STUDIO, str(path), *map(str, (action, call, step))]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().strip()
         door = SimpleNamespace(address=address, port=urlsplit(address).port)
@@ -116,6 +120,38 @@ def test_a_full_disk_changes_nothing_and_is_told(path, call):
             assert (status, edit) == (200, edit), answer
             assert visitor.get("/api/state")["number"] == answer["number"]
             assert held(path) != before
+
+
+def test_a_disk_that_is_full_when_the_file_is_cleared_is_told(path):
+    """From the call on at which the forget stands, its answer says that bytes may be left."""
+    told = []
+    # Each time one call later.
+    with in_danger(path, shim.FAIL_FROM, 1, step=1) as (visitor, process):
+        for _ in range(40):
+            one = visitor.edit(verb="add", plane=[[0.2, 0.2]], y=["b"])[1]["ids"]
+            arm(visitor, process)
+            status, answer = visitor.edit(verb="forget", ids=one, confirm=True)
+            there = left(path)
+            arm(visitor, process, signal.SIGUSR2)
+            if status == 507:
+                # Either nothing was changed, or the edit is there and the disk confirms nothing.
+                done = "The edit is in" in answer["error"]
+                assert done != ("Nothing was changed" in answer["error"])
+                again = visitor.edit(verb="forget", ids=one, confirm=True)[0]
+                assert again == (422 if done else 200)
+                continue
+            assert status == 200
+            assert bool(answer["warning"]) == bool(there)
+            if not there:
+                break
+            told.append(answer["warning"])
+            # With room on the disk it can be verified, which clears them.
+            assert visitor.post("/api/verify", {})[1]["ok"]
+            assert left(path) == []
+    assert told
+    assert all("may be left in plane.km" in one for one in told)
+    assert any("the disk is full. Free some space" in one for one in told)
+    assert not any("another program was reading" in one for one in told)
 
 
 @pytest.mark.parametrize(("edit", "call"), [*zip(EDITS, [9, 6, 1, 15], strict=True)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from socket import create_connection
 
 import pytest
 from studied import Visitor, enter, studying
@@ -92,12 +93,52 @@ def test_the_token_lets_one_in_once(plane):
         assert address.partition("=")[2] not in cookie
         assert door.address.endswith("?token=spent")
         known = Visitor(door, cookie.partition(";")[0])
-        for who in (stranger, known):
-            status, body, _ = who("GET", address)
-            assert status == 403
-            assert body["error"].startswith("This address has been used, or was never right")
+        status, body, _ = stranger("GET", address)
+        assert status == 403
+        assert body["error"].startswith("This link has been used, or replaced by a newer one")
+        # The browser that was let in needs no link: it is led to the page.
+        status, _, headers = known("GET", address)
+        assert (status, headers["location"], headers["set-cookie"]) == (303, "/", None)
+        assert known("POST", address, {})[0] == 403
         assert known("GET", "/")[0] == 200
         assert stranger("GET", "/?token=spent")[0] == 403
+
+
+def test_a_fresh_link_lets_one_more_in_and_ends_the_one_before(plane):
+    def entered(address):
+        status, _, headers = Visitor(door)("GET", address.partition(str(door.port))[2])
+        assert status in (303, 403)
+        return headers["set-cookie"]
+
+    with studying(plane) as door:
+        first, second = door.address, door.fresh()
+        assert first != second
+        assert entered(first) is None
+        cookie = entered(second)
+        assert Visitor(door, cookie.partition(";")[0]).get("/api/state")["n"] == 3
+        assert entered(second) is None
+        third = door.fresh()
+        assert third not in (first, second)
+        assert entered(third) == cookie
+        assert [entered(one) for one in (first, second, third)] == [None] * 3
+
+
+def test_a_browser_that_is_not_let_in_is_told_so_on_a_page(door, visitor):
+    page = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    used = "/?token=used"
+    for path, status in ((used, 403), ("/", 401), ("/api/state", 401), ("/nowhere", 401)):
+        found, body, headers = Visitor(door)("GET", path, headers=page)
+        assert (found, headers["content-type"]) == (status, "text/html; charset=utf-8")
+        assert headers["cache-control"] == "no-store"
+        text = body.decode()
+        assert text.startswith("<!doctype html>")
+        assert "press Enter" in text
+        assert '<a href="/">' in text
+        # Whoever is no browser is told in JSON.
+        assert set(Visitor(door)("GET", path)[1]) == {"error"}
+    said = Visitor(door)("GET", used, headers=page)[1].decode()
+    assert "This link has been used" in said
+    assert "This browser has not been let in" in Visitor(door)("GET", "/", headers=page)[1].decode()
 
 
 def test_nothing_without_the_cookie(door, visitor, routes):
@@ -106,12 +147,24 @@ def test_nothing_without_the_cookie(door, visitor, routes):
         for cookie in [*wrong, f"knowmore-studio-{door.port}"]:
             status, said, headers = Visitor(door, cookie)(method, path, body)
             assert (status, method, path) == (401, method, path)
-            assert said["error"].startswith("Nobody let this browser in.")
+            assert said["error"].startswith("This browser has not been let in.")
             assert headers["x-content-type-options"] == "nosniff"
         # The token is for the front door, once, and has been spent.
         for token in ("wrong", "", "spent"):
             status = Visitor(door)(method, f"{path}?token={token}", body)[0]
             assert status == (403 if path == "/" else 401), path
+
+
+def test_no_body_of_a_stranger_is_read(door, routes):
+    """The answer comes while the body is still to come."""
+    for method, path, _ in asking(routes):
+        for target in (path, f"{path}?token=wrong", f"{path}/nowhere"):
+            head = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{door.port}\r\n"
+            head += f"Content-Type: {kind_of(path)}\r\nContent-Length: 900000\r\n\r\n{{"
+            with create_connection(("127.0.0.1", door.port), timeout=30) as slow:
+                slow.sendall(head.encode())
+                status = int(slow.makefile("rb").readline().split()[1])
+            assert status in (401, 403), (method, target)
 
 
 def test_no_edit_from_elsewhere(door, visitor, routes):

@@ -31,7 +31,7 @@ def visitor(path):
 def test_every_tab_hears_of_every_edit(visitor):
     with visitor.listening() as one, visitor.listening() as other:
         visitor.edit(verb="add", plane=[[0.2, 0.2]], y=["a"])
-        want = {"number": 2, "verb": "add", "count": 1, "n": 4, "contributor": "studio"}
+        want = {"number": 2, "verb": "add", "count": 1, "n": 4}
         for following in (one, other):
             assert following() == (2, "edit", want)
         visitor.edit(verb="undo")
@@ -45,7 +45,7 @@ def test_edits_of_other_processes_are_heard_and_seen(visitor, path):
     with visitor.listening() as following, knowmore.open(path) as store:
         store.add([[0.9, 0.9]], ["c"], contributor="bob")
         number, _, data = following()
-        assert (number, data["verb"], data["contributor"]) == (2, "add", "bob")
+        assert (number, data["verb"], data["n"]) == (2, "add", 4)
         store.forget(0)
         assert following()[2]["verb"] == "forget"
     assert visitor.get("/api/plane/points")["ids"] == [1, 2, 3]
@@ -180,6 +180,32 @@ def test_a_contributor_is_forgotten_with_a_certificate(visitor, path):
     status, body = visitor.post("/api/preview-forget", {"contributor": "ann"})
     assert status == 422
     assert body["error"] == ("All examples are of this contributor: without them nothing is left.")
+
+
+@pytest.mark.parametrize("estimator", [GPClassifier(), LinearGPClassifier()])
+def test_what_forgetting_would_change_is_what_it_changes(tmp_path, estimator):
+    """The width, or the grid, was chosen by all examples."""
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 2)), rng.choice(["a", "b", "c"], 60)
+    X[50:] *= 40
+    with knowmore.open(tmp_path / "m.km", estimator) as store:
+        store.add(X, y, contributor=["ann"] * 50 + ["eve"] * 10)
+        before = dict(zip(range(60), store.leave_one_out().predicted.tolist(), strict=True))
+    with studying(tmp_path / "m.km") as door:
+        visitor = enter(door)
+        said = visitor.post("/api/preview-forget", {"contributor": "eve"})[1]
+        visitor.edit(verb="forget", contributor="eve", confirm=True)
+        state = visitor.post("/api/state-at", {"number": 1})[1]
+    with knowmore.open(tmp_path / "m.km") as store:
+        left = store.leave_one_out()
+    after = dict(zip(left.ids.tolist(), left.predicted.tolist(), strict=True))
+    flips = {one: label for one, label in after.items() if before[one] != label}
+    assert len(flips) > 5
+    assert {one["id"]: one["to"] for one in said["flips"]} == flips
+    right = float(np.mean((left.predicted == left.labels) & ~left.silent))
+    assert said["accuracy_after"] == right
+    # The state before it is a fit of the same examples.
+    assert (state["n"], state["loo_accuracy"]) == (50, right)
 
 
 def test_the_journal_is_continued_only_while_it_stands(path):

@@ -279,3 +279,23 @@ def test_pictures_are_asked_about_and_seen(tmp_path):
         assert visitor("GET", "/api/pool/picture?name=0.png")[0] == 422
     with knowmore.open(path) as store:
         assert store.predict(pool.X).tolist() == ["green"] * 4
+
+
+@pytest.mark.parametrize("undone", [False, True])
+def test_a_row_that_was_forgotten_leaves_the_pool(visitor, path, undone):
+    one = asked(visitor)["question"]["id"]
+    visitor.edit(verb="answer", id=one, y="east")
+    assert asked(visitor)["curve"][-1][0] == 1
+    if undone:
+        visitor.edit(verb="undo")
+        assert asked(visitor)["question"]["id"] == one
+    with knowmore.open(path) as store:
+        store.forget(one)
+    found = asked(visitor)
+    assert (found["pool"]["rows"], found["pool"]["left"]) == (29, 29)
+    # The accuracies before counted it.
+    assert [number for number, _ in found["curve"]] == [0]
+    others = [name for name in IDS if name != one]
+    assert asked(visitor, skip=others)["question"] is None
+    status, body = visitor.edit(verb="answer", id=one, y="east")
+    assert (status, "The pool has no row" in body["error"]) == (422, True)

@@ -8,7 +8,9 @@ import { questions } from './questions.js';
 import { Studio } from './shell.js';
 import { table } from './table.js';
 
-const studio = new Studio(document, localStorage);
+const studio = new Studio(document);
+// Nothing is kept in a browser: it would outlive what is forgotten. Earlier versions kept labels.
+for (const key of Object.keys(localStorage)) if (/^(slots|pending) /.test(key)) localStorage.removeItem(key);
 studio.opened = (view) => window.history.replaceState(null, '', `#${view.name}`);
 // For whoever looks at the page from outside, such as tests.
 window.studio = studio;

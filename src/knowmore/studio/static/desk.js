@@ -33,7 +33,7 @@ function verdict(one) {
 }
 
 /** @param {any} studio what all views share @returns a view */
-export function desk(studio) {
+export function desk(studio, signal) {
   let board = { examples: [], waiting: [] };
   let chosen = null; // a key
   let dragged = [];
@@ -299,7 +299,7 @@ export function desk(studio) {
   });
   document.addEventListener('paste', (event) => {
     if (!body.hidden && event.clipboardData?.files.length) upload([...event.clipboardData.files]);
-  });
+  }, { signal });
 
   /** The tile that a key leads to. */
   function beside(key) {

@@ -116,12 +116,11 @@ export function history(studio) {
     if (!would) return;
     const agreed = await studio.ask({
       title: `Forget all of ${whose} for ever?`,
-      words: `${plural(would.count)} would go, and ${plural(would.flips.length, 'answer')} would change. Right if unseen: ${percent(would.accuracy_before)}, then ${percent(would.accuracy_after)}. What was edited before can not be undone after that.`,
+      words: `${plural(would.count)} would go, and ${plural(would.flips.length, 'answer')} would change.${would.changed ? ` ${plural(would.changed)} would get back what they had before.` : ''} Right if unseen: ${percent(would.accuracy_before)}, then ${percent(would.accuracy_after)}. What was edited before can not be undone after that.`,
       yes: 'Forget for ever',
     });
     if (!agreed) return;
-    const name = whose;
-    const done = await studio.act({ verb: 'forget', contributor: name, confirm: true }, () => `All of ${name} is forgotten for ever.`);
+    const done = await studio.act({ verb: 'forget', contributor: whose, confirm: true }, () => `Forgotten for ever: ${plural(would.count)} of this contributor.`);
     if (done) await verify();
   }
 

@@ -7,7 +7,7 @@ import { classes, element, percent, plural } from './page.js';
 export function merging(studio) {
   let would = null;
   const names = element('datalist', { id: 'neighbours' });
-  const name = element('input', { id: 'other', list: 'neighbours', autocomplete: 'off', maxlength: 200, placeholder: 'other.km', oninput: () => tell(null), onkeydown: onEnter });
+  const name = element('input', { id: 'other', list: 'neighbours', maxlength: 200, placeholder: 'other.km', oninput: () => tell(null), onkeydown: onEnter });
   const look = element('button', { type: 'button', id: 'look', onclick: preview }, 'Preview');
   const does = element('button', { type: 'button', id: 'merge', class: 'primary', hidden: true, onclick: merge }, 'Merge');
   const words = element('div', { id: 'merge-words', role: 'status' });

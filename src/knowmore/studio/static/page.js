@@ -3,6 +3,8 @@
 /** An element with attributes and children. */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
+  // Browsers keep the values of fields in their files, to restore them.
+  if (tag === 'input' || tag === 'select') made.setAttribute('autocomplete', 'off');
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith('on')) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, '');

@@ -33,9 +33,10 @@ const log = { to: (value) => 100 * Math.log10(value), from: (place) => 10 ** (pl
 const short = (value) => (value == null ? '–' : Number(value.toPrecision(3)).toString());
 
 /** @param {any} studio what all views share @returns a view */
-export function plane(studio) {
+export function plane(studio, signal) {
   const look = { now: theme(studio.root) };
-  let bounds = { ...studio.state.plane.bounds };
+  let home = { bounds: studio.state.plane.bounds, forgotten: studio.state.forgotten };
+  let bounds = { ...home.bounds };
   let points = { ids: [], x: [], y: [], class: [], wrong: [], silent: [], predicted: [], labels: [] };
   let shown = null; // the field that is painted
   let threshold = null; // the improbability above which a place is of no class
@@ -340,7 +341,7 @@ export function plane(studio) {
     else if (!fits(all.number)) see(await askField(query()));
     // Its words make room for examples.
     else if (others) paintField();
-    [hover, tip.hidden] = [-1, true];
+    [hover, tip.hidden, tip.textContent] = [-1, true, ''];
     if (chosen != null && indexOf(chosen) < 0) chosen = null;
     carried &&= chosen != null;
     paintMarks();
@@ -353,6 +354,17 @@ export function plane(studio) {
   function look_again() {
     clearTimeout(look.later);
     look.later = setTimeout(async () => see(await askField(query())), 60);
+  }
+
+  /** After something is forgotten the studio chooses anew what is seen at first, and perhaps the plane. */
+  function look_home(state) {
+    const seen = bounds.x0 == null || JSON.stringify(bounds) === JSON.stringify(home.bounds) || (state.forgotten > home.forgotten && state.plane.by !== 'features');
+    home = { bounds: state.plane.bounds, forgotten: state.forgotten };
+    if (!seen || JSON.stringify(bounds) === JSON.stringify(home.bounds)) return;
+    bounds = { ...home.bounds };
+    if (!shown) return;
+    paint();
+    look_again();
   }
 
   function showLine({ update_ms: update, refit_ms: refit, difference }) {
@@ -429,11 +441,7 @@ export function plane(studio) {
   function changed(state) {
     if (!state.plane.possible) return;
     scenes.hidden = state.plane.by !== 'features';
-    if (bounds.x0 == null) bounds = { ...state.plane.bounds };
-    // An empty plane begins with two classes, which stay until there are examples of both.
-    const known = [...state.classes.map((one) => one.label), ...studio.pending];
-    const missing = ['A', 'B'].filter((one) => !known.includes(one));
-    if (missing.length && known.length < 2 && known.every((one) => one === 'A' || one === 'B')) studio.offer([...studio.pending, ...missing]);
+    look_home(state);
     const all = studio.classes;
     if (!all.some((one) => one.label === current)) current = all[0].label;
     axes.forEach((one, i) => { one.textContent = `${['→', '↑'][i]} ${state.plane.axes[i]}`; });
@@ -484,6 +492,7 @@ export function plane(studio) {
   function showChosen() {
     const i = chosen == null ? -1 : indexOf(chosen);
     detailCard.hidden = i < 0;
+    detail.replaceChildren();
     if (i < 0) return;
     const others = points.silent[i] ? 'the others say nothing of it' : `the others say ${points.labels[points.predicted[i]]}`;
     detail.replaceChildren(
@@ -541,14 +550,15 @@ export function plane(studio) {
     if (!studio.sure(chosen, `Forget ${chosen} for ever?`)) return;
     const id = chosen;
     clicked = performance.now();
+    cross = null;
     select(null);
-    studio.act({ verb: 'forget', ids: [id], confirm: true }, () => `Forgotten for ever: ${id}.`);
+    studio.act({ verb: 'forget', ids: [id], confirm: true }, () => 'Forgotten for ever: 1 example.');
   }
 
   async function newClass() {
     const label = await askClass(studio);
     if (label == null) return;
-    if (!studio.classes.some((one) => one.label === label)) studio.offer([...studio.pending, label]);
+    if (!studio.classes.some((one) => one.label === label)) studio.offer(label);
     current = label;
     changed(studio.state);
     if (chosen != null) {
@@ -563,8 +573,6 @@ export function plane(studio) {
     const n = points.ids.length;
     const words = `${plural(n)} will be forgotten for ever, and cannot be brought back.`;
     if (n && !(await studio.ask({ title: `${title} instead of what is here?`, words, yes: 'Forget and begin' }))) return;
-    studio.offer([]);
-    studio.slots.clear();
     bounds = { x0: -1, x1: 1, y0: -1, y1: 1 };
     await studio.act({ verb: 'scene', name, clear: n > 0 }, () => `${title}.`);
   }
@@ -595,6 +603,7 @@ export function plane(studio) {
   function closeMenu() {
     if (menu.hidden) return;
     menu.hidden = true;
+    menu.replaceChildren();
     flips = new Map();
     paintTop();
     top.focus({ preventScroll: true });
@@ -828,7 +837,7 @@ export function plane(studio) {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     look.now = theme(studio.root);
     paint();
-  });
+  }, { signal });
 
   return {
     name: 'plane', title: 'Plane', shortcut: 'p', element: view, keys: KEYS, possible: (state) => state.plane.possible,

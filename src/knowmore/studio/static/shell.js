@@ -1,6 +1,6 @@
 // What all views share: the state of the file, edits, keys, and words for what happened.
 
-import { edit, get } from './api.js';
+import { edit, get, post } from './api.js';
 import { about, element, percent, plural } from './page.js';
 
 const KEYS = [
@@ -12,15 +12,11 @@ const KEYS = [
 /**
  * Everything that a view may use of the others.
  * @param root the document, or the part of one that the page is in
- * @param storage where the colours of classes are kept, if anywhere
  */
 export class Studio {
   state = null;
   view = null;
   views = [];
-  /** Classes that have a name but no example yet. */
-  pending = [];
-  slots = new Map();
   /** What the next Delete would forget for ever: see `sure`. */
   armed = null;
   #loading = null;
@@ -29,21 +25,23 @@ export class Studio {
   #again = false;
   #acting = Promise.resolve();
   #own = new Set();
+  #offering = Promise.resolve();
+  #slots = new Map();
+  #makers = [];
 
-  constructor(root, storage = null) {
+  constructor(root) {
     this.root = root;
-    this.storage = storage;
   }
 
   find(id) {
     return this.root.getElementById(id);
   }
 
-  say(words) {
+  say(words, lasts = false) {
     this.find('live').textContent = words;
     clearTimeout(this.#silence);
     // What was said of an edit long ago would be taken for news.
-    this.#silence = setTimeout(() => { this.find('live').textContent = ''; }, 20_000);
+    if (!lasts) this.#silence = setTimeout(() => { this.find('live').textContent = ''; }, 20_000);
   }
 
   /** Whether this was asked for a moment ago as well: what cannot be taken back is said twice. */
@@ -76,34 +74,28 @@ export class Studio {
     return found;
   }
 
-  /** Offer classes that have no example yet. */
-  offer(labels) {
-    this.pending = labels;
-    this.storage?.setItem(`pending ${this.state?.name}`, JSON.stringify(labels));
+  /** Offer a class that has no example yet. */
+  offer(label) {
+    this.state.offered.push({ label, slot: this.slot(label) });
+    this.#offering = post('/api/classes', { label }).catch((error) => this.say(error.message));
   }
 
-  /** The number of the colour and shape of a class: it stays when other classes come and go. */
+  /** The number of the colour and shape of a class; one of an earlier state gets any that is free. */
   slot(label) {
     const key = JSON.stringify(label);
-    if (!this.slots.has(key)) {
-      const used = new Set(this.slots.values());
+    if (!this.#slots.has(key)) {
+      const used = new Set(this.#slots.values());
       let free = 0;
       while (used.has(free)) free += 1;
-      this.slots.set(key, free);
-      this.storage?.setItem(`slots ${this.state?.name}`, JSON.stringify([...this.slots]));
+      this.#slots.set(key, free);
     }
-    return this.slots.get(key);
+    return this.#slots.get(key);
   }
 
   /** All classes, in the order of their keys. */
   get classes() {
-    const known = this.state.classes.map((one) => ({ ...one, slot: this.slot(one.label) }));
-    const have = new Set(known.map((one) => JSON.stringify(one.label)));
-    for (const label of this.pending) {
-      if (have.has(JSON.stringify(label))) continue;
-      known.push({ label, count: 0, loo_accuracy: null, slot: this.slot(label) });
-    }
-    return known.sort((a, b) => a.slot - b.slot);
+    const offered = this.state.offered.map((one) => ({ ...one, count: 0, loo_accuracy: null }));
+    return [...this.state.classes, ...offered].sort((a, b) => a.slot - b.slot);
   }
 
   // -- loading ---------------------------------------------------------------------------------
@@ -124,8 +116,11 @@ export class Studio {
     do {
       this.#again = false;
       try {
-        const [, state] = await Promise.all([this.view?.load(), get('/api/state')]);
-        this.show(state);
+        const offering = this.#offering;
+        const [, state] = await Promise.all([this.view?.load(), offering.then(() => get('/api/state'))]);
+        // A class that was offered meanwhile is not in it.
+        if (offering === this.#offering) this.show(state);
+        else this.#again = true;
       } catch (error) {
         this.say(error.message);
       }
@@ -133,10 +128,10 @@ export class Studio {
   }
 
   show(state) {
+    const forgot = state.forgotten > this.state.forgotten;
     this.state = state;
-    const named = new Set([...state.classes.map((one) => one.label), ...this.pending].map((one) => JSON.stringify(one)));
-    // A class that is gone leaves its colour to the next.
-    for (const key of this.slots.keys()) if (!named.has(key)) this.slots.delete(key);
+    this.#slots = new Map(this.classes.map((one) => [JSON.stringify(one.label), one.slot]));
+    if (forgot) this.#letGo();
     this.find('file').textContent = state.name;
     const last = state.undo && !['forget', 'remove-support'].includes(state.undo.verb);
     describe(this.find('undo'), last ? state.undo : null, 'Undo', state.undo && !last ? ': what was forgotten for ever stays so' : '');
@@ -145,6 +140,19 @@ export class Studio {
       one.tab.disabled = one.possible?.(state) === false;
       one.changed?.(state);
     }
+  }
+
+  /** Something was forgotten: views that are not open begin anew, since they may still show it. */
+  #letGo() {
+    performance.clearResourceTimings();
+    this.views.forEach((old, i) => {
+      if (old === this.view) return;
+      old.end.abort();
+      const view = this.#made(this.#makers[i]);
+      old.element.replaceWith(view.element);
+      old.tab.replaceWith(view.tab);
+      this.views[i] = view;
+    });
   }
 
   // -- editing ---------------------------------------------------------------------------------
@@ -165,12 +173,11 @@ export class Studio {
       this.#own.add(answer.number);
       await this.refresh();
       const right = this.state.loo_accuracy;
-      this.say(`${words(answer)}${right == null ? '' : ` Right if unseen: ${percent(right)}.`}`);
+      this.say(`${words(answer)} ${answer.warning}${right == null ? '' : ` Right if unseen: ${percent(right)}.`}`, !!answer.warning);
       return answer;
     } catch (error) {
-      const nothing = error.status === 507 ? ' Nothing was changed; what was confirmed is kept.' : '';
       await this.refresh();
-      this.say(`${error.message}${nothing}`);
+      this.say(error.message);
       return null;
     }
   }
@@ -209,7 +216,11 @@ export class Studio {
     return new Promise((done) => {
       dialog.addEventListener('close', () => {
         const agreed = dialog.returnValue === 'yes';
-        done(name == null ? agreed : agreed ? this.find('ask-input').value.trim() : null);
+        const given = this.find('ask-input').value.trim();
+        // It may be about something that is forgotten in a moment.
+        for (const part of ['title', 'words']) this.find(`ask-${part}`).textContent = '';
+        this.find('ask-input').value = '';
+        done(name == null ? agreed : agreed ? given : null);
       }, { once: true });
     });
   }
@@ -231,17 +242,17 @@ export class Studio {
     await this.refresh();
   }
 
-  #add(view) {
+  #made(make) {
+    const end = new AbortController();
+    const view = Object.assign(make(this, end.signal), { end });
     view.tab = element('button', {
-      type: 'button', role: 'tab', id: `tab-${view.name}`, 'aria-controls': view.name, onclick: () => this.open(view),
+      type: 'button', role: 'tab', id: `tab-${view.name}`, 'aria-controls': view.name, 'aria-selected': 'false', tabindex: -1, onclick: () => this.open(view),
     }, view.title);
     view.element.id = view.name;
     view.element.setAttribute('role', 'tabpanel');
     view.element.setAttribute('aria-labelledby', `tab-${view.name}`);
     view.element.hidden = true;
-    this.find('tabs').append(view.tab);
-    this.find('main').append(view.element);
-    this.views.push(view);
+    return view;
   }
 
   #onTabKey(event) {
@@ -299,25 +310,18 @@ export class Studio {
 
   // -- the start -------------------------------------------------------------------------------
 
-  /** A list that was kept here; nothing if it is of another form. */
-  #kept(name) {
-    try {
-      const found = JSON.parse(this.storage?.getItem(name) ?? '[]');
-      return Array.isArray(found) ? found : [];
-    } catch {
-      return [];
-    }
-  }
-
-  /** Make the views and open one. @param makers functions that make views @param wanted a name */
+  /**
+   * Make the views and open one.
+   * @param makers functions that make views, each of this and of a signal of the view's end
+   * @param wanted a name
+   */
   async start(makers, wanted = () => null) {
     const state = await get('/api/state');
-    for (const [key, slot] of this.#kept(`slots ${state.name}`).filter(Array.isArray)) {
-      if (typeof key === 'string' && Number.isInteger(slot) && slot >= 0) this.slots.set(key, slot);
-    }
-    this.pending = this.#kept(`pending ${state.name}`).filter((one) => ['string', 'number'].includes(typeof one));
     this.state = state;
-    for (const make of makers) this.#add(make(this));
+    this.#makers = makers;
+    this.views = makers.map((make) => this.#made(make));
+    this.find('tabs').append(...this.views.map((one) => one.tab));
+    this.find('main').append(...this.views.map((one) => one.element));
     this.show(state);
     this.find('undo').addEventListener('click', () => this.undo());
     this.find('redo').addEventListener('click', () => this.redo());

@@ -24,7 +24,7 @@ export function table(studio) {
   let asked = 0;
   let waiting = null;
 
-  const search = element('input', { type: 'search', id: 'search', placeholder: 'id, label, contributor …', 'aria-label': 'Search', autocomplete: 'off', maxlength: 200, oninput: later, onkeydown: onSearchKey });
+  const search = element('input', { type: 'search', id: 'search', placeholder: 'id, label, contributor …', 'aria-label': 'Search', maxlength: 200, oninput: later, onkeydown: onSearchKey });
   const label = choice('of-class', 'Class', (value) => { wanted.label = value === '' ? null : studio.classes[Number(value)].label; });
   const who = choice('of-whom', 'Contributor', (value) => { wanted.contributor = value === '' ? null : value.slice(1); });
   const unseen = choice('of-unseen', 'If unseen', (value) => { wanted.unseen = value || null; });
@@ -53,6 +53,11 @@ export function table(studio) {
     const turn = (asked += 1);
     const answer = await post('/api/rows', wanted);
     if (turn !== asked) return;
+    if (wanted.contributor != null && !answer.contributors.includes(wanted.contributor)) {
+      wanted.contributor = null;
+      await load();
+      return;
+    }
     if (!answer.rows.length && answer.found) {
       wanted.offset = Math.floor((answer.found - 1) / PAGE) * PAGE;
       await load();
@@ -63,6 +68,13 @@ export function table(studio) {
     const same = found.rows.findIndex((one) => one.id === before);
     at = Math.max(Math.min(same >= 0 ? same : at, found.rows.length - 1), 0);
     show();
+  }
+
+  /** A class that is gone is no filter any more. */
+  function changed() {
+    if (wanted.label == null || studio.classes.some((one) => one.label === wanted.label)) return;
+    wanted.label = null;
+    if (!view.hidden) ask();
   }
 
   const ask = () => load().catch((error) => studio.say(error.message));
@@ -165,7 +177,7 @@ export function table(studio) {
     const one = chosen();
     if (!one) return;
     if (!studio.sure(one.id, `Forget ${one.id} for ever?`)) return;
-    studio.act({ verb: 'forget', ids: [one.id], confirm: true }, () => `Forgotten for ever: ${one.id}.`);
+    studio.act({ verb: 'forget', ids: [one.id], confirm: true }, () => 'Forgotten for ever: 1 example.');
   }
 
   /** First up, then down, then as in the file. */
@@ -217,5 +229,5 @@ export function table(studio) {
     return true;
   }
 
-  return { name: 'table', title: 'Table', shortcut: 't', element: view, keys: KEYS, load, key, armed: showActions };
+  return { name: 'table', title: 'Table', shortcut: 't', element: view, keys: KEYS, load, changed, key, armed: showActions };
 }
