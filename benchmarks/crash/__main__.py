@@ -49,6 +49,7 @@ def _accidents(short: bool) -> dict[str, Callable[[], tuple[str, list[str]]]]:
         hostile,
         kills,
         power,
+        restores,
         sequences,
     )
 
@@ -70,6 +71,11 @@ def _accidents(short: bool) -> dict[str, Callable[[], tuple[str, list[str]]]]:
     def failing() -> tuple[str, list[str]]:
         total = disks.all_failing(few)
         return f"{total.kills} edits on failing disks, {len(total.wrong)} wrong", total.wrong
+
+    def restored() -> tuple[str, list[str]]:
+        total = restores.restores(40 if short else 3)
+        says = f"{total.kills} copies put in the place of a crashed file, {total.confirmed} right"
+        return f"{says}, the others refused or as before, {len(total.wrong)} wrong", total.wrong
 
     def damaged(kind: str, count: int | None, step: int) -> tuple[str, list[str]]:
         total = damage.damaged(kind, count, step)
@@ -96,6 +102,7 @@ def _accidents(short: bool) -> dict[str, Callable[[], tuple[str, list[str]]]]:
         return f"{says}, {len(total.wrong)} wrong", total.wrong
 
     faults = {"calls": calls, "random": random, "power": powerless, "disks": failing}
+    faults["restores"] = restored
     if missing := shim.missing():
         faults = dict.fromkeys(faults, lambda: (f"not run: {missing}", [missing]))
     return {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -147,8 +147,20 @@ def _within(indices: npt.NDArray[Any], size: int) -> bool:
 
 def shape_of(name: str, values: Any) -> tuple[int, ...]:
     """The shape of the values; raises InvalidInput if they are lists of different lengths."""
-    try:
+    with _one_length(name):
         return np.shape(values)
+
+
+def as_array(name: str, values: Any) -> npt.NDArray[Any]:
+    """The values as an array; raises InvalidInput if they are lists of different lengths."""
+    with _one_length(name):
+        return np.asarray(values)
+
+
+@contextmanager
+def _one_length(name: str) -> Iterator[None]:
+    try:
+        yield
     except ValueError as error:
         raise InvalidInput(
             f"{name} has lists of different lengths: {error} Give each example as many values."

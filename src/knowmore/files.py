@@ -11,7 +11,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -46,20 +46,80 @@ def user_folder() -> Path:
 def written(path: File) -> Iterator[BinaryIO]:
     """A file to write to. It replaces `path` at the end, unless the block raises."""
     with _reported(path):
-        target, old_mode = _target(path)
-        part = target.with_name(f"{target.name}.{uuid4().hex}.part")
-        # Whoever may not read the old file must not read the part either.
-        mode = 0o666 if old_mode is None else old_mode
+        target, _ = _target(path)
+        with part_of(target) as part, open(part, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def part_of(target: Path, move: Callable[[Path, Path], None] = os.replace) -> Iterator[Path]:
+    """An empty file beside the target. It replaces that at the end, unless the block raises.
+
+    Parts that a killed program has left are deleted first. A lock says which are in use.
+
+    move : moves the part to the target
+    """
+    sweep(target)
+    part = target.with_name(f"{target.name}.{uuid4().hex}.part")
+    old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    # Whoever may not read the old file must not read the part either.
+    descriptor = os.open(
+        part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if old_mode is None else old_mode
+    )
+    try:
         try:
-            with open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-                if old_mode is not None:
-                    os.chmod(part, mode)
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(target)
+            _lock(descriptor)
+            if old_mode is not None:
+                os.chmod(part, old_mode)
+            yield part
         finally:
-            part.unlink(missing_ok=True)
+            # Before it has its new name: to close a file drops the locks that SQLite has on it.
+            os.close(descriptor)
+        move(part, target)
+    finally:
+        # What cannot be deleted now is deleted by the next sweep.
+        for leftover in (part, part.with_name(f"{part.name}-journal")):
+            with suppress(OSError):
+                leftover.unlink(missing_ok=True)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file for as long as it is open; whether nobody else has locked it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows deletes no file that is in use.
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def parts_beside(target: Path) -> list[Path]:
+    """The parts of a file, and the journals of these, whether they are in use or not."""
+    name = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in target.name)
+    return sorted(
+        file for end in ("", "-journal") for file in target.parent.glob(f"{name}.*.part{end}")
+    )
+
+
+def sweep(target: Path) -> list[Path]:
+    """Delete the parts of a file that nobody writes any more; returns those that held bytes."""
+    gone = []
+    for part in parts_beside(target):
+        with suppress(OSError):
+            descriptor = os.open(part, os.O_RDWR)
+            try:
+                if _lock(descriptor):
+                    size = os.fstat(descriptor).st_size
+                    part.unlink()
+                    gone += [part] if size else []
+            finally:
+                os.close(descriptor)
+    return gone
 
 
 def check_name(path: Any) -> None:
@@ -164,7 +224,8 @@ class Savable:
     def save(self, path: File) -> None:
         """Write it to a file: all of it, or nothing. No pickle; `knowmore.load(path)` reads it.
 
-        Its answers are then the same to the last bit. What was there before is replaced.
+        The answers of what is read are the same to the last bit; those of a forest are, to the last
+        bit, those of a fresh fit of its examples. What was there before is replaced.
         """
         # By name: what writes every kind knows all of them, and imports go one way.
         import_module("knowmore.store").save(self, path)

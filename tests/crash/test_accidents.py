@@ -58,6 +58,14 @@ print(len(power.failures("growing", 25).wrong))
 """)
 
 
+def test_a_copy_in_the_place_of_a_crashed_file_is_not_spoilt():
+    in_danger("""
+from benchmarks.crash import restores
+total = restores.restores(60)
+print(total.kills, *total.wrong, sep="\\n", end="\\n" * bool(total.wrong))
+""")
+
+
 def test_a_failing_disk_changes_nothing_or_all():
     in_danger("""
 from benchmarks.crash import disks, shim

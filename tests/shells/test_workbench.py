@@ -347,8 +347,11 @@ def test_json_lines_on_standard_input():
     assert counts(json.loads(again.stdout)) == (0, 1, 0, 0, 0, 2)
     assert asked("forget", "m.km", "2") == {
         "forgotten": 1,
+        "changed": 0,
         "examples": 1,
         "traces": 0,
+        "warning": "",
+        "kept": [],
         "dry_run": False,
     }
 
@@ -633,8 +636,11 @@ def test_forgetting_by_ids_a_file_a_contributor_and_an_origin(model, here):
     assert asked("forget", model, "--ids-file", "ids.txt")["forgotten"] == 2
     assert asked("forget", model, "--contributor", "ben", "--dry-run") == {
         "forgotten": 2,
+        "changed": 0,
         "examples": 5,
         "traces": 0,
+        "warning": "",
+        "kept": [],
         "dry_run": True,
     }
     assert asked("forget", model, "--contributor", "ben")["examples"] == 5
@@ -648,6 +654,69 @@ def test_forgetting_by_ids_a_file_a_contributor_and_an_origin(model, here):
         "command.\n"
     )
     assert b"flowers.csv" not in (here / model).read_bytes()
+
+
+def examples_in(model):
+    """Features, label and givers by id."""
+    with knowmore.open(model) as store:
+        rows = dict(zip(store.ids_.tolist(), store.examples.X.tolist(), strict=True))
+        return {r.id: (rows[r.id], r.label, r.contributor, r.labeller) for r in store.records()}
+
+
+def test_what_somebody_else_learns_of_known_ids_is_theirs(model):
+    """Rows of ann that ben gives anew are ben's, and ann's come back when ben is forgotten."""
+    before = examples_in(model)
+    table("tue.csv", [(1.5, 1.5), (2.5, 2.5)], ["rose", "daisy"], ["f0", "f1"])
+    assert asked("learn", model, "tue.csv", "--contributor", "ben")["replaced"] == 2
+    assert {"name": "ben", "examples": 2} in asked("status", model)["contributors"]
+    result = run("forget", model, "--contributor", "ben", "--dry-run")
+    assert result.stdout == (
+        "Would be forgotten: features or labels of 2 examples, which get back what they had "
+        "before; 7 would stay.\n"
+    )
+    assert asked("forget", model, "--contributor", "ben")["changed"] == 2
+    assert examples_in(model) == before
+    # What ben gave is not learnt again, and what ann gave is no news.
+    assert asked("learn", model, "tue.csv", "--contributor", "ben")["forgotten_before"] == 2
+    assert asked("learn", model, "flowers.csv")["skipped"] == 7
+    assert examples_in(model) == before
+
+
+def test_what_was_forgotten_is_not_learnt_again(model):
+    asked("forget", model, "f0", "f1")
+    run("forget", model, "f2", "--no-mark", "--yes")
+    result = run("learn", model, "flowers.csv")
+    assert result.stdout.startswith("1 added, 4 skipped, 0 replaced, 0 vanished, 2 forgotten be")
+    assert "To learn it all the same: --again." in result.stderr
+    # A row that has changed is that of the same person, still.
+    table("tue.csv", [(9.0, 9.0)], ["rose"], ["f0"])
+    assert asked("learn", model, "tue.csv")["forgotten_before"] == 1
+    found = asked("learn", model, "flowers.csv", "--again")
+    assert (found["added"], found["forgotten_before"]) == (2, 0)
+    assert asked("learn", model, "flowers.csv")["skipped"] == 7
+
+
+def test_what_vanished_may_come_back(model, here):
+    whole = (here / "flowers.csv").read_text()
+    (here / "flowers.csv").write_text("\n".join(whole.split("\n")[:-2]) + "\n")
+    assert asked("learn", model, "flowers.csv", "--sync")["forgotten"] == 1
+    (here / "flowers.csv").write_text(whole)
+    assert asked("learn", model, "flowers.csv")["added"] == 1
+
+
+def test_merging_does_not_bring_back_what_was_forgotten(model):
+    with knowmore.open(model) as store:
+        store.set_parameters(kernel=store.kernel_)
+    shutil.copy(model, "other.km")
+    asked("forget", "other.km", *NAMES[2:])
+    asked("forget", model, *NAMES[:2])
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("merge", model, "other.km")
+    assert str(caught.value) == (
+        "other.km holds 2 examples that flowers.km has forgotten: 'f0', 'f1'. Forget them "
+        "there, too, or bring them back: --again."
+    )
+    assert asked("merge", model, "other.km", "--again")["examples"] == 7
 
 
 @pytest.mark.parametrize("words", [[], ["f0", "--contributor", "ann"]])
@@ -693,11 +762,14 @@ def test_a_label_of_a_new_class_is_said_to_be_one(model):
 def test_traces_are_told_and_end_with_1(model, monkeypatch):
     from knowmore.store import Forgotten, Store
 
-    monkeypatch.setattr(Store, "forget", lambda *_, **__: Forgotten(1, ["somewhere"]))
+    left = Forgotten(1, ["somewhere"], "Bytes may be left in m.km: the disk is full.")
+    monkeypatch.setattr(Store, "forget", lambda *_, **__: left)
     result = run("forget", model, "f0")
     assert result.exit_code == 1
-    assert "In 1 place bytes of what was forgotten may be left" in result.stderr
-    assert asked("forget", model, "f0", code=1)["traces"] == 1
+    assert "Nothing of them is left" not in result.stdout
+    assert left.warning in result.stderr
+    answer = asked("forget", model, "f0", code=1)
+    assert (answer["traces"], answer["warning"]) == (1, left.warning)
 
 
 def test_an_emptied_model_learns_any_table():
@@ -771,14 +843,12 @@ def test_a_dry_run_of_merging_fails_as_merging_does():
     assert words[0] == words[1]
     assert words[0].startswith("The two models differ in kernel: ")
     assert words[0].endswith(
-        "On the command line: knowmore learn flowers.km SOURCE, with the source of other.km. Or "
-        "begin other.km as a copy: cp flowers.km other.km, forget what is in the copy with "
-        "knowmore forget --origin, and learn there."
+        "On the command line: knowmore learn flowers.km SOURCE, with the source of other.km. In "
+        "Python: give other.km the settings of flowers.km with set_parameters()."
     )
     # What the error advises works.
-    shutil.copy(model, "other.km")
-    asked("forget", "other.km", "--origin", "flowers.csv")
-    asked("learn", "other.km", "more.csv")
+    with knowmore.open(model) as mine, knowmore.open("other.km") as theirs:
+        theirs.set_parameters(kernel=mine.kernel_)
     assert asked("merge", model, "other.km", "--dry-run")["examples"] == 400
     assert asked("merge", model, "other.km")["examples"] == 400
     for options in ([], ["--dry-run"]):
@@ -797,6 +867,22 @@ def test_tuning_is_kept_and_can_be_undone(model):
     assert asked("status", model)["kernel"] != before
     asked("undo", model)
     assert asked("status", model)["kernel"] == before
+
+
+@pytest.mark.filterwarnings("ignore::knowmore.errors.KnowmoreWarning")
+def test_forgetting_tells_what_tune_found(model):
+    asked("relabel", model, "f2", "daisy")
+    asked("tune", model)
+    assert asked("log", model)[-1]["verb"] == "tune"
+    said = "Parameters that tune found stay: tune again."
+    assert run("forget", model, "f1").stdout == (
+        f"Forgotten: 1 example; 6 stay. No row of them is left in the file or beside it.\n{said}\n"
+    )
+    assert asked("forget", model, "f0")["kept"] == [said]
+    assert said[:-1] in run("verify", model).stdout
+    table("flowers.csv", [(1.0, 1.0)], ["daisy"], ["f2"])
+    done = run("learn", model, "flowers.csv", "--sync")
+    assert said in done.stderr
 
 
 class _Answer:

@@ -69,6 +69,7 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         history.log,
         history.undo,
         history.redo,
+        history.restore,
         history.verify,
         history.tune,
     ),
@@ -227,7 +228,8 @@ def studio(
 ) -> None:
     """Teach by hand in a browser: a local page on a model, where every click is an exact edit.
 
-    The first line on standard output is its address, which lets one browser in, once.
+    The first line on standard output is its address, which lets one browser in, once;
+    Enter in the terminal prints a fresh one.
     """
     from knowmore.cli.studio import run
 

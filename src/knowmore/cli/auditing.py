@@ -120,9 +120,10 @@ class _Audit:
             print("  forget it for ever? y/n", flush=True)
             if self.key().lower() != "y":
                 return False
-            traces = store.forget([one]).traces
-            left = ", but bytes of it may be left: ask knowmore verify" if traces else ""
-            print(f"  forgotten{left}")
+            done = store.forget([one])
+            print(f"  forgotten{done.warning and f'. {done.warning}'}")
+            for sentence in done.kept:
+                print(f"  {sentence}")
             self.tally["forgotten"] += 1
             # What is forgotten cannot come back, nor can what was decided before it be undone.
             self.decided = [(other, False) for other, _ in self.decided]

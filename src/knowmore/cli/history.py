@@ -1,4 +1,4 @@
-"""The commands about a model's past and state: log, undo, redo, verify, status, tune."""
+"""The commands about a model's past and state: log, undo, redo, restore, verify, status, tune."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from knowmore.cli.options import DryRun, Json, Model
+from knowmore.cli.options import DryRun, Json, Model, NewModel, Yes
 
 Objective = Literal["loo", "marginal_likelihood"]
 
@@ -57,6 +57,42 @@ def _entry(entry: Any) -> dict[str, Any]:
     names = ("number", "verb", "count", "id", "label", "contributor", "undone")
     number, *others = (getattr(entry, name) for name in names)
     return {"number": number, "at": at, **dict(zip(names[1:], others, strict=True))}
+
+
+def restore(
+    model: NewModel,
+    copy: Annotated[
+        Path, typer.Argument(metavar="COPY", help="A copy of it.", exists=True, dir_okay=False)
+    ],
+    again: Annotated[
+        bool, typer.Option("--again", help="Keep what was forgotten since the copy was made.")
+    ] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Put a copy of a model in its place. The copy stays as it is.
+
+    Do not copy by hand after a crash: the file and its -journal belong together. What was
+    forgotten since the copy was made is forgotten again, where that is still known.
+    """
+    from knowmore.cli.showing import confirm, counted, show_json, talk
+    from knowmore.store import restore
+
+    there = f"Put {copy} in the place of {model}? What was learnt since is lost."
+    if model.exists() and not confirm(there, yes or as_json):
+        talk("Nothing was changed.")
+        return
+    done = restore(model, copy, again=again)
+    if as_json:
+        forgotten = len(done.forgotten)
+        show_json({"model": str(model), "examples": done.examples, "forgotten": forgotten})
+        return
+    print(f"Restored from {copy}: {model} holds {counted(done.examples)}.")
+    if done.forgotten:
+        talk(
+            f"{counted(len(done.forgotten))} of the copy had been forgotten since, and were "
+            f"forgotten again. To keep them: --again."
+        )
 
 
 def verify(

@@ -41,13 +41,14 @@ class Request:
     origin: str | None
     sync: bool
     dry_run: bool
+    again: bool = False
 
 
 @dataclass
 class Learnt:
     """How many examples were added, were known, were replaced, have another place in the source,
-    vanished from it, and were forgotten for it; how many records were the same as another, and how
-    many could not be read."""
+    vanished from it, and were forgotten for it; how many records were forgotten before and are
+    skipped, were the same as another, and could not be read."""
 
     added: int = 0
     skipped: int = 0
@@ -55,10 +56,15 @@ class Learnt:
     moved: int = 0
     vanished: int = 0
     forgotten: int = 0
+    forgotten_before: int = 0
     repeated: int = 0
     unreadable: int = 0
     examples: int = 0
     traces: int = 0
+    # Why bytes of what was forgotten may be left.
+    warning: str = ""
+    # What stays though the forgotten may have had a part in it.
+    kept: tuple[str, ...] = ()
     # How many different labels there are if they seem to be values, not classes.
     values: int = 0
     # "content" if the records have no ids, so that their hashes serve as such.
@@ -177,8 +183,12 @@ class _Learning:
             for i, record in enumerate(known)
             if record is not None and record.content != part.contents[i]
         ]
+        refused = self._forgotten_before(part, new, changed)
+        new, changed = ([i for i in rows if i not in refused] for rows in (new, changed))
         self._check_origins(part.of(changed))
-        self.found.skipped += len(known) - len(new) - len(changed) - len(moved)
+        self.found.forgotten_before += len(refused)
+        learnt = len(new) + len(changed) + len(moved)
+        self.found.skipped += len(known) - learnt - len(refused)
         self.found.moved += len(moved)
         self.moved += moved.values()
         # Learning a label is cheap, so labels are checked even if only the others are known.
@@ -197,6 +207,19 @@ class _Learning:
         relabelled = {} if self.request.sync else self._followed(part, moved)
         parts = self._described(part.of(new)), self._described(part.of(changed))
         return _Edit(first, *parts, there, relabelled)
+
+    def _forgotten_before(self, part: Part, new: list[int], changed: list[int]) -> set[int]:
+        """Which records were forgotten in this model: a new one by its id, or by its content.
+
+        Rows of two people may have the same numbers, so the content counts for pictures alone, and
+        for a row under the id that it had.
+        """
+        if self.request.again or not (new or changed):
+            return set()
+        marks = self.model.store.was_forgotten(part.ids, part.contents)
+        pictures = self.source.pictures
+        refused = {i for i in new if marks[i].id or (pictures and marks[i].content)}
+        return refused | {i for i in changed if marks[i].record}
 
     def _moved(self, part: Part, new: list[int]) -> dict[int, Id]:
         """Which of the new pictures are held under a path that is no longer there, and that id."""
@@ -256,7 +279,7 @@ class _Learning:
         if relabelled:
             store.relabel(list(relabelled), list(relabelled.values()))
         if changed.ids:
-            store.replace(changed.ids, changed.X, changed.labels, contents=changed.contents)
+            self._replace(changed)
         self.found.added += len(new.ids)
         self.found.replaced += len(changed.ids)
 
@@ -272,6 +295,22 @@ class _Learning:
             origins=self.origin,
             contents=part.contents,
             columns=self.source.columns,
+        )
+
+    def _replace(self, part: Part) -> None:
+        """Give examples what the source says now; who gives it is who gave the source."""
+        before = [self.held[one].contributor for one in part.ids]
+        whose = [
+            given or self.request.contributor or old
+            for given, old in zip(part.contributors, before, strict=True)
+        ]
+        self.model.store.replace(
+            part.ids,
+            part.X,
+            part.labels,
+            contributor=whose,
+            origins=self.origin,
+            contents=part.contents,
         )
 
     def _corrected(self, part: Part, labels: list[Any], changed: list[int]) -> list[Any]:
@@ -316,7 +355,10 @@ class _Learning:
             return
         self.found.forgotten = vanished
         if not self.request.dry_run:
-            self.found.traces = len(self.model.store.forget(gone).traces)
+            # What comes back to the source is learnt again: nobody asked to forget it.
+            done = self.model.store.forget(gone, mark=False)
+            self.found.traces, self.found.warning = len(done.traces), done.warning
+            self.found.kept = done.kept
 
     def _gone(self) -> list[Id]:
         """The ids of what this source had, and has not had so far."""

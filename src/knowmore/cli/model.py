@@ -105,13 +105,6 @@ class Model:
             )
         return list(dict.fromkeys(found))
 
-    def chosen(self, ids: list[Id] | None, contributor: str | None, origin: str | None) -> int:
-        """How many examples these ids, this contributor or this origin have."""
-        if ids is not None:
-            return len(ids)
-        name, wanted = ("contributor", contributor) if origin is None else ("origin", origin)
-        return sum(getattr(record, name) == wanted for record in self.store.records())
-
     def label(self, word: str) -> Any:
         """A label that a word names, of the type of the labels held."""
         return self.labels([word], ["the label"])[0]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import webbrowser
 from pathlib import Path
 from threading import Thread
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import knowmore
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 # Connections that ask nothing for so many seconds are closed.
 _IDLE = 20.0
+# Seconds between two looks whether a studio in the background has its terminal again.
+_BACKGROUND = 1.0
 # What is made if nothing is named: a plane from -1 to 1, where this width looks well.
 _PLANE, _WIDTH, _NOISE = Path("plane.km"), 0.3, 0.05
 
@@ -36,10 +41,34 @@ def run(source: Path | None, *, pool: str | None, host: str, port: int, opens: b
         door = Door(host, socket.getsockname()[1])
         # Whoever comes now waits until the model is loaded.
         print(door.address, flush=True)
-        print(f"The studio of {path}. Ctrl+C ends it.", file=sys.stderr, flush=True)
+        another = ""
+        if sys.stdin is not None and sys.stdin.isatty():
+            another = " Enter prints a link for another browser;"
+            _offer_links(door)
+        print(f"The studio of {path}.{another} Ctrl+C ends it.", file=sys.stderr, flush=True)
         if opens:
             Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
         _server(path, door, asked).run(sockets=[socket])
+
+
+def _offer_links(door: Door) -> None:
+    """Print a fresh address whenever Enter is pressed in the terminal."""
+    if hasattr(signal, "SIGTTIN"):
+        # A job in the background that reads would be stopped: now its read fails.
+        signal.signal(signal.SIGTTIN, signal.SIG_IGN)
+
+    def wait() -> None:
+        while True:
+            try:
+                # Not through sys.stdin, whose lock would be held when Python ends.
+                if not os.read(sys.stdin.fileno(), 1024):
+                    return
+            except OSError:
+                sleep(_BACKGROUND)
+                continue
+            print(door.fresh(), flush=True)
+
+    Thread(target=wait, name="knowmore-links", daemon=True).start()
 
 
 def _pool(path: Path, word: str) -> Pool:

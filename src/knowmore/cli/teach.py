@@ -24,7 +24,6 @@ _REACH = (
     "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
     "command."
 )
-_WORDS = "The visual words, learnt from a sample of the first pictures, stay as they are."
 
 
 def init(
@@ -97,10 +96,15 @@ def learn(
     sync: Annotated[
         bool, typer.Option("--sync", help="Forget what vanished from the source.")
     ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Learn what was forgotten before, too.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Learn from a source. What is known is skipped, what changed is replaced.
+
+    What was forgotten before is skipped, too, unless --again.
 
     Makes the model if there is none. `undo` takes all of it back. Exit code 3: some
     inputs could not be read, and were listed.
@@ -110,7 +114,7 @@ def learn(
     from knowmore.cli.learning import Request, learn
     from knowmore.cli.showing import counted, progress_bar, show_json, show_skipped, talk
 
-    request = Request(model, source, label, id_, contributor, origin, sync, dry_run)
+    request = Request(model, source, label, id_, contributor, origin, sync, dry_run, again)
     with progress_bar("learning") as progress:
         found, read = learn(request, progress)
     show_skipped(read.skipped)
@@ -123,12 +127,15 @@ def learn(
         for count, what in (
             (found.moved, "moved"),
             (found.forgotten, "forgotten"),
+            (found.forgotten_before, "forgotten before"),
             (found.unreadable, "unreadable"),
         ):
             if count:
                 parts.append(f"{count} {what}")
         holds = "would hold" if dry_run else "holds"
         print(f"{would}{', '.join(parts)}. {model} {holds} {counted(found.examples)}.")
+        for sentence in found.kept:
+            talk(sentence)
         if found.ids == "content":
             same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
             talk(
@@ -140,14 +147,18 @@ def learn(
                 f"The labels are {found.values} different numbers. To predict numbers, start anew: "
                 f"knowmore init OTHER.km --kind gp-regression"
             )
+        if found.forgotten_before:
+            talk(
+                "What was forgotten before is not learnt again. To learn it all the same: --again."
+            )
         if found.vanished and not sync:
             talk("What vanished from the source is still held. To forget it: --sync.")
         if found.moved and not sync:
             talk(
                 "What moved has the label of its new folder, and its old id. To rename it: --sync."
             )
-    if found.traces:
-        _report_traces(found.traces)
+    if found.warning:
+        talk(found.warning)
         raise typer.Exit(1)
     if found.unreadable:
         raise typer.Exit(3)
@@ -157,6 +168,7 @@ def relabel(
     model: Model,
     id_: Annotated[str, typer.Argument(metavar="ID", help="The id of an example.")],
     label: Annotated[str, typer.Argument(metavar="LABEL", help="Its label from now on.")],
+    contributor: Annotated[str | None, typer.Option(metavar="NAME", help="Who says so.")] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -171,7 +183,7 @@ def relabel(
         examples = found.store.examples
         old = examples.labels[examples.rows((one,))[0]].item()
         if not dry_run and new != old:
-            found.store.relabel([one], [new])
+            found.store.relabel([one], [new], contributor=contributor)
     if as_json:
         show_json({"id": one, "before": old, "label": new, "dry_run": dry_run})
     elif new == old:
@@ -229,18 +241,24 @@ def forget(
     origin: Annotated[
         str | None, typer.Option(metavar="NAME", help="All examples from a source.")
     ] = None,
+    no_mark: Annotated[
+        bool, typer.Option("--no-mark", help="Keep no hash: `learn` may bring them back.")
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Forget examples for ever, as if they had never been there; it cannot be undone.
 
-    On a terminal it asks first; in a script it does not. Exit code 1: bytes of them were
-    found afterwards, and are listed.
+    --contributor forgets all that somebody gave, features and labels: an example that
+    somebody else gave stays, with what it had before. The other examples choose kernel
+    widths, noises and grids again; what cannot be chosen again is listed. On a terminal it
+    asks first; in a script it does not. Exit code 1: bytes of them were found afterwards,
+    and are listed.
     """
     from knowmore.cli.model import opened
     from knowmore.cli.near import ids_of
-    from knowmore.cli.showing import confirm, counted, lines_of, progress_bar, show_json, talk
+    from knowmore.cli.showing import confirm, lines_of, progress_bar, show_json, talk
     from knowmore.errors import InvalidInput
 
     chosen = [bool(ids), ids_file is not None, contributor is not None, origin is not None]
@@ -250,26 +268,34 @@ def forget(
         names = None
         if contributor is None and origin is None:
             names = ids_of(found, ids or lines_of(str(ids_file)))
-        gone = found.chosen(names, contributor, origin)
-        if not dry_run and not confirm(f"Forget {counted(gone)} for ever?", yes or as_json):
+        whose = {"contributor": contributor, "origin": origin}
+        plan = found.store.preview_forget(names, **whose)
+        gone, changed = len(plan.leaving), len(plan.changing)
+        what = _forgotten(gone, changed)
+        if not dry_run and not confirm(f"Forget {what} for ever?", yes or as_json):
             talk("Nothing was forgotten.")
             return
-        traces = 0
+        traces, warning = 0, ""
+        kept: tuple[str, ...] = ()
         if not dry_run:
             with progress_bar("forgetting"):
-                done = found.store.forget(names, contributor=contributor, origin=origin)
-            gone, traces = done.count, len(done.traces)
-        left, worded = len(found.store) - dry_run * gone, "pictures" in found.notes
+                done = found.store.forget(names, **whose, mark=not no_mark)
+            traces, warning, kept = len(done.traces), done.warning, done.kept
+        left = len(found.store) - dry_run * gone
     if as_json:
-        show_json({"forgotten": gone, "examples": left, "traces": traces, "dry_run": dry_run})
+        counts = {"forgotten": gone, "changed": changed, "examples": left, "traces": traces}
+        show_json({**counts, "warning": warning, "kept": list(kept), "dry_run": dry_run})
     elif dry_run:
-        print(f"Would be forgotten: {counted(gone)}; {left} would stay.")
+        print(f"Would be forgotten: {what}; {left} would stay.")
     else:
-        nothing = "" if traces else " Nothing of them is left in the file or beside it."
-        print(f"Forgotten: {counted(gone)}; {left} stay.{nothing}")
-        talk(f"{_WORDS} {_REACH}" if worded else _REACH)
-    if traces:
-        _report_traces(traces)
+        nothing = "No row" if kept else "Nothing"
+        nothing = "" if warning else f" {nothing} of them is left in the file or beside it."
+        print(f"Forgotten: {what}; {left} stay.{nothing}")
+        for sentence in kept:
+            print(sentence)
+        talk(_REACH)
+    if warning:
+        talk(warning)
         raise typer.Exit(1)
 
 
@@ -278,6 +304,9 @@ def merge(
     other: Annotated[
         Path, typer.Argument(metavar="OTHER", help="Another .km file.", exists=True, dir_okay=False)
     ],
+    again: Annotated[
+        bool, typer.Option("--again", help="Bring back what was forgotten before.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -289,7 +318,7 @@ def merge(
     with opened(model) as mine, opened(other) as theirs:
         count = len(theirs.store)
         with progress_bar("merging"):
-            merged(mine, theirs, dry_run)
+            merged(mine, theirs, dry_run, again)
         held = len(mine.store) + dry_run * count
     if as_json:
         show_json({"added": count, "examples": held, "dry_run": dry_run})
@@ -297,11 +326,11 @@ def merge(
         print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {counted(held)}.")
 
 
-def _report_traces(traces: int) -> None:
-    from knowmore.cli.showing import talk
+def _forgotten(gone: int, changed: int) -> str:
+    """What is forgotten, in words."""
+    from knowmore.cli.showing import counted
 
-    where = "1 place" if traces == 1 else f"{traces} places"
-    talk(
-        f"In {where} bytes of what was forgotten may be left, in the file or beside it. "
-        f"Close all programs that use it, and look again: knowmore verify."
-    )
+    if not changed:
+        return counted(gone)
+    parts = f"features or labels of {counted(changed)}, which get back what they had before"
+    return f"{counted(gone)}, and {parts}" if gone else parts

@@ -7,12 +7,28 @@ from typing import Any
 
 from knowmore.store.journal import Entry
 from knowmore.store.kinds import KINDS
-from knowmore.store.layout import PATIENCE
-from knowmore.store.reports import Forgotten, Record, Status
+from knowmore.store.marks import Marked
+from knowmore.store.reports import Forgotten, Preview, Record, Status
+from knowmore.store.restoring import Restored, restore
+from knowmore.store.rollback import PATIENCE
 from knowmore.store.saving import load, save
 from knowmore.store.store import Store
 
-__all__ = ["KINDS", "Entry", "Forgotten", "Record", "Status", "Store", "load", "open", "save"]
+__all__ = [
+    "KINDS",
+    "Entry",
+    "Forgotten",
+    "Marked",
+    "Preview",
+    "Record",
+    "Restored",
+    "Status",
+    "Store",
+    "load",
+    "open",
+    "restore",
+    "save",
+]
 
 
 def open(  # noqa: A001  as in gzip

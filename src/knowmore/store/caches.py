@@ -11,6 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from json import dumps, loads
@@ -23,8 +24,8 @@ from knowmore._living import Living
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators.linear import LinearGP
-from knowmore.kernels import diagonal
-from knowmore.linalg import Cholesky, Grid, Inverse, Sums
+from knowmore.kernels import AnyKernel, diagonal
+from knowmore.linalg import Cholesky, Factor, Grid, Inverse, Sums
 from knowmore.linalg.panels import PANEL, Panel
 from knowmore.linalg.sums import Group, width
 from knowmore.models.oneshot import OneShot
@@ -67,7 +68,8 @@ def write_parts(file: File, number: int, name: str, parts: dict[int, bytes]) -> 
 def delete_parts(file: File, name: str, first: int = 0) -> None:
     """Delete the parts of an array from one on."""
     where = "SELECT array FROM arrays WHERE name = ? AND part >= ?"
-    file.delete("arrays", [row[0] for row in file.connection.execute(where, (name, first))])
+    found = file.connection.execute(where, (name, first)).fetchall()
+    file.delete("arrays", [row[0] for row in found])
 
 
 def read_parts(file: File, name: str) -> Iterator[bytes]:
@@ -144,18 +146,13 @@ class FactorCache:
         covariance = target.covariance
         weights = covariance.weighting(counted)
         size = about["size"]
-        if about["key"] != _key(covariance) or type(size) is not int or not size > 0:
+        key = _key(covariance.kernel, covariance.noise, covariance.factor)
+        if about["key"] != key or type(size) is not int or not size > 0:
             raise Doubt
         stored = _only(file, ROWS)
         if len(stored) != 16 * size:
             raise Doubt
-        held, heavy = (
-            np.frombuffer(stored, "<i8", size),
-            np.frombuffer(stored, "<f8", size, 8 * size),
-        )
-        n = min(size, len(numbers))
-        alike = (held[:n] == numbers[:n]) & (heavy[:n] == weights[:n])
-        n = n if alike.all() else int(alike.argmin())
+        n = _alike(_rows(stored), (numbers, weights))
         factor = self._factor(file, covariance.factor.dtype, about["solver"], size, n)
         known = counted if n == len(counted) else counted._without(np.arange(n, len(counted)))
         covariance = replace(covariance, examples=known, factor=factor)
@@ -235,7 +232,7 @@ class FactorCache:
         about = {
             "mark": self._mark,
             "size": factor.size,
-            "key": _key(covariance),
+            "key": _key(covariance.kernel, covariance.noise, factor),
             "solver": "cholesky" if isinstance(factor, Cholesky) else "inverse",
             "labels": _labels(target.examples.labels),
             "head": len(target.head),
@@ -247,38 +244,45 @@ class FactorCache:
         self._written, self.rows = written, factor.size
         return number
 
-    def cut(self, file: File, number: int, vectors: set[int]) -> int:
-        """Delete what depends on these vectors; returns the next free number of an array."""
-        found = file.connection.execute("SELECT data FROM arrays WHERE name = ?", (ROWS,))
-        stored = found.fetchone()
-        if stored is None or not vectors:
+    def cut(self, file: File, number: int, estimator: Any, vectors: Array) -> int:
+        """Delete all that is not of this model; returns the next free number of an array.
+
+        Panels whose rows, weights and settings are those of the model stay.
+        vectors : the numbers of the examples' vectors, (n,)
+        """
+        if not file.connection.execute("SELECT 1 FROM arrays WHERE name = ?", (ROWS,)).fetchone():
             return number
-        n = len(stored[0]) // 16
-        rows, weights = (
-            np.frombuffer(stored[0], "<i8", n),
-            np.frombuffer(stored[0], "<f8", n, 8 * n),
-        )
-        gone = np.isin(rows, list(vectors))
-        if not gone.any():
-            return number
-        # The panels before the first that depends on one of these stay.
-        left = int(gone.argmax()) // PANEL
-        about = loads(_only(file, CACHE + ABOUT))
-        if about["mark"] != self._mark:
+        about: dict[str, Any] = {}
+        left, stored, complete = 0, b"", False
+        # A damaged cache may raise anything, and is deleted as a whole.
+        with suppress(Doubt, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+            about, stored = dict(loads(_only(file, CACHE + ABOUT))), _only(file, ROWS)
+            left = _shared(about, stored, estimator, vectors)
+            labels = estimator._fitted.examples.counted.labels
+            complete = left == about["size"] and about["labels"] == _labels(labels)
+        if about.get("mark") != self._mark:
             self.drop()
-        if about["solver"] != "cholesky":
-            left = 0
-        delete_parts(file, FACTOR, left)
+        if complete:
+            return number
+        panels = left // PANEL
+        delete_parts(file, FACTOR, panels)
         for name in (CACHE + ABOUT, ROWS, HEAD):
             delete_parts(file, name)
-        self.rows, self._written = left * PANEL, self._written[:left]
-        if not left:
+        self.rows, self._written = panels * PANEL, self._written[:panels]
+        if not panels:
             return number
-        self._mark = token_hex(8)
-        about |= {"mark": self._mark, "size": left * PANEL, "labels": "", "head": 0}
-        both = bytes_of(rows[: left * PANEL]) + bytes_of(weights[: left * PANEL])
+        self._mark, size = token_hex(8), panels * PANEL
+        about |= {"mark": self._mark, "size": size, "labels": "", "head": 0}
+        numbers, weights = _rows(stored)
+        both = bytes_of(numbers[:size]) + bytes_of(weights[:size])
         number = write_parts(file, number, ROWS, {0: both})
         return write_parts(file, number, CACHE + ABOUT, {0: dumps(about).encode()})
+
+    def clear(self, file: File) -> None:
+        """Delete the caches of a model that holds nothing any more."""
+        for name in (FACTOR, ROWS, HEAD, CACHE + SUMS, CACHE + ABOUT):
+            delete_parts(file, name)
+        self.drop()
 
     def drop(self) -> None:
         """Forget what is known of the file."""
@@ -298,12 +302,38 @@ def _bands(A: Array) -> list[bytes]:
     return [bytes_of(A[begin : begin + PANEL]) for begin in range(0, len(A), PANEL)]
 
 
-def _key(covariance: Any) -> str:
+def _key(kernel: AnyKernel, noise: float, factor: Factor) -> str:
     """What a factor depends on besides examples and weights."""
-    factor = covariance.factor
     solver = "cholesky" if isinstance(factor, Cholesky) else "inverse"
-    settings = [plain(covariance.kernel), float(covariance.noise), factor.dtype.str, solver]
+    settings = [plain(kernel), float(noise), factor.dtype.str, solver]
     return blake2b(dumps(settings).encode(), digest_size=16).hexdigest()
+
+
+def _rows(stored: bytes) -> tuple[Array, Array]:
+    """The numbers of vectors, (n,), and their weights, (n,), as they are stored."""
+    n = len(stored) // 16
+    return np.frombuffer(stored, "<i8", n), np.frombuffer(stored, "<f8", n, 8 * n)
+
+
+def _alike(here: tuple[Array, Array], there: tuple[Array, Array]) -> int:
+    """How many of the first vectors and weights of two models are the same."""
+    n = min(len(here[0]), len(there[0]))
+    alike = (here[0][:n] == there[0][:n]) & (here[1][:n] == there[1][:n])
+    return n if alike.all() else int(alike.argmin())
+
+
+def _shared(about: dict[str, Any], stored: bytes, estimator: Any, vectors: Array) -> int:
+    """How many of the first rows of a stored factor belong to the model of an estimator."""
+    living = estimator._fitted
+    one_shot = isinstance(living.model, OneShot)
+    covariance = (living.current.target if one_shot else living.model).covariance
+    # The model may have to follow the latest edits, which leave its noise and its weighting.
+    key = _key(living.kernel, covariance.noise, covariance.factor)
+    if about["key"] != key or not isinstance(covariance.factor, Cholesky):
+        return 0
+    numbers = vectors[living.examples.weights > 0]
+    weights = covariance.weighting(living.examples.counted)
+    return _alike(_rows(stored), (numbers, weights))
 
 
 def _labels(labels: Array) -> str:

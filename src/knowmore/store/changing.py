@@ -1,30 +1,36 @@
 """What an edit does to an estimator in memory, before anything is written.
 
-Each function returns another estimator and the edit as a value, or raises; what is held stays as it
-is. A linear model holds no rows: those that leave it are read from the file.
+Each function returns another estimator and the edit as a value, or raises; the estimator that it
+starts from stays as it is. A linear model holds no rows: those that leave it are read from the
+file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from knowmore._living import Living
 from knowmore.arguments import shape_of, some
 from knowmore.arrays import Array
 from knowmore.columns import columns_of
 from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
-from knowmore.errors import InvalidInput, RepeatedId, UnknownId
+from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId, UnknownId
 from knowmore.estimators.linear import LinearGP
 from knowmore.estimators.living import _for_all
 from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
 from knowmore.linalg import Sums
-from knowmore.tables import by_name, labels_by_id, masked, names_of
+from knowmore.models import LinearModel
+from knowmore.models.forest import Forest
+from knowmore.store import kinds
+from knowmore.tables import by_name, labels_by_id, masked, names_of, warn_if_renumbered
 from knowmore.unfitted import Unfitted
 
 
@@ -35,12 +41,35 @@ class Change(NamedTuple):
     edit: Edit
 
 
-@dataclass(frozen=True)
-class Holding:
-    """What is held: the estimator, its rows by id, and how to read examples from the file."""
+class Rest(NamedTuple):
+    """What is left when examples are forgotten.
+
+    estimator : of the other examples; unfitted if there are none
+    problem : why these cannot choose the settings, which are then those of before; "" if they can
+    """
 
     estimator: Any
-    index: dict[Id, tuple[int, int]]
+    problem: str = ""
+
+
+class Numbered(NamedTuple):
+    """The ids of new examples, and the first number that was never given to an example."""
+
+    ids: tuple[Id, ...] | None
+    next_id: int
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The state that an edit starts from.
+
+    index : the ids of the examples, in their order
+    next_id : the first number that was never given to an example
+    read : examples with these ids
+    """
+
+    estimator: Any
+    index: Mapping[Id, object]
     next_id: int
     read: Callable[[tuple[Id, ...]], Examples]
 
@@ -55,8 +84,23 @@ class Holding:
 
     # -- the verbs ---------------------------------------------------------------------------
 
-    def add(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Change:
-        """Learn more examples."""
+    def numbered(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Numbered:
+        """The ids of new examples: those given, those of a table, or numbers.
+
+        Numbers are never given twice. They do not follow from ids that were given: a number after
+        such an id would still tell it when its example is forgotten.
+        """
+        names, shape = names_of(ids, X=X, y=y, sample_weight=sample_weight), shape_of("X", X)
+        if names is not None or not shape:
+            return Numbered(names, self.next_id)
+        if self.index:
+            warn_if_renumbered(X)
+        free = (number for number in count(self.next_id) if number not in self.index)
+        numbers = tuple(islice(free, shape[0]))
+        return Numbered(numbers, numbers[-1] + 1 if numbers else self.next_id)
+
+    def add(self, X: Any, y: Any, ids: tuple[Id, ...] | None, sample_weight: Any) -> Change:
+        """Learn more examples with these ids."""
         after = copy(self.estimator)
         if isinstance(after, LinearGP):
             return self._add_rows(after, X, y, ids, sample_weight)
@@ -65,18 +109,64 @@ class Holding:
             return Change(after, Add(held.X, held.labels, held.names, held.weights, held.side))
         edit = self._asked(X)._adding(X, y, ids, sample_weight)
         after._living = after._living.apply(edit)
-        names = edit.ids or tuple(range(self.next_id, self.next_id + len(edit.X)))
-        return Change(after, replace(edit, ids=names))
-
-    def remove(self, ids: tuple[Id, ...]) -> Change:
-        """Forget examples that are held."""
-        after, edit = copy(self.estimator), Remove(ids)
-        if not isinstance(after, LinearGP):
-            after._living = after._living.apply(edit)
-            return Change(after, edit)
-        sums = self._summed(after, self.read(ids))
-        after.model_ = after.model_.of(after.model_.sums - sums)
         return Change(after, edit)
+
+    def forget(self, ids: tuple[Id, ...]) -> Rest:
+        """Forget examples that are held: the others choose again what the examples choose."""
+        if len(ids) == len(self.index):
+            return Rest(kinds.blank(self.estimator))
+        after = copy(self.estimator)
+        linear = isinstance(after, LinearGP)
+        try:
+            if linear:
+                after.model_ = self._sums_without(after, ids)
+            else:
+                after._living = self._living_without(after, ids)
+        except KnowmoreError as error:
+            if linear:
+                after.model_ = self._subtracted(after, ids)
+            else:
+                after._living = self.estimator._living.apply(Remove(ids))
+            return Rest(after, str(error).removesuffix(" Nothing was changed."))
+        return Rest(after)
+
+    def _living_without(self, estimator: Any, ids: tuple[Id, ...]) -> Living[Any] | Forest:
+        """The batch fit of all other examples, which choose the kernel and the noise.
+
+        Where they choose what was chosen before, it follows from the value before.
+        """
+        value, edit = estimator._fitted, Remove(ids)
+        if isinstance(value, Forest) and estimator.kernel is not None:
+            return replace(value.apply(edit), next_id=self._next_id(ids))
+        rest = _renewed(value.examples.apply(edit), self._next_id(ids))
+        kernel, settled = estimator._kernel_for(rest)
+        if kernel != value.kernel or not kinds.keeps_noise(estimator):
+            fitted: Living[Any] | Forest = kinds.chosen_by(estimator, rest)._living
+            return fitted
+        if isinstance(value, Forest):
+            value = replace(value, settled=True).apply(edit)
+            return replace(value, settled=settled, next_id=rest.next_id)
+        value.model.admit(rest.counted)
+        model = replace(value, examples=rest, reserve=[]).current
+        return Living.of(model, rest, settled=settled)
+
+    def _sums_without(self, estimator: LinearGP, ids: tuple[Id, ...]) -> LinearModel:
+        """The model of all other rows, which choose the grid."""
+        if estimator._grid_given:
+            return self._subtracted(estimator, ids)
+        gone = set(ids)
+        rest = self.read(tuple(one for one in self.index if one not in gone))
+        model: LinearModel = kinds.chosen_by(estimator, rest).model_
+        return model
+
+    def _subtracted(self, estimator: LinearGP, ids: tuple[Id, ...]) -> LinearModel:
+        """The model of all other rows on the same grid."""
+        model: LinearModel = estimator.model_
+        return model.of(model.sums - self._summed(estimator, self.read(ids)))
+
+    def _next_id(self, ids: tuple[Id, ...]) -> int:
+        """The number that an estimator gives to the next example when these are forgotten."""
+        return next_id(self.next_id, self.index.keys() - ids)
 
     def replace(self, ids: Any, X: Any, y: Any) -> Change | None:
         """Give examples other features, and other labels unless y is None."""
@@ -150,8 +240,7 @@ class Holding:
             after.fit(X, y, sample_weight)
             rows = after._rows(X, y, sample_weight, reset=False)
         table, labels, weights = rows
-        k = table.shape[0]
-        names = tuple(range(self.next_id, self.next_id + k)) if names is None else names
+        names, k = names or (), table.shape[0]
         if len(names) != k:
             raise InvalidInput(f"{len(names)} ids were given for {k} examples. Give one each.")
         if held := [one for one in names if one in self.index]:
@@ -194,6 +283,17 @@ class Holding:
     def _summed(self, estimator: LinearGP, held: Examples) -> Sums:
         """The sums of examples that are held."""
         return estimator._sums(estimator.model_, held.X, held.labels, held.weights)
+
+
+def next_id(least: int, ids: Iterable[Id]) -> int:
+    """The first number from `least` on that is above all integers among the ids."""
+    return max((least, *(one + 1 for one in ids if isinstance(one, int))))
+
+
+def _renewed(examples: Examples, next_id: int) -> Examples:
+    """The same examples with an index of their own, which knows no others."""
+    columns = examples.X, examples.labels, examples.weights, examples.serials
+    return Examples.restored(examples.names, *columns, next_id, examples.side)
 
 
 def dense(X: Any) -> Array:

@@ -5,6 +5,9 @@ vector, replacing one with a new vector. The examples of a model are the live ve
 of their vectors, which is the order that they have in memory. Undoing an entry turns what it
 brought off and what it took away on. Numbers are never used twice, those of what was undone and
 overwritten included.
+
+Entries keep the settings before and after them, until something is forgotten: an entry cannot be
+undone then, and some of its settings may have been chosen by what was forgotten.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from knowmore.store.codec import id_text, read_id, string
 from knowmore.store.layout import File
 from knowmore.store.schema import Row
 
-# What cannot be undone: what was removed is nowhere any more.
+# Entries that cannot be undone: what they removed is nowhere any more.
 FORGETS = ("forget", "remove-support")
 # The facts that an entry notes if it changes one of them.
 SETTINGS = ("parameters", "columns", "labels", "state")
@@ -42,6 +45,13 @@ class Version(NamedTuple):
     live: int
 
 
+class Givers(NamedTuple):
+    """Who gave the features and the label of a version, as texts; None where that is not known."""
+
+    features: str | None
+    label: str | None
+
+
 @final
 @dataclass(frozen=True)
 class Entry:
@@ -52,7 +62,8 @@ class Entry:
     verb : "add", "replace", "relabel", "forget", "merge", "set_parameters", ...
     count : how many examples it was about
     undone : whether it is undone now
-    contributor : whose examples it brought, if that is one and they are still known
+    contributor : who gave the examples that it brought, or their new labels, if that is one and
+        they are still known
     id, label : of the example that it was about, if it was one that is still known
     """
 
@@ -71,7 +82,7 @@ class Numbers(NamedTuple):
 
     row, vector, entry, array : the next of each
     position : the last entry that is not undone, or 0
-    next_id : the first of the ids that the next examples get unless they are given some
+    next_id : the first number that was never given to an example as its id
     """
 
     row: int = 1
@@ -86,6 +97,7 @@ class New(NamedTuple):
     """Versions to write: of these ids, with labels as texts and vectors as rows of `vectors`.
 
     vectors : without their numbers; a number for that of an earlier version
+    contributors, labellers : who gave the features, and who gave the labels
     """
 
     ids: Sequence[Id]
@@ -94,6 +106,7 @@ class New(NamedTuple):
     vectors: Sequence[tuple[bytes, bytes | None, bytes | None, bytes | None]] | Sequence[int]
     origins: Sequence[str | None]
     contributors: Sequence[str | None]
+    labellers: Sequence[str | None]
 
 
 @final
@@ -103,13 +116,14 @@ class Journal:
     All edits of a transaction are one entry, which `write_entry` ends.
 
     verb, count : of the entry; by default the verb of its first edit
-    gone : the numbers of the vectors that were deleted
+    deleted : whether versions were deleted
+    passed : whether some of these had come with the same entry
     """
 
     def __init__(self, file: File, numbers: Numbers, verb: str | None = None) -> None:
         self.file, self.numbers = file, numbers
         self.verb, self.count = verb, 0
-        self.gone: set[int] = set()
+        self.deleted = self.passed = False
         self.at = time.time_ns() // 1000
         # The number of the entry and the first of its rows, when it has begun.
         self._entry: tuple[int, int] | None = None
@@ -162,8 +176,10 @@ class Journal:
         else:
             entries = self.file.all_rows("journal")
         whose: dict[int, set[str | None]] = {}
+        verbs = {row[0]: row[2] for row in entries}
+        labellers = self.labellers()
         joined = (
-            "SELECT DISTINCT changes.number, examples.contributor FROM changes JOIN examples "
+            "SELECT changes.number, examples.row, examples.contributor FROM changes JOIN examples "
             "ON examples.row = changes.row WHERE changes.enters = 1 AND changes.number > ?"
         )
         alone = (
@@ -172,14 +188,52 @@ class Journal:
             "WHERE journal.count = 1 AND changes.enters = 1 AND journal.number > ?"
         )
         with self.file.understood("journal"):
-            for number, text in self.file.connection.execute(joined, (after,)):
-                whose.setdefault(number, set()).add(string(text))
+            for number, row, text in self.file.connection.execute(joined, (after,)).fetchall():
+                label = verbs[number] == "relabel"
+                giver = labellers.get(row, text) if label else text
+                whose.setdefault(number, set()).add(string(giver))
             one = {number: next(iter(names)) for number, names in whose.items() if len(names) == 1}
             about = {
                 number: (read_id(name), loads(label))
-                for number, name, label in self.file.connection.execute(alone, (after,))
+                for number, name, label in self.file.connection.execute(alone, (after,)).fetchall()
             }
             return [entry(row, one.get(row[0]), *about.get(row[0], ())) for row in sorted(entries)]
+
+    def givers(self, versions: Sequence[Version]) -> list[Givers]:
+        """Who gave the features and the label of each of these versions."""
+        first, labellers = self.feature_givers(), self.labellers()
+        return [
+            Givers(first[one.vector], labellers.get(one.row, one.contributor)) for one in versions
+        ]
+
+    def feature_givers(self) -> dict[int, str | None]:
+        """Who gave the features, by the number of the vector."""
+        # Files of the first format name whoever wrote a version: the first one gave the features.
+        latest_first = "SELECT vector, contributor FROM examples ORDER BY row DESC"
+        return dict(self.file.connection.execute(latest_first))
+
+    def labellers(self) -> dict[int, str | None]:
+        """Who gave the labels of versions, by row, where that may differ from `contributor`."""
+        return {row: contributor for row, contributor, _ in self.file.rows("labelled")}
+
+    def kept(self) -> set[int]:
+        """The rows of the versions whose labels somebody has confirmed."""
+        return {row for row, _, kept in self.file.rows("labelled") if kept}
+
+    def keep(self, versions: Sequence[Version], kept: bool) -> None:
+        """Note that the labels of versions are confirmed, or no longer."""
+        both = zip(versions, self.givers(versions), strict=True)
+        rows = [(one.row, givers.label, int(kept)) for one, givers in both]
+        self.file.replace("labelled", rows)
+
+    def write_givers(self, labelled: Iterable[tuple[Version, str | None]]) -> None:
+        """Write who gave the labels of versions, where that is not who gave the features."""
+        labelled = list(labelled)
+        self.file.delete("labelled", [version.row for version, _ in labelled])
+        self.file.insert(
+            "labelled",
+            [(one.row, giver, 0) for one, giver in labelled if giver != one.contributor],
+        )
 
     def changes(self, after: int, until: int) -> list[Row]:
         """The changes of the entries in (after, until], oldest first."""
@@ -202,6 +256,7 @@ class Journal:
         self.file.insert("changes", changes)
         # What came with the same entry was never there for anybody.
         if passing:
+            self.passed = True
             self.delete_versions(self.versions(passing))
         return rows
 
@@ -235,10 +290,10 @@ class Journal:
             vectors = new.vectors  # type: ignore[assignment]
         columns = (new.labels, new.weights, vectors, new.origins, new.contributors)
         ids = map(id_text, new.ids)
-        self.file.insert(
-            "examples",
-            ((*row, self.at, 1) for row in zip(rows, ids, *columns, strict=True)),
-        )
+        each = zip(rows, ids, *columns, strict=True)
+        versions = [Version._make((*row, self.at, 1)) for row in each]
+        self.file.insert("examples", versions)
+        self.write_givers(zip(versions, new.labellers, strict=True))
         return rows
 
     def _switch(self, rows: Sequence[int], live: int) -> None:
@@ -297,17 +352,21 @@ class Journal:
         self.file.delete("journal", numbers)
         self.delete_versions(self.versions(brought))
 
-    def delete_versions(self, versions: Sequence[Version]) -> list[Row]:
-        """Delete versions, and the vectors that no other version has, which are returned."""
+    def delete_settings(self) -> None:
+        """Delete the settings of all entries: the examples of then had chosen some of them."""
+        entries = self.file.rows("journal", "WHERE before IS NOT NULL OR after IS NOT NULL")
+        self.file.replace("journal", [(*row[:5], None, None) for row in entries])
+
+    def delete_versions(self, versions: Sequence[Version]) -> None:
+        """Delete versions, and the vectors that no other version has."""
+        self.deleted |= bool(versions)
         self.file.delete("examples", [one.row for one in versions])
+        self.file.delete("labelled", [one.row for one in versions])
         self.file.delete("changes", [one.row for one in versions], column=1)
         alone = {one.vector for one in versions}
-        for (vector,) in self.file.connection.execute("SELECT vector FROM examples"):
-            alone.discard(vector)
-        self.gone |= alone
-        gone = self.vectors(alone)
+        left = self.file.connection.execute("SELECT vector FROM examples").fetchall()
+        alone.difference_update(vector for (vector,) in left)
         self.file.delete("vectors", alone)
-        return list(gone.values())
 
 
 def entry(row: Row, contributor: str | None = None, *about: Any) -> Entry:

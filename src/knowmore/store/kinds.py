@@ -1,7 +1,8 @@
 """Every estimator: its short name in files, its settings as text, and how it is put together again.
 
 A fitted estimator is more than its parameters and examples: a kernel width, a noise or a grid may
-have been chosen by examples that were there first. These are its `state`, which a file keeps.
+have been chosen by examples that were there first. These are its `state`, which a file keeps until
+examples are forgotten: then the others choose again.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ KINDS: Final = LIVING | VALUES
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 # Parameters that are no settings: arrays, other models, and what cannot be written.
 _APART: Final = {"supports", "semantics", "source"}
+# Parameters that leave-one-out over the first examples may choose.
+_BY_LOO: Final = ("C", "noise")
 # Parameters that files of earlier versions lack: they have their defaults.
 _LATER: Final = {"probability", "loss"}
 # What models did before they had these parameters: files of that time do not name them.
@@ -106,6 +109,14 @@ def unfitted(kind: str, settings: dict[str, Any]) -> Any:
     if not wanted - _LATER <= set(settings) <= wanted:
         raise ValueError(f"parameters {set(settings)}, not {wanted}")
     return estimator
+
+
+def blank(estimator: Any) -> Any:
+    """An unfitted estimator with the same parameters, supports and source."""
+    made = unfitted(kind_of(estimator), parameters(estimator))
+    for name in (_APART | {"source_"}) & set(vars(estimator)):
+        setattr(made, name, getattr(estimator, name))
+    return made
 
 
 def columns(estimator: Any) -> dict[str, Any]:
@@ -166,6 +177,36 @@ def state(estimator: Any) -> dict[str, Any]:
     return {"kernel": plain(held.kernel), "settled": held.settled, "noise": float(noise)}
 
 
+def chosen_by(estimator: Any, examples: Examples) -> Any:
+    """A copy that is fitted to these examples as `fit` would: they choose what is not given.
+
+    A single example chooses no noise by leave-one-out: it is one then.
+    estimator : it has noted its columns
+    """
+    made = copy(estimator)
+    if isinstance(made, LinearGP):
+        made.fit(examples.X, examples.labels, examples.weights)
+        set_columns(made, columns(estimator))
+        return made
+    few = len(examples.counted) < 2
+    made._living = (without_loo(made) if few else made)._fresh(examples)
+    return made
+
+
+def keeps_noise(estimator: Any) -> bool:
+    """Whether removing examples leaves the noise as it is: it is not chosen by leave-one-out."""
+    return all(getattr(estimator, name, None) != "loo" for name in _BY_LOO)
+
+
+def without_loo(estimator: Any) -> Any:
+    """A copy whose noise or C is one where leave-one-out was to choose it."""
+    made = copy(estimator)
+    for name in _BY_LOO:
+        if getattr(made, name, None) == "loo":
+            setattr(made, name, 1.0)
+    return made
+
+
 def linear(estimator: LinearGP, found: dict[str, Any], sums: Sums | None = None) -> LinearGP:
     """A copy that holds these sums, or none, on the grid of a state."""
     grid: Grid = valued(found["grid"])
@@ -197,13 +238,9 @@ def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples:
 
     A one-shot model follows nothing that has not both classes, and is small: it is the whole.
     """
-    estimator, kernel, noise = unnamed(estimator), valued(found["kernel"]), float(found["noise"])
-    few = _few(examples)
-    # Chosen by the first examples; these must not choose again.
-    if getattr(estimator, "C", None) == "loo":
-        estimator.C = 1.0
-    if getattr(estimator, "noise", None) == "loo":
-        estimator.noise = 1.0
+    kernel, noise = valued(found["kernel"]), float(found["noise"])
+    # The state has the noise: these examples must not choose it again.
+    estimator, few = without_loo(unnamed(estimator)), _few(examples)
     if isinstance(estimator, known.OneShotClassifier):
         return estimator._batch(kernel, examples)
     model: KernelModel = estimator._batch(kernel, few)

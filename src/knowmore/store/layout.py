@@ -15,8 +15,8 @@ import os
 import sqlite3
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
-from itertools import islice
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
 from typing import Any, Final, final
@@ -24,9 +24,11 @@ from typing import Any, Final, final
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
 from knowmore.store import traces
 from knowmore.store.raw import reader
+from knowmore.store.rollback import PATIENCE, check_journal, format_of, next_version
 from knowmore.store.schema import (
     BLOB,
     CACHE,
+    FORMAT,
     NAMED,
     SCHEMA,
     TABLES,
@@ -34,19 +36,15 @@ from knowmore.store.schema import (
     Row,
     counted,
     hashed,
+    tables_of,
 )
 from knowmore.store.traces import Trace
 
 APPLICATION: Final = 0x6B6E6F77  # "know"
-FORMAT: Final = 1
 # With smaller pages large values take longer to read, with larger ones small edits to write.
 PAGE: Final = 16384
-# Seconds that a second writer waits.
-PATIENCE: Final = 30.0
 _HEADER: Final = 100
 _MAGIC: Final = b"SQLite format 3\0"
-# What a journal of several databases ends with; a living model never has one.
-_SEVERAL: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 # Texts of facts have a length that is a multiple of this.
 _LENGTHS: Final = 128
 # The byte of a file that SQLite locks to reserve it for a writer.
@@ -65,8 +63,15 @@ def damaged(path: Path, why: str) -> InvalidInput:
     """The error for a file that is not as we write it."""
     return InvalidInput(
         f"The file {str(path)!r} cannot be read as a model: {why}. It is damaged, or was written "
-        f"by a newer version. Restore a copy of it, or update knowmore."
+        f"by a newer version. Put a copy in its place (knowmore restore), or update knowmore."
     )
+
+
+@dataclass(eq=False)
+class _Transaction:
+    """A transaction of the connection; `committed` is whether its changes are in the file."""
+
+    committed: bool = False
 
 
 @final
@@ -75,8 +80,10 @@ class File:
 
     path : where it is
     writable : whether it can be written to
+    format : of the file, as of the transaction; the first edit of an older one raises it
     totals : the number of rows and the sum of the hashes of each table, as of the transaction
     unclean : whether bytes of rows that were deleted may be left in the file
+    hindrance : why they could not be cleared when that was last tried, in words
     """
 
     def __init__(self, path: Path, *, timeout: float = PATIENCE, create: bool = False) -> None:
@@ -85,9 +92,10 @@ class File:
         if not create:
             self._check_header()
         self._open(create)
+        self.format = FORMAT
         self.totals: dict[str, list[int]] = {}
-        self.unclean = False
-        self._committed = self.closed = False
+        self.unclean, self.hindrance, self.closed = False, "", False
+        self._current: _Transaction | None = None
 
     def _open(self, create: bool) -> None:
         with self._reported():
@@ -148,11 +156,14 @@ class File:
             ) from error
         if len(header) < _HEADER or header[:16] != _MAGIC:
             raise damaged(self.path, "its first bytes are not those of a model")
-        version, application = struct.unpack(">i4xi", header[60:72])
+        version, application = struct.unpack(">I4xI", header[60:72])
         if application != APPLICATION:
             raise damaged(self.path, "it is a database of another program")
-        if version != FORMAT:
-            raise damaged(self.path, f"it has format {version}, and this version reads {FORMAT}")
+        if not 1 <= format_of(version) <= FORMAT:
+            raise damaged(
+                self.path,
+                f"it has format {format_of(version)}, and this version reads up to {FORMAT}",
+            )
         if header[18:20] != b"\1\1":
             raise damaged(self.path, "it asks for a write-ahead log, which models never have")
         check_journal(self.path)
@@ -172,17 +183,11 @@ class File:
     def reading(self) -> Iterator[None]:
         """A block that sees one state of the file: within `writing`, what is written so far."""
         self._same_file()
-        if self.connection.in_transaction:
+        if self._current is not None and self.connection.in_transaction:
             yield
             return
-        with self._reported():
-            self._wait(self.timeout)
-            self.connection.execute("BEGIN")
-            try:
-                self._begin()
-                yield
-            finally:
-                self._end()
+        with self._transaction("BEGIN", self.timeout):
+            yield
 
     @contextmanager
     def writing(
@@ -192,56 +197,91 @@ class File:
 
         done : called at once when they are
         """
+        self._check_writable()
+        with self._transaction("BEGIN IMMEDIATE", self.timeout if wait else 0.0) as transaction:
+            try:
+                self._next_epoch()
+                yield
+                self._write_totals()
+                self._commit(transaction)
+            except BaseException:
+                # Ctrl-C may come when all is written.
+                if transaction.committed:
+                    done()
+                raise
+            done()
+
+    @contextmanager
+    def _transaction(self, begin: str, seconds: float) -> Iterator[_Transaction]:
+        """A transaction, which is rolled back at the end unless it was committed.
+
+        An interrupt may leave the block of an earlier one without its end: then that one is rolled
+        back now, and does nothing when its own end comes late.
+        """
+        self.abandon()
+        self._same_file()
+        transaction = _Transaction()
+        with self._reported():
+            self._wait(seconds)
+            try:
+                self._current = transaction
+                self.connection.execute(begin)
+                self._begin()
+                yield transaction
+            finally:
+                if self._current is transaction:
+                    self._end()
+
+    def abandon(self) -> None:
+        """Roll back a transaction that an interrupt has left open."""
+        if self._current is not None and self._process == os.getpid():
+            self._end()
+
+    def _end(self) -> None:
+        """Roll back the transaction, if it is open."""
+        # After an error SQLite may have rolled back by itself.
+        with suppress(sqlite3.OperationalError):
+            self.connection.rollback()
+        self._current = None
+
+    def _check_writable(self) -> None:
+        """Raise NotWritten if nothing can be written."""
         if not self.writable:
             raise NotWritten(
                 f"{str(self.path)!r} is read-only, or its folder is: nothing was changed. Change "
                 f"the permissions, or work on a copy."
             )
-        self._same_file()
-        with self._reported():
-            self._wait(self.timeout if wait else 0.0)
-            self._committed = False
-            self.connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._begin()
-                yield
-                self._write_totals()
-                self._commit()
-            except BaseException:
-                # Ctrl-C may come when all is written.
-                if self._committed:
-                    done()
-                raise
-            finally:
-                self._end()
-            done()
+        with suppress(FileNotFoundError):
+            names = self.path.stat().st_nlink
+            if names > 1:
+                raise NotWritten(
+                    f"{str(self.path)!r} has {names} names (hard links). Nothing was changed: "
+                    f"another program that uses another name would not see the journal of an edit "
+                    f"that a crash interrupts. Remove the other names, or work on a copy."
+                )
 
     def _wait(self, seconds: float) -> None:
         self.connection.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
 
-    def _commit(self) -> None:
+    def _commit(self, transaction: _Transaction) -> None:
         try:
             self.connection.execute("COMMIT")
+            transaction.committed = True
         except sqlite3.Error as error:
             self._end()
-            self._committed = self._has(self.stamp)
-            if not self._committed:
+            transaction.committed = self._has(self.stamp)
+            if not transaction.committed:
                 raise
             self._confirm(error)
         except BaseException:
-            self._committed = not self.connection.in_transaction
+            transaction.committed = not self.connection.in_transaction
             raise
 
     def _has(self, stamp: str) -> bool:
         """Whether an edit whose commit failed is in the file all the same."""
-        try:
-            with suppress(sqlite3.Error, KnowmoreError):
-                self.connection.execute("BEGIN")
-                self.totals = self._totals()
-                return self.stamp == stamp
-            return False
-        finally:
-            self._end()
+        with suppress(sqlite3.Error, KnowmoreError), self._transaction("BEGIN", self.timeout):
+            return self.stamp == stamp
+        return False
 
     def _confirm(self, error: sqlite3.Error) -> None:
         """Another commit: the one before removed its journal, but could not sync that."""
@@ -255,22 +295,30 @@ class File:
 
     def _touch(self) -> None:
         """A commit that changes nothing."""
-        self.connection.execute("BEGIN IMMEDIATE")
+        run = self.connection.execute
         try:
-            self.connection.execute(f"PRAGMA user_version={FORMAT}")
-            self.connection.execute("COMMIT")
+            run("BEGIN IMMEDIATE")
+            run(f"PRAGMA user_version={self._version()}")
+            run("COMMIT")
         finally:
             self._end()
 
+    def _version(self) -> int:
+        """The `user_version`: the format and the epoch."""
+        return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
+
     def _begin(self) -> None:
+        self.format = format_of(self._version())
         self.check_schema()
         self.totals = self._totals()
 
-    def _end(self) -> None:
-        if self.connection.in_transaction:
-            # After an error SQLite may have rolled back by itself.
-            with suppress(sqlite3.OperationalError):
-                self.connection.execute("ROLLBACK")
+    def _next_epoch(self) -> None:
+        """Begin an edit: with a new epoch, and in the tables of the present format."""
+        # The first change, so that the journal begins with the first page: see `rollback`.
+        self.connection.execute(f"PRAGMA user_version={next_version(self._version(), FORMAT)}")
+        for name in TABLES.keys() - tables_of(self.format).keys():
+            self.connection.execute(SCHEMA[name])
+        self.format = FORMAT
 
     def _same_file(self) -> None:
         """Raise an error if it is closed, or if another file has taken its place."""
@@ -279,12 +327,15 @@ class File:
         if self._process != os.getpid():
             # A connection must not be used across a fork, nor closed by the child.
             _of_parents.append(self.connection)
+            self._current = None
             self._open(create=False)
         if _inode(self.path) != self._place:
             raise NotWritten(
                 f"{str(self.path)!r} was moved, or replaced by another file, since it was opened. "
                 f"Nothing was changed. Open it again."
             )
+        if not self.connection.in_transaction:
+            check_journal(self.path)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -321,14 +372,14 @@ class File:
         """Make the tables and what is to be in them, unless somebody else has made them."""
         run = self.connection.execute
         with self._reported():
-            run("BEGIN IMMEDIATE")
             try:
+                run("BEGIN IMMEDIATE")
                 if run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     return
                 for text in SCHEMA.values():
                     run(text)
                 run(f"PRAGMA application_id={APPLICATION}")
-                run(f"PRAGMA user_version={FORMAT}")
+                run(f"PRAGMA user_version={next_version(0, FORMAT)}")
                 self.totals = {name: [0, 0] for name in TABLES}
                 write()
                 self._write_totals()
@@ -338,7 +389,7 @@ class File:
 
     def contains(self, needle: bytes) -> bool:
         """Whether these bytes are part of a value that is in the file."""
-        for name, table in TABLES.items():
+        for name, table in tables_of(self.format).items():
             for column, kind in table.columns:
                 if kind in (TEXT, BLOB):
                     where = f"WHERE instr(CAST({column} AS BLOB), ?)"
@@ -350,15 +401,15 @@ class File:
     def check_schema(self) -> None:
         """Raise InvalidInput unless the tables are ours to the letter, and fit into the file."""
         found = self.connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
-        schema = {row[1]: row for row in islice(found, len(SCHEMA) + 1)}
-        wanted = {name: ("table", name, name, text) for name, text in SCHEMA.items()}
+        schema = {row[1]: row for row in found.fetchmany(len(SCHEMA) + 1)}
+        wanted = {name: ("table", name, name, SCHEMA[name]) for name in tables_of(self.format)}
         if schema != wanted:
             raise damaged(self.path, "its tables are not those of a model")
 
     def check_size(self) -> None:
         """Raise InvalidInput if the rows claim to hold more than the file has room for."""
         room, claimed = self.size() + _ROOM, 0
-        for name, table in TABLES.items():
+        for name, table in tables_of(self.format).items():
             for column, kind in table.columns:
                 if kind in (TEXT, BLOB):
                     sums = f"SELECT total(length({column})) FROM {name}"
@@ -366,12 +417,16 @@ class File:
         if claimed > room:
             raise damaged(self.path, "its rows claim to be longer than the file")
 
+    def _fetched(self, query: str, parameters: Row = ()) -> list[Row]:
+        """All rows of a query, at once: one that an interrupt leaves unread would keep its lock."""
+        return self.connection.execute(query, parameters).fetchall()
+
     def rows(self, table: str, where: str = "", parameters: Row = ()) -> Iterator[Row]:
         """Rows of a table without their hashes, which are checked."""
+        if table not in tables_of(self.format):
+            return
         columns = ", ".join([*TABLES[table].names, "hash"])
-        for *values, mark in self.connection.execute(
-            f"SELECT {columns} FROM {table} {where}", parameters
-        ):
+        for *values, mark in self._fetched(f"SELECT {columns} FROM {table} {where}", parameters):
             if hashed(table, tuple(values)) != mark:
                 raise damaged(self.path, f"a row of {table} has another hash than its content")
             yield tuple(values)
@@ -382,9 +437,11 @@ class File:
         Of facts and arrays those that count.
         """
         found, total, named = [], 0, NAMED.get(table)
+        if table not in tables_of(self.format):
+            return []
         columns = ", ".join([*TABLES[table].names, "hash"])
         where = "" if table != "arrays" else f"WHERE name NOT GLOB '{CACHE}*'"
-        for *values, mark in self.connection.execute(f"SELECT {columns} FROM {table} {where}"):
+        for *values, mark in self._fetched(f"SELECT {columns} FROM {table} {where}"):
             if hashed(table, tuple(values)) != mark:
                 raise damaged(self.path, f"a row of {table} has another hash than its content")
             if named is None or counted(str(values[named])):
@@ -455,9 +512,9 @@ class File:
             found = loads(text)
             self.unclean = bool(found.pop("unclean", False))
             totals = {name: [int(n), int(total, 16)] for name, (n, total) in found.items()}
-            if totals.keys() != TABLES.keys():
+            if totals.keys() != tables_of(self.format).keys():
                 raise ValueError("not those of our tables")
-            return totals
+            return {name: totals.get(name, [0, 0]) for name in TABLES}
         raise AssertionError
 
     @property
@@ -503,16 +560,20 @@ class File:
     def settle(self, *, wait: bool = True) -> None:
         """Empty a journal that a crash left, and that SQLite takes for none."""
         if self.writable and traces.beside(self.path):
+            check_journal(self.path)
             with self._reported():
                 self._wait(self.timeout if wait else 0.0)
                 self._touch()
 
     def clean(self) -> list[Trace]:
         """Leave no byte of rows that were deleted; where some may be left even so."""
+        self.hindrance = ""
         if traces.left(self.path):
-            # Somebody may be reading, or the disk may be full: the answer says so.
-            with suppress(NotWritten):
+            try:
                 self.vacuum()
+            except (NotWritten, NotEnoughMemory) as error:
+                # The edit stands: its answer says what is left, and why.
+                self.hindrance = traces.hindrance(error)
         left = traces.left(self.path)
         if self.unclean and not left:
             with suppress(NotWritten), self.writing():
@@ -528,29 +589,6 @@ class File:
                 self.connection.execute("VACUUM")
             finally:
                 self.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-
-
-def check_journal(path: Path) -> None:
-    """Raise InvalidInput if the journal would make SQLite look at other files."""
-    journal = path.with_name(f"{path.name}-journal")
-    with suppress(OSError), open(journal, "rb") as file:
-        if file.seek(0, os.SEEK_END) >= len(_SEVERAL):
-            file.seek(-len(_SEVERAL), os.SEEK_END)
-            if file.read() == _SEVERAL:
-                raise damaged(journal, "it is the journal of several databases")
-
-
-def is_there(path: Path) -> bool:
-    """Whether a file was made at this path, and not only begun."""
-    if not path.exists() or not path.stat().st_size:
-        return False
-    if traces.beside(path):
-        check_journal(path)
-        # Whoever reads first undoes what a crash has interrupted; of a new file nothing is left.
-        address = f"{path.absolute().as_uri()}?mode=rw"
-        with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return path.stat().st_size > 0
 
 
 # Connections that a forked child inherited: to close one would let go of the parent's locks.

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from knowmore._living import Living
-from knowmore.arrays import Array
 from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import KnowmoreError
 from knowmore.examples import Examples, new_serials
@@ -22,10 +21,11 @@ from knowmore.memory import check_free
 from knowmore.models.forest import Forest
 from knowmore.store import codec, kinds, sources
 from knowmore.store.caches import FactorCache, read_sums
+from knowmore.store.changing import next_id
 from knowmore.store.codec import valued
 from knowmore.store.journal import FORGETS, Journal, Numbers, Version
 from knowmore.store.layout import File, damaged
-from knowmore.store.work import Held, examples_of
+from knowmore.store.work import Held, examples_of, live_index
 
 # Rows that are summed at a time.
 _BLOCK = 4096
@@ -48,9 +48,7 @@ def load(file: File, facts: dict[str, Any], before: Held | None, cache: FactorCa
     versions = [Version(*row) for row in file.all_rows("examples")]
     with file.understood("examples"):
         live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
-        index = {codec.read_id(one.id): (one.row, one.vector) for one in live}
-        if len(index) != len(live):
-            raise ValueError("an id twice")
+        index = live_index(live)
     sources.attach(file, estimator, facts)
     if facts["state"] is not None:
         with file.understood("settings"):
@@ -96,12 +94,17 @@ def _fitted(
 
 
 def fresh(file: File, facts: dict[str, Any], versions: Sequence[Version]) -> tuple[Any, Examples]:
-    """An estimator that is fitted to the live ones of these versions from scratch, and these."""
+    """An estimator that is fitted to the live ones of these versions from scratch, and these.
+
+    If `facts` have no state, the examples choose it.
+    """
     live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
     estimator = kinds.unfitted(facts["kind"], facts["parameters"])
     sources.attach(file, estimator, facts)
     kinds.set_columns(estimator, facts["columns"])
     examples = examples_of(facts, live, {row[0]: row for row in file.all_rows("vectors")})
+    if facts["state"] is None:
+        return kinds.chosen_by(estimator, examples), examples
     if kinds.is_linear(facts["kind"]):
         return _add_all(file, kinds.linear(estimator, facts["state"]), facts, live, 1), examples
     estimator._living = kinds.living(estimator, facts["state"], examples)
@@ -158,8 +161,8 @@ def _joined(
     labels = codec.LabelType(*facts["labels"]).read([one.label for one in live])
     weights = np.array([one.weight for one in live], dtype=float)
     ids = [codec.read_id(one.id) for one in live]
-    next_id = Numbers(*facts["numbers"]).next_id
-    return Examples.restored(ids, X, labels, weights, serials, next_id, side)
+    following = next_id(Numbers(*facts["numbers"]).next_id, ids)
+    return Examples.restored(ids, X, labels, weights, serials, following, side)
 
 
 def _edited(
@@ -186,7 +189,8 @@ def _edited(
         vectors = Journal(file, before.numbers).vectors(one.vector for one in coming)
         new = examples_of(facts, coming, vectors)
         forest = forest.apply(Add(new.X, new.labels, new.names, new.weights))
-    return replace(forest, next_id=max(forest.next_id, Numbers(*facts["numbers"]).next_id))
+    ids = map(codec.read_id, (one.id for one in live))
+    return replace(forest, next_id=next_id(Numbers(*facts["numbers"]).next_id, ids))
 
 
 # -- linear models -------------------------------------------------------------------------------
@@ -251,8 +255,3 @@ def _add_all(
         sums = sums + part if sign > 0 else sums - part
     after.model_ = after.model_.of(sums)
     return after
-
-
-def numbers_of(held: Held) -> Array:
-    """The numbers of the vectors of the examples, (n,), in their order."""
-    return np.array([vector for _, vector in held.index.values()], dtype=np.int64)

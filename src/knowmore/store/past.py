@@ -1,6 +1,8 @@
 """A file as its journal was at an earlier entry: which versions were live, under which settings.
 
-What was forgotten since is nowhere any more, so it is missing from all states before, too.
+What was forgotten since is nowhere any more, so it is missing from all states before, too. So are
+the settings of before, which it may have chosen: the examples that are left of such a state choose
+them again, and the parameters are those of today.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
-from knowmore.store.journal import Version
+from knowmore.store.journal import FORGETS, Version
 from knowmore.store.layout import File
 from knowmore.store.loading import fresh
 
@@ -30,7 +32,7 @@ class Past(NamedTuple):
 
 def past(store: Store, number: int) -> Past:
     """The state after the entry of this number, which may be undone now; 0: before the first."""
-    with store._lock, store._file.reading():
+    with store._lock, store._reading():
         held, file = store._follow(), store._file
         rows = sorted(file.all_rows("journal"))
         if number and number not in {row[0] for row in rows}:
@@ -39,8 +41,10 @@ def past(store: Store, number: int) -> Past:
             )
         facts = held.facts | _settings(rows, number, held.numbers.position)
         versions = _versions(file, number)
-        if facts["state"] is None or not any(one.live for one in versions):
+        if not any(one.live for one in versions):
             return Past(None, None)
+        if any(row[0] > number and row[2] in FORGETS for row in rows):
+            facts["state"] = None
         return Past(*fresh(file, facts, versions))
 
 

@@ -15,9 +15,9 @@ from knowmore.insight.asking import WITH_VARIANCE, count_of
 from knowmore.insight.novelty import BEST, Novelty, novelty
 from knowmore.models import KernelModel, LinearModel, class_probabilities
 from knowmore.models.newness import weighed
-from knowmore.models.novelty import excess, improbability
+from knowmore.models.novelty import Told
 from knowmore.store import temperatures, thresholds
-from knowmore.store.thresholds import Thresholds
+from knowmore.store.thresholds import LEARNT, Thresholds
 
 if TYPE_CHECKING:
     from knowmore.store.store import Store
@@ -89,13 +89,20 @@ class Predictor:
 
     def _novelty(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
         """How new rows are by the best method of the model, (m,), from what is known of them."""
-        match BEST[type(model)]:
-            case "combined":
-                return weighed(model, rows, variance, np.array(self._weights))
-            case "mahalanobis":
-                return excess(model.nearest(rows), variance)
-            case _:
-                return improbability(mean, variance)
+        method = BEST[type(model)]
+        if method == "combined":
+            return weighed(model, rows, variance, np.array(self._weights))
+        unrelated = model.unrelated(rows)
+        if isinstance(model, LinearModel):
+            unrelated &= self._weights != LEARNT
+        told = Told(
+            lambda: mean,
+            lambda: variance,
+            lambda: model.nearest(rows),
+            unrelated,
+            lambda: model.largest_variance,
+        )
+        return told.values(method)
 
 
 def temperature(store: Store, *, keep: bool) -> float:
@@ -103,7 +110,7 @@ def temperature(store: Store, *, keep: bool) -> float:
 
     keep : whether to write it to the file, if that is possible
     """
-    with store._lock, store._file.reading():
+    with store._lock, store._reading():
         held = store._follow()
         state = thresholds.state_of(store._file, held.facts)
         known = temperatures.read(store._file, state)
@@ -111,7 +118,7 @@ def temperature(store: Store, *, keep: bool) -> float:
         return known
     found = float(unnamed(held.estimator).temperature_)
     if keep:
-        with suppress(KnowmoreError), store._caching() as work:
+        with suppress(KnowmoreError), store._lock, store._caching() as work:
             if thresholds.state_of(work.file, work.held.facts) == state:
                 numbers = work.journal.numbers
                 number = temperatures.write(work.file, numbers.array, state, found)
@@ -125,7 +132,7 @@ def thresholds_of(store: Store, rate: float, *, keep: bool) -> Thresholds | None
     rate : the fraction of the examples that may be called unknown; its threshold is among them
     keep : whether to write it to the file, if that is possible
     """
-    with store._lock, store._file.reading():
+    with store._lock, store._reading():
         held = store._follow()
         state = thresholds.state_of(store._file, held.facts)
         kept = thresholds.read(store._file, state)
@@ -137,11 +144,15 @@ def thresholds_of(store: Store, rate: float, *, keep: bool) -> Thresholds | None
     found = _compared(store, estimator)
     model = estimator.model_
     weights = model.newness.weights.tolist() if isinstance(model, KernelModel) else ()
+    if isinstance(model, LinearModel):
+        examples = store.examples
+        learnt = model.unrelated(examples.X[examples.weights > 0]).any()
+        weights = LEARNT if learnt else ()
     known = {} if kept is None else kept.known
     told = Thresholds(tuple(weights), known | {rate: found.threshold(1 - rate)})
     # One that separates nothing warns: it is to do so again.
     if keep and found.separates(1 - rate):
-        with suppress(KnowmoreError), store._caching() as work:
+        with suppress(KnowmoreError), store._lock, store._caching() as work:
             if thresholds.state_of(work.file, work.held.facts) == state:
                 numbers = work.journal.numbers
                 number = thresholds.write(work.file, numbers.array, state, told)

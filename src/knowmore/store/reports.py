@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, final
 
 from knowmore.edits import Id
 from knowmore.store.codec import string
-from knowmore.store.journal import Version, moment_of
-from knowmore.store.layout import FORMAT
-from knowmore.store.schema import Row
+from knowmore.store.journal import Givers, Version, moment_of
+from knowmore.store.schema import FORMAT, Row
 from knowmore.store.traces import Trace
 
 
@@ -23,10 +22,12 @@ class Record(NamedTuple):
 
     id, label, weight : as it was given
     origin : where it came from; None if unknown
-    contributor : who gave it; None if unknown
+    contributor : who gave its features; None if unknown
     at : when this version of it was written, UTC
     content : the SHA-256 of what it was made from; None if unknown
     thumbnail : a small picture of it, as bytes of an image file; None if there is none
+    labeller : who gave its label; None if unknown
+    kept : whether somebody has confirmed the label
     """
 
     id: Id
@@ -37,18 +38,24 @@ class Record(NamedTuple):
     at: datetime
     content: bytes | None
     thumbnail: bytes | None
+    labeller: str | None
+    kept: bool
 
 
-def record(name: Id, version: Version, vector: Row) -> Record:
+def record(name: Id, version: Version, vector: Row, givers: Givers, kept: bool) -> Record:
     """What a version and its row of vectors say; raises any error if they make no sense."""
+    content, thumbnail = vector[3:]
     return Record(
         name,
         loads(version.label),
         float(version.weight),
         string(version.origin),
-        string(version.contributor),
+        string(givers.features),
         moment_of(version.at),
-        *vector[3:],
+        content,
+        thumbnail,
+        string(givers.label),
+        kept,
     )
 
 
@@ -65,10 +72,34 @@ class Forgotten:
     count : how many examples were removed
     traces : where bytes of them may be left, in pages that hold examples, in free ones, and in
         files beside; nowhere, if all is well
+    warning : the same as a sentence, with the cause and what to do; "" if all is well
+    changed : how many examples stay, without the features or the label that were forgotten
+    kept : what stays though they may have had a part in it, each in a sentence
     """
 
     count: int
     traces: list[Trace]
+    warning: str = ""
+    changed: int = 0
+    kept: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> str:
+        """All that may be left of them, in sentences; "" if nothing is."""
+        return " ".join(filter(None, (self.warning, *self.kept)))
+
+
+@final
+class Preview(NamedTuple):
+    """What `forget` would do.
+
+    leaving : the ids of the examples that would leave
+    changing : the ids of the examples that would stay, with the features or the label that they had
+        before
+    """
+
+    leaving: list[Id]
+    changing: list[Id]
 
 
 @final
@@ -81,7 +112,8 @@ class Status:
     classes : how many there are of each class, or of each target none
     features : how many numbers describe an example
     names : of the features, or None
-    contributors : how many examples there are of each; None stands for those without
+    contributors : of how many examples each gave the features, the label or both; None stands for
+        those of which neither giver is known
     entries, undone : those of the journal, and how many of these are undone
     size : of the file, in bytes
     parameters : of the estimator

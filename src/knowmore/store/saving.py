@@ -1,39 +1,40 @@
 """Any estimator of the library in a file, and back, with the same answers to the last bit.
 
-One that holds examples becomes a living model with one entry in its journal. Of the others a file
-has what they learnt: numbers, and arrays of them.
+An estimator that holds examples becomes a living model with one entry in its journal. Of the others
+a file has what they learnt: numbers, and arrays of them. The factors of a forest's leaves are not
+in the file: a forest that is read answers as a fresh fit of its examples does, to the last bit.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
-from contextlib import closing, suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 import numpy as np
 
 from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, NotWritten
+from knowmore.errors import NotWritten
 from knowmore.estimators.linear import LinearGP
 from knowmore.estimators.maps import LandmarkMap
 from knowmore.estimators.shell import fitted
 from knowmore.examples import Examples
 from knowmore.files import File as Name
-from knowmore.files import check_name, check_writable
+from knowmore.files import check_name, check_writable, part_of
 from knowmore.linalg import Eigenspace
 from knowmore.linalg.scatter import Rounding
 from knowmore.models import Discriminant
 from knowmore.models.class_means import ClassMeans, Spread
 from knowmore.models.forest import Forest
-from knowmore.models.stream import Reference, Window
-from knowmore.store import caches, kinds, sources, traces
+from knowmore.models.stream import Measures, Reference, Window
+from knowmore.store import caches, kinds, sources
 from knowmore.store.codec import LabelType, plain, valued
 from knowmore.store.journal import Numbers
-from knowmore.store.layout import File, is_there
+from knowmore.store.layout import File
+from knowmore.store.rollback import put_in_place
 from knowmore.store.store import Store
 from knowmore.store.work import About, Held, Work, vector_blobs
 
@@ -45,6 +46,7 @@ _VALUES: Final[dict[str, type]] = {
     "class-means": ClassMeans,
     "spread": Spread,
     "reference": Reference,
+    "measures": Measures,
     "window": Window,
 }
 _NAMES: Final = {kind: name for name, kind in _VALUES.items()}
@@ -67,18 +69,13 @@ def save(estimator: Any, path: Name) -> None:
     check_name(path)
     target = Path(os.path.realpath(path))
     check_writable(target)
-    part = target.with_name(f"{target.name}.{uuid4().hex}.part")
     try:
-        file = File(part, create=True)
-        try:
-            file.make(lambda: _write(file, target, kind, estimator))
-        finally:
-            file.close()
-        with suppress(FileNotFoundError):
-            os.chmod(part, target.stat().st_mode & 0o7777)
-        _recover(target)
-        os.replace(part, target)
-        _sync(target.parent)
+        with part_of(target, put_in_place) as part:
+            file = File(part, create=True)
+            try:
+                file.make(lambda: _write(file, target, kind, estimator))
+            finally:
+                file.close()
     except OSError as error:
         if isinstance(error, NotWritten):
             raise
@@ -86,28 +83,15 @@ def save(estimator: Any, path: Name) -> None:
             f"{str(target)!r} cannot be written: {error.strerror or error}. What was there before "
             f"is kept. Name another place."
         ) from error
-    finally:
-        for leftover in (part, part.with_name(f"{part.name}-journal")):
-            leftover.unlink(missing_ok=True)
     if not isinstance(estimator, Eigenspace):
         sources.note_home(estimator, target)
-
-
-def _recover(target: Path) -> None:
-    """Let SQLite play back what a crash has left of the old file: else the new one would get it."""
-    journal = target.with_name(f"{target.name}-journal")
-    if traces.beside(target):
-        if is_there(target):
-            # A file that is damaged is about to be replaced.
-            with suppress(InvalidInput), closing(File(target)) as file:
-                file.settle()
-        journal.unlink(missing_ok=True)
 
 
 def load(path: Name) -> Any:
     """The estimator in a file of `save`, or of a living model: a copy in memory.
 
-    Its answers are the same to the last bit. To edit it does not touch the file.
+    Its answers are the same to the last bit; a forest's are, to the last bit, those of a fresh fit
+    of its examples. To edit it does not touch the file.
 
     Examples
     --------
@@ -180,7 +164,7 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
     if not isinstance(living, Forest) and len(examples.counted):
         number = factor.write(file, work.journal.numbers.array, living, order)
         work.journal.numbers = work.journal.numbers._replace(array=number)
-    work.finish(None)
+    work.finish(factor)
 
 
 def _write_sums(file: File, kind: str, estimator: LinearGP) -> None:
@@ -258,7 +242,7 @@ def _built(found: Any, arrays: dict[str, Array]) -> Any:
             return valued(value)
         case {"value": str(name), "of": dict(parts)}:
             kind = _VALUES[name]
-            if set(parts) != set(_fields(kind)):
+            if not _required(kind) <= set(parts) <= set(_fields(kind)):
                 raise ValueError(f"a value with the parts {set(parts)}")
             return kind(**{part: _built(one, arrays) for part, one in parts.items()})
         case {"landmarks": [given, kernel, bool(changed)], "arrays": list(held), "ids": ids}:
@@ -275,6 +259,12 @@ def _fields(kind: type) -> tuple[str, ...]:
     return names
 
 
+def _required(kind: type) -> set[str]:
+    """The fields without a default. Files of earlier versions may lack the others."""
+    given = inspect.signature(kind).parameters.values()
+    return {one.name for one in given if one.default is one.empty}
+
+
 def _read_value(file: File, facts: dict[str, Any]) -> Any:
     arrays = caches.kept(file, facts["arrays"])
     with file.understood("value"):
@@ -288,13 +278,3 @@ def _read_value(file: File, facts: dict[str, Any]) -> Any:
         for name in _LEARNT[facts["kind"]]:
             setattr(estimator, name, _built(facts["value"][name], arrays))
         return estimator
-
-
-def _sync(folder: Path) -> None:
-    """Make sure that a new name in a folder survives a power failure."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -14,6 +14,9 @@ CACHE: Final = "cache/"
 
 Row = tuple[Any, ...]
 
+# The format that is written. Files of earlier ones are read.
+FORMAT: Final = 2
+
 
 class Table(NamedTuple):
     """The columns of a table with their types; `key` of them are its primary key."""
@@ -39,7 +42,9 @@ class Table(NamedTuple):
 
 _I, TEXT, BLOB = "INTEGER", "TEXT", "BLOB"
 # A row of `examples` is a version of an example, which never changes but for `live`. `changes` says
-# which versions entered and left with an entry of the journal.
+# which versions entered and left with an entry of the journal. `labelled` has what is known of the
+# label of a version apart from its features: who gave it, and whether somebody confirmed it.
+# `forgotten` has keyed hashes of examples that were forgotten.
 TABLES: Final = {
     "facts": Table((("name", TEXT), ("value", TEXT)), by_rowid=False),
     "examples": Table(
@@ -71,10 +76,19 @@ TABLES: Final = {
     ),
     "changes": Table((("number", _I), ("row", _I), ("enters", _I)), 2, by_rowid=False),
     "arrays": Table((("array", _I), ("name", TEXT), ("part", _I), ("data", BLOB))),
+    "labelled": Table((("row", _I), ("contributor", TEXT), ("kept", _I))),
+    "forgotten": Table((("mark", BLOB),), by_rowid=False),
 }
+# The format that a table came with, if that is not the first.
+_SINCE: Final = {"labelled": 2, "forgotten": 2}
 SCHEMA: Final = {name: table.schema(name) for name, table in TABLES.items()}
 # The column of the name, in tables with rows that are not counted.
 NAMED: Final = {"facts": 0, "arrays": 1}
+
+
+def tables_of(format_: int) -> dict[str, Table]:
+    """The tables that files of a format have."""
+    return {name: table for name, table in TABLES.items() if _SINCE.get(name, 1) <= format_}
 
 
 def counted(name: str) -> bool:

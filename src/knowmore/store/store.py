@@ -16,7 +16,7 @@ from weakref import ref
 
 from sklearn.base import clone
 
-from knowmore.arguments import a_type, number
+from knowmore.arguments import a_type, number, some
 from knowmore.arrays import Array
 from knowmore.edits import Add, Id, Relabel, Replace
 from knowmore.errors import (
@@ -25,19 +25,23 @@ from knowmore.errors import (
     KnowmoreError,
     NoExamples,
     NotWritten,
+    warn,
 )
 from knowmore.estimators.checks import group_names
 from knowmore.examples import Examples, array_of_ids
-from knowmore.files import check_name
+from knowmore.files import check_name, sweep
 from knowmore.models import LeftOut
 from knowmore.store import codec, kinds, sources, traces, verification
 from knowmore.store.caches import LAG, FactorCache, kept, write_sums
 from knowmore.store.creating import create
 from knowmore.store.journal import Entry, Journal, entry
-from knowmore.store.layout import PATIENCE, File, is_there
-from knowmore.store.loading import load, numbers_of
-from knowmore.store.reports import Forgotten, Record, Status, record
+from knowmore.store.layout import File
+from knowmore.store.loading import fresh, load
+from knowmore.store.marks import KEY, Marked, Marker
+from knowmore.store.reports import Forgotten, Preview, Record, Status, record
+from knowmore.store.rollback import PATIENCE, is_there
 from knowmore.store.schema import Row
+from knowmore.store.staying import staying
 from knowmore.store.summing_up import status
 from knowmore.store.work import About, Block, Held, Work, all_examples, holding, vector_blobs
 
@@ -111,6 +115,11 @@ class Store:
 
     def _recover(self) -> None:
         """Finish what a crash may have interrupted, unless somebody is writing."""
+        if swept := sweep(self.path):
+            warn(
+                f"Removed what an interrupted save() had left beside {str(self.path)!r}: "
+                f"{some([one.name for one in swept])}."
+            )
         with suppress(NotWritten):
             self._file.settle(wait=False)
             if self._file.unclean and self._file.writable:
@@ -156,13 +165,13 @@ class Store:
             return
 
         try:
-            with self._caching() as work:
+            with self._lock, self._caching() as work:
                 held, numbers = work.held, work.held.numbers
                 if linear:
                     number = write_sums(self._file, numbers.array, held.estimator, numbers.position)
                 else:
-                    living, order = held.estimator._living, numbers_of(held)
-                    number = self._cache.write(self._file, numbers.array, living, order)
+                    living = held.estimator._living
+                    number = self._cache.write(self._file, numbers.array, living, held.vectors)
                 work.journal.numbers = numbers._replace(array=number)
             self._lag = 0
         except BaseException:
@@ -177,13 +186,12 @@ class Store:
         def done() -> None:
             self._confirmed = work[0].done()
 
-        with self._lock:
-            with self._file.writing(done, wait=False):
-                work.append(Work(self._file, self._follow()))
-                yield work[0]
-                work[0].finish(None)
-            if self._file.unclean:
-                self._file.clean()
+        with self._file.writing(done, wait=False):
+            work.append(Work(self._file, self._follow()))
+            yield work[0]
+            work[0].finish(self._cache)
+        if self._file.unclean:
+            self._file.clean()
 
     def __enter__(self) -> Self:
         return self
@@ -199,9 +207,20 @@ class Store:
 
     def refresh(self) -> bool:
         """Follow what other processes have written; whether there was anything."""
-        with self._lock, self._file.reading():
+        with self._lock, self._reading():
             before = self._held
             return self._follow() is not before
+
+    # Whoever enters one of the blocks `_reading`, `_editing` and `_caching` has the lock. They do
+    # not take it themselves: an interrupt may leave a block without its end, but no lock.
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """A block that sees one state of the file; within `together`, what is written so far."""
+        if self._block is None:
+            self._file.abandon()
+        with self._file.reading():
+            yield
 
     def _follow(self) -> Held:
         """What is held, as the file is in this transaction."""
@@ -209,7 +228,14 @@ class Store:
         if held is self._confirmed and self._file.stamp != held.stamp:
             self._lag += 1
             held = self._confirmed = load(self._file, self._file.facts(), held, self._cache)
+            self._drop_read()
         return held
+
+    def _drop_read(self) -> None:
+        """Know no more of examples that were read than what is held of them now."""
+        known, before = self._read
+        index = self._held.index
+        self._read = {one: at for one, at in known.items() if index.get(one) == at}, before
 
     @property
     def _held(self) -> Held:
@@ -256,10 +282,9 @@ class Store:
     @contextmanager
     def _editing(self) -> Iterator[Work]:
         """A block that changes the file, and then what is held, or neither."""
-        with self._lock:
-            edit = self._writing() if self._block is None else self._block.edit()
-            with edit as work:
-                yield work
+        edit = self._writing() if self._block is None else self._block.edit()
+        with edit as work:
+            yield work
 
     @contextmanager
     def _writing(self, verb: str | None = None) -> Iterator[Work]:
@@ -303,14 +328,18 @@ class Store:
     ) -> Array:
         """Learn more examples X (k, d), y, and return their ids, (k,); durable when it returns.
 
-        y, ids, sample_weight : as in `GPClassifier.add`
+        y, sample_weight : as in `GPClassifier.add`
+        ids : of the examples; by default the index of a pandas table, unless that is 0, 1, ... or
+            dates, else the next numbers. The file gives no number twice
         contributor, origins : who gave them and where they came from, one for all or one each
         contents : the SHA-256 of what each was made from
         thumbnails : a small picture of each, as bytes of an image file
         columns : the names of the columns of X, if it is an array; a table brings its own
         """
-        with self._editing() as work:
-            after, edit = work.holding.add(X, y, ids, sample_weight)
+        with self._lock, self._editing() as work:
+            holding = work.holding
+            given, next_id = holding.numbered(X, y, ids, sample_weight)
+            after, edit = holding.add(X, y, given, sample_weight)
             if columns is not None:
                 kinds.name_columns(after, columns)
             assert isinstance(edit, Add)
@@ -319,6 +348,7 @@ class Store:
             vectors = vector_blobs(edit.X, edit.side, X)
             work.lag += len(names)
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
+            work.journal.numbers = work.journal.numbers._replace(next_id=next_id)
             return array_of_ids(names)
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -347,9 +377,10 @@ class Store:
         """Give these examples other features X (k, d), and other labels unless y is None.
 
         What they were before can be brought back by `undo`. Contributors and origins stay, unless
-        others are given; contents and thumbnails do not.
+        others are given; contents and thumbnails do not. A contributor gave the new features, and
+        the labels if there are new ones.
         """
-        with self._editing() as work:
+        with self._lock, self._editing() as work:
             change = work.holding.replace(ids, X, y)
             if change is not None:
                 after, edit = change
@@ -366,9 +397,9 @@ class Store:
     ) -> Self:
         """Give these examples other labels, one each or one for all.
 
-        contributor : who says so; by default that of the example stays
+        contributor : who says so; not known if it is not given
         """
-        with self._editing() as work:
+        with self._lock, self._editing() as work:
             change = work.holding.relabel(ids, y)
             if change is not None:
                 after, edit = change
@@ -379,33 +410,96 @@ class Store:
         return self
 
     def remove(self, ids: Any) -> Self:
-        """Forget these examples for ever, with all that they ever were: see `forget`."""
-        self.forget(ids)
+        """Forget these examples for ever, with all that they ever were: `forget` without marks.
+
+        A KnowmoreWarning says if bytes of them may be left.
+        """
+        if found := self.forget(ids, mark=False).warning:
+            warn(found)
         return self
 
     def forget(
-        self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
+        self,
+        ids: Any = None,
+        *,
+        contributor: str | None = None,
+        origin: str | None = None,
+        mark: bool = True,
     ) -> Forgotten:
-        """Forget examples for ever: those with these ids, of a contributor, or from an origin.
+        """Forget examples for ever: those with these ids, or what a contributor or an origin gave.
 
-        All their versions leave the file, with vectors, thumbnails and ids; the journal keeps that
-        something was removed, when, and how many. This cannot be undone. Then the file is searched
-        for bytes of what was removed. What no program can reach is left: blocks of the disk,
-        snapshots, backups.
+        The file is then as if they had never been in it. All versions of the examples leave it,
+        with vectors, thumbnails and ids; the journal keeps that something was removed, when, and
+        how many. What the examples had chosen, such as the width of a kernel, a noise or a grid, is
+        chosen again by the others, as in a fit of these. This cannot be undone. Then the file is
+        searched for bytes of what was removed. What no program can reach is left: blocks of the
+        disk, snapshots, backups.
+
+        contributor : all that they gave is forgotten, features and labels. An example that somebody
+            else gave stays, with the features and the label that it had before.
+        origin : the same for the features that came from it
+        mark : whether keyed hashes of what was forgotten are kept, for `was_forgotten`
         """
         self._alone("forget")
-        with self._editing() as work:
-            versions = work.doomed(ids, contributor, origin)
-            rows, names = {one.row for one in versions}, dict.fromkeys(v.id for v in versions)
-            index = work.held.index
-            gone = [one for one in map(codec.read_id, names) if index.get(one, (0,))[0] in rows]
-            work.lag += len(gone)
-            after = work.held.estimator
-            if gone:
-                after = work.holding.remove(tuple(gone)).estimator
-            if versions:
-                work.forget(after, versions, gone, len(names))
-        return Forgotten(len(names), traces.left(self.path))
+        kept: tuple[str, ...] = ()
+        with self._lock, self._editing() as work:
+            found = work.withdrawal(ids, contributor, origin)
+            if found.gone or found.changed:
+                if mark:
+                    work.mark(found)
+                problem = work.forget(found, fresh)
+                verbs = [row[2] for row in self._file.rows("journal")]
+                kept = staying(work.held.facts, verbs, problem)
+        with self._lock:
+            self._drop_read()
+        left = traces.left(self.path)
+        warning = traces.warning(self.path, left, self._file.hindrance)
+        return Forgotten(len(found.gone), left, warning, len(found.changed), kept)
+
+    def preview_forget(
+        self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
+    ) -> Preview:
+        """What `forget` would do; nothing is changed."""
+        with self._lock, self._reading():
+            found = Work(self._file, self._follow()).withdrawal(ids, contributor, origin)
+        leaving, changing = ([codec.read_id(t) for t in texts] for texts in found.ids)
+        return Preview(leaving, changing)
+
+    def was_forgotten(
+        self, ids: Sequence[Id], contents: Sequence[bytes | None] | None = None
+    ) -> list[Marked]:
+        """What of these records was forgotten here and marked: their ids, their contents, both.
+
+        contents : the SHA-256 of what each was made from, as `add` takes them
+        """
+        each = [None] * len(ids) if contents is None else contents
+        with self._lock, self._reading():
+            held = self._follow()
+            known = {row[0] for row in self._file.rows("forgotten")}
+        if not known:
+            return [Marked()] * len(ids)
+        marker = Marker(held.facts[KEY])
+        return [marker.found(known, *one) for one in zip(ids, each, strict=True)]
+
+    def keep(self, ids: Any, kept: bool = True) -> Self:
+        """Note that the labels of these examples are right, as somebody has looked at them.
+
+        `kept_` lists them; `suspects` leaves them out. A label that changes, or whose example does,
+        is no longer confirmed. No entry of the journal: the model stays the same.
+
+        kept : False takes it back
+        """
+        with self._lock, self._editing() as work:
+            chosen = work.holding.chosen(ids)
+            work.journal.keep(work.versions(chosen), kept)
+        return self
+
+    @property
+    def kept_(self) -> Array:
+        """The ids of the examples whose labels somebody has confirmed."""
+        with self._lock, self._reading():
+            rows = Journal(self._file, self._held.numbers).kept()
+            return array_of_ids([one for one, at in self._follow().index.items() if at[0] in rows])
 
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.
@@ -421,7 +515,7 @@ class Store:
         estimator, theirs, records = other._snapshot()
         if len(theirs) == 0:
             return self
-        with self._editing() as work:
+        with self._lock, self._editing() as work:
             after, edit = work.holding.merge(estimator, theirs)
             assert isinstance(edit, Add)
             about = About.of(
@@ -430,6 +524,7 @@ class Store:
                 [one.origin for one in records],
                 [one.content for one in records],
                 [one.thumbnail for one in records],
+                [one.labeller for one in records],
             )
             vectors = vector_blobs(edit.X, edit.side, None)
             work.lag += len(records)
@@ -450,15 +545,13 @@ class Store:
 
         kernel, noise, ... : as the estimator takes them
         """
-        with self._editing() as work:
-            given, held = work.held.estimator, work.held
+        with self._lock, self._editing() as work:
+            held = work.held
             if apart := sorted({"supports", "source", "semantics"} & set(parameters)):
                 raise InvalidInput(
                     f"{apart[0]} cannot be changed in a file: make another one with it."
                 )
-            after = kinds.unfitted(self.kind, held.facts["parameters"])
-            for name in {"supports", "source", "source_", "semantics"} & set(vars(given)):
-                setattr(after, name, getattr(given, name))
+            after = kinds.blank(held.estimator)
             after.set_params(**parameters)
             work.lag += len(held.index)
             work.set("set_parameters", self._refitted(work, after), kinds.parameters(after))
@@ -471,14 +564,9 @@ class Store:
             return unfitted
         kinds.set_columns(unfitted, held.facts["columns"])
         if kinds.is_linear(self.kind):
-            made = copy(unfitted)
-            grid_kept = unfitted.resolution == held.estimator.resolution
-            if grid_kept:
-                return kinds.linear(made, held.facts["state"], held.estimator.model_.sums)
-            examples = work.holding.read(tuple(held.index))
-            made.fit(examples.X, examples.labels, examples.weights)
-            kinds.set_columns(made, held.facts["columns"])
-            return made
+            if unfitted.resolution == held.estimator.resolution:
+                return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
+            return kinds.chosen_by(unfitted, work.holding.read(tuple(held.index)))
         living = held.estimator._fitted
         keeps = unfitted.kernel is None and living.settled
         unfitted._living = unfitted._fresh(living.examples, living.kernel if keeps else None)
@@ -489,7 +577,7 @@ class Store:
 
         arrays : by name, kept as they are
         """
-        with self._editing() as work:
+        with self._lock, self._editing() as work:
             work.note(arrays or {}, notes)
         return self
 
@@ -503,7 +591,7 @@ class Store:
 
     def _turn(self, turn: Callable[[Journal], Row]) -> Entry:
         self._alone(turn.__name__)
-        with self._editing() as work:
+        with self._lock, self._editing() as work:
             row = turn(work.journal)
             undone = turn is Journal.undo
             text = row[5] if undone else row[6]
@@ -538,7 +626,7 @@ class Store:
         if not kinds.is_linear(self.kind) and hasattr(held.estimator, "_living"):
             examples: Examples = held.estimator._living.examples
             return examples
-        with self._lock, self._file.reading():
+        with self._lock, self._reading():
             held = self._follow()
             if not held.fitted:
                 raise NoExamples("The file holds no examples yet. Add some first.")
@@ -562,29 +650,32 @@ class Store:
         return replace(left, ids=examples.ids[rows])
 
     def contributors(self) -> list[str | None]:
-        """Who gave each example, in the order of `ids_`; None where that is not known."""
-        with self._lock, self._file.reading():
-            index, run = self._follow().index, self._file.connection.execute
-            found = dict(run("SELECT row, contributor FROM examples WHERE live = 1"))
+        """Who gave the features of each example, in the order of `ids_`; None if not known."""
+        with self._lock, self._reading():
+            held = self._follow()
+            journal = Journal(self._file, held.numbers)
+            texts = journal.feature_givers()
             with self._file.understood("examples"):
-                names = {text: codec.string(text) for text in set(found.values())}
-                return [names[found[row]] for row, _ in index.values()]
+                names = {text: codec.string(text) for text in set(texts.values())}
+                return [names[texts[vector]] for _, vector in held.index.values()]
 
     def records(self, ids: Any = None) -> list[Record]:
         """What is known of these examples, or of all, beside their features."""
-        with self._lock, self._file.reading():
+        with self._lock, self._reading():
             held = self._follow()
             journal = Journal(self._file, held.numbers)
             names = iter(held.index if ids is None else holding(held, journal).chosen(ids))
             found: list[Record] = []
+            kept = journal.kept()
             # The hash of a row is that of its vector too: some at a time, or all are in memory.
-            while some := list(islice(names, _AT_ONCE)):
-                versions = journal.versions(held.index[one][0] for one in some)
+            while batch := list(islice(names, _AT_ONCE)):
+                versions = journal.versions(held.index[one][0] for one in batch)
                 vectors = journal.vectors(one.vector for one in versions)
+                givers = journal.givers(versions)
                 with self._file.understood("examples"):
                     found += [
-                        record(name, one, vectors[one.vector])
-                        for name, one in zip(some, versions, strict=True)
+                        record(name, one, vectors[one.vector], whose, one.row in kept)
+                        for name, one, whose in zip(batch, versions, givers, strict=True)
                     ]
             return found
 
@@ -595,7 +686,7 @@ class Store:
 
     def arrays(self, prefix: str = "") -> dict[str, Array]:
         """The arrays of `set_notes` whose names begin with this, under the rest of their names."""
-        with self._lock, self._file.reading():
+        with self._lock, self._reading():
             held = self._follow()
             found = kept(self._file, held.facts["arrays"])
         return {
@@ -606,12 +697,12 @@ class Store:
 
     def log(self, after: int = 0) -> list[Entry]:
         """The journal, the oldest entry first; or only the entries after this number."""
-        with self._lock, self._file.reading():
+        with self._lock, self._reading():
             return Journal(self._file, self._held.numbers).entries(after)
 
     def status(self) -> Status:
         """What the file holds, in numbers."""
-        with self._lock, self._file.reading():
+        with self._lock, self._reading():
             held = self._follow()
             return status(self.path, self._file, held)
 

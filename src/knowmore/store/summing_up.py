@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from json import loads
 from pathlib import Path
 
 from knowmore.store import codec, kinds
-from knowmore.store.journal import moment_of
+from knowmore.store.journal import Journal, moment_of
 from knowmore.store.layout import File
 from knowmore.store.reports import Status
 from knowmore.store.work import Held
@@ -16,10 +17,8 @@ def status(path: Path, file: File, held: Held) -> Status:
     """All of it, within a transaction."""
     kind = str(held.facts["kind"])
     run = file.connection.execute
-    grouped = "SELECT {0}, count(*) FROM examples WHERE live = 1 GROUP BY {0} ORDER BY {0}"
-    classes, contributors = (
-        run(grouped.format(column)).fetchall() for column in ("label", "contributor")
-    )
+    grouped = "SELECT label, count(*) FROM examples WHERE live = 1 GROUP BY label ORDER BY label"
+    classes = run(grouped).fetchall()
     last, entries, undone = run("SELECT max(at), count(*), total(undone) FROM journal").fetchone()
     regression, linear = kind.endswith("regression"), kinds.is_linear(kind)
     columns = held.facts["columns"] or {"count": None, "names": None}
@@ -31,7 +30,7 @@ def status(path: Path, file: File, held: Held) -> Status:
             {} if regression else {loads(text): n for text, n in classes},
             columns["count"],
             codec.valued(columns["names"]),
-            {codec.string(text): n for text, n in contributors},
+            _contributors(Journal(file, held.numbers), held),
             entries,
             int(undone),
             file.size(),
@@ -39,3 +38,16 @@ def status(path: Path, file: File, held: Held) -> Status:
             None if linear or not held.fitted else repr(held.estimator.kernel_),
             None if last is None else moment_of(last),
         )
+
+
+def _contributors(journal: Journal, held: Held) -> dict[str | None, int]:
+    """Of how many examples each contributor gave the features or the label."""
+    features = journal.feature_givers()
+    rows = "SELECT row, contributor FROM examples WHERE live = 1"
+    labels = dict(journal.file.connection.execute(rows)) | journal.labellers()
+    counts: Counter[str | None] = Counter()
+    for row, vector in held.index.values():
+        givers = {features[vector], labels[row]}
+        counts.update(givers - {None} or givers)
+    known = sorted((name for name in counts if name is not None), key=str)
+    return {codec.string(name): counts[name] for name in (None, *known) if counts[name]}

@@ -21,13 +21,15 @@ _LENGTH: Final = 1024
 _RATES: Final = 8
 
 # What is kept is of this measure of novelty; that of another is not used.
-_MEASURE: Final = 2
+_MEASURE: Final = 3
+# The weights of a linear model that has learnt rows with nothing in common with others.
+LEARNT: Final = (0.0,)
 
 
 class Thresholds(NamedTuple):
     """What tells known rows from unknown ones.
 
-    weights : those of the parts of novelty that a model combines; empty if it combines none
+    weights : of the parts of novelty that a model combines; `LEARNT`, or empty if it combines none
     known : the threshold for each rate of examples that may be called unknown
     """
 

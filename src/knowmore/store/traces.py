@@ -8,18 +8,21 @@ Deleting always leaves something: `secure_delete` overwrites the row, but not it
 of rows of a page, and where pages are merged, copies of rows stay behind that are deleted later.
 VACUUM writes all pages anew and leaves no such byte in a table whose rows are in the order of their
 numbers. Pages that have nothing of examples do not count: the inner ones of a table, lists of free
-pages, and the tables `changes`, which has numbers, and `facts`, which has settings.
+pages, and the tables `changes`, which has numbers, `facts`, which has settings, and `forgotten`,
+which has keyed hashes.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
+from knowmore.errors import KnowmoreError, NotEnoughMemory
+from knowmore.files import parts_beside
 from knowmore.store.pages import Free, Malformed, free_bytes
 from knowmore.store.raw import reader
 
@@ -28,7 +31,26 @@ SHORTEST: Final = 8
 _DIFFERENT: Final = 4
 _BLOCK: Final = 2**20
 _BESIDE: Final = ("-journal", "-wal", "-shm")
-_NO_EXAMPLES: Final = ("changes", "facts")
+_NO_EXAMPLES: Final = ("changes", "facts", "forgotten")
+# Why a file could not be written anew, by what SQLite calls it: the cause, and what to do.
+_HINDRANCES: Final = (
+    (("SQLITE_FULL",), "the disk is full. Free some space"),
+    (
+        ("SQLITE_BUSY", "SQLITE_LOCKED"),
+        "another program was reading the file. Close the programs that use it",
+    ),
+    (
+        ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"),
+        "the file or its folder cannot be written. Change the permissions",
+    ),
+    (
+        ("SQLITE_IOERR",),
+        "the disk or its limits refused a write. Look at the disk and its free space",
+    ),
+)
+_BESIDE_IT: Final = (
+    "another program writes to the model, or was interrupted. Close the programs that use it"
+)
 
 
 @final
@@ -75,6 +97,32 @@ def left(path: Path) -> list[Trace]:
     return found + [Trace(file, 0, file.stat().st_size) for file in beside(path)]
 
 
+def hindrance(error: KnowmoreError) -> str:
+    """Why a file could not be written anew, and what to do about it."""
+    if isinstance(error, NotEnoughMemory):
+        return "there is not enough memory to write the file anew. Free some"
+    name = getattr(error.__cause__, "sqlite_errorname", "") or ""
+    for names, words in _HINDRANCES:
+        if name.startswith(names):
+            return words
+    return str(error).rstrip(".")
+
+
+def warning(path: Path, left: Sequence[Trace], hindrance: str) -> str:
+    """A sentence about traces that a forget has left, or "" if there are none.
+
+    hindrance : why the file could not be written anew
+    """
+    if not left:
+        return ""
+    names = ", ".join(dict.fromkeys(one.path.name for one in left))
+    why = hindrance if any(one.path == path for one in left) else _BESIDE_IT
+    return (
+        f"Bytes of what was forgotten may be left in {names}: {why or _BESIDE_IT}, then run "
+        f"verify, which clears them."
+    )
+
+
 def slack(path: Path) -> Slack:
     """All bytes of the file that belong to no row, while no one writes to it."""
     free, found = 0, []
@@ -92,8 +140,8 @@ def slack(path: Path) -> Slack:
 def beside(path: Path) -> list[Path]:
     """The files beside it that are ours or SQLite's, and not empty."""
     names = [path.with_name(path.name + ending) for ending in _BESIDE]
-    parts = path.parent.glob(f"{_literal(path.name)}.*.part")
-    return [file for file in (*names, *sorted(parts)) if file.is_file() and file.stat().st_size]
+    every = (*names, *parts_beside(path))
+    return [file for file in every if file.is_file() and file.stat().st_size]
 
 
 def pieces(needle: bytes) -> set[bytes]:
@@ -152,8 +200,3 @@ def _free(path: Path) -> Iterator[Free]:
     # A damaged schema may have numbers that are none, and text that is none.
     except (sqlite3.Error, OSError, ValueError) as error:
         raise Malformed(str(error)) from error
-
-
-def _literal(name: str) -> str:
-    """A name as a pattern that matches only itself."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)

@@ -1,7 +1,8 @@
 """Whether a file holds what it says, shown without trusting what is in memory.
 
 Rows against their hashes, the journal replayed against the examples, the model against a fit of
-these from scratch, and every byte of pages with examples that belongs to no row against zero.
+these from scratch, settings against those that the examples choose, and every byte of pages with
+examples that belongs to no row against zero.
 """
 
 from __future__ import annotations
@@ -14,22 +15,27 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from json import dumps
+from math import isclose
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
 from knowmore.errors import KnowmoreError
+from knowmore.examples import Examples
 from knowmore.store import kinds, traces
 from knowmore.store.exactness import Exactness, compared
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
-from knowmore.store.layout import FORMAT
+from knowmore.store.layout import File
 from knowmore.store.loading import fresh
-from knowmore.store.schema import TABLES, Row
+from knowmore.store.schema import FORMAT, TABLES, Row
+from knowmore.store.staying import TUNE, staying
 
 if TYPE_CHECKING:
     from knowmore.store.store import Store
 
 _SETTINGS: Final = ("kind", "parameters", "columns", "labels", "state")
+# Another machine may choose a width that differs in its last digits.
+_ROUNDINGS: Final = 1e-9
 _BEYOND: Final = (
     "This is about the file and the files beside it. What was removed may still be in blocks of "
     "the disk that are free now, in snapshots, in backups and in other copies, and whoever read "
@@ -111,7 +117,10 @@ def verify(store: Store, fast: bool = False) -> Verification:
     """Check a store; with `fast` only the rows, against their hashes and each other."""
     with store._lock:
         try:
+            store._file.abandon()
             store._file.settle()
+            if store._file.writable and not fast:
+                store._file.clean()
             with store._file.reading():
                 return _verified(store, fast)
         except KnowmoreError as error:
@@ -133,13 +142,20 @@ def _verified(store: Store, fast: bool) -> Verification:
     ]
     if fast:
         return Verification(tuple(checks), None, None, about)
-    exactness = None
+    exactness, chosen = None, None
+    last = max((row[0] for row in tables["journal"] if row[2] in FORGETS), default=0)
     if any(one.live and one.weight > 0 for one in versions):
-        held, (made, examples) = store._held.estimator, fresh(file, facts, versions)
+        held, fitted = store._held.estimator, None
+        if last and last == Numbers(*facts["numbers"]).position:
+            # Nothing was learnt since: the settings must be those that the examples choose.
+            chosen, fitted = _chosen(file, facts, versions)
+        made, examples = fresh(file, facts, versions) if fitted is None else fitted
         exactness = compared(held, made, examples)
         checks += _exact(exactness)
         if kinds.is_linear(facts["kind"]):
             checks.append(_sums(held.digest(), made.digest()))
+    if last:
+        checks.append(_settings(facts, tables["journal"], last, chosen))
     left = tuple(traces.left(store.path))
     checks.append(_traces(left))
     return Verification(tuple(checks), exactness, left, about)
@@ -195,6 +211,62 @@ def _sums(here: str, there: str) -> Check:
     return Check("sums", False, f"digest {here[:16]}, but that of the examples is {there[:16]}")
 
 
+def _chosen(
+    file: File, facts: dict[str, Any], versions: list[Version]
+) -> tuple[bool, tuple[Any, Examples] | None]:
+    """Whether the examples held choose the settings in the file; and a fit of them if these agree.
+
+    Settings that differ by roundings alone agree, but give no equal model.
+    """
+    try:
+        found = fresh(file, facts | {"state": None}, versions)
+    except KnowmoreError:
+        return False, None
+    state = kinds.state(found[0])
+    return _alike(state, facts["state"]), found if state == facts["state"] else None
+
+
+def _alike(here: Any, there: Any) -> bool:
+    """Whether two values of JSON are the same, but for roundings."""
+    match here, there:
+        case dict(), dict():
+            return here.keys() == there.keys() and all(_alike(here[k], there[k]) for k in here)
+        case list(), list():
+            return len(here) == len(there) and all(map(_alike, here, there))
+        case float(), float():
+            return isclose(here, there, rel_tol=_ROUNDINGS)
+    return bool(here == there)
+
+
+def _settings(facts: dict[str, Any], journal: list[Row], last: int, chosen: bool | None) -> Check:
+    """Whether what was forgotten has left no settings.
+
+    last : the number of the last entry that forgets
+    chosen : whether the examples held choose the settings; None if others came since
+    """
+    entries = sorted(row for row in journal if not row[4])
+    stale = any(row[5:] != (None, None) for row in entries if row[0] <= last)
+    # Parameters that were found since come from other examples.
+    since = any(row[2] == TUNE for row in entries if row[0] > last)
+    verbs = () if since else tuple(row[2] for row in entries if row[0] <= last)
+    stays = " ".join(["", *staying(facts, verbs)])
+    if stale:
+        says = (
+            "entries from before something was forgotten hold settings that it may have chosen: "
+            "the next forget deletes them"
+        )
+    elif chosen is False:
+        says = (
+            "the examples held do not choose those of the file, so examples that were forgotten "
+            "may have: give a kernel and a noise, or fit the examples in a new file"
+        )
+    elif chosen:
+        says = "the examples held choose those of the file, and no entry has others"
+    else:
+        says = "no entry up to the last that forgot has any"
+    return Check("settings", not stale and chosen is not False, f"{says}.{stays}".rstrip("."))
+
+
 def _traces(left: tuple[traces.Trace, ...]) -> Check:
     if not left:
         says = (
@@ -205,7 +277,8 @@ def _traces(left: tuple[traces.Trace, ...]) -> Check:
     names = ", ".join(dict.fromkeys(one.path.name for one in left))
     says = (
         f"{sum(one.length for one in left)} bytes in {names} belong to no row, and may be of "
-        f"removed examples: run forget again when nobody reads the file"
+        f"removed examples: close the programs that use the file, see that the disk has room, and "
+        f"run verify again, which clears them"
     )
     return Check("traces", False, says)
 

@@ -14,15 +14,19 @@ import numpy as np
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
 from knowmore.edits import Id, as_ids, is_mask
-from knowmore.errors import InvalidInput, NotWritten, UnknownId
+from knowmore.errors import InvalidInput, KnowmoreError, NotWritten, UnknownId
 from knowmore.estimators.linear import LinearGP
 from knowmore.examples import Examples, new_serials
-from knowmore.store import caches, codec, kinds, temperatures, thresholds
-from knowmore.store.changing import Holding
-from knowmore.store.journal import SETTINGS, Journal, New, Numbers, Version
+from knowmore.store import caches, codec, kinds, marks, provenance, temperatures, thresholds
+from knowmore.store.changing import Holding, Rest, next_id
+from knowmore.store.journal import FORGETS, SETTINGS, Journal, New, Numbers, Version
 from knowmore.store.layout import File
+from knowmore.store.provenance import Withdrawal
 from knowmore.store.schema import Row
 from knowmore.tables import masked
+
+# Fits the live ones of some versions from scratch, with the settings of these facts.
+Fresh = Callable[[File, dict[str, Any], Sequence[Version]], tuple[Any, Examples]]
 
 
 @dataclass(frozen=True)
@@ -46,18 +50,33 @@ class Held:
         """Whether anything was learnt yet."""
         return self.facts["state"] is not None
 
+    @property
+    def vectors(self) -> Array:
+        """The numbers of the examples' vectors, (n,), in their order."""
+        return np.array([vector for _, vector in self.index.values()], dtype=np.int64)
+
 
 class About(NamedTuple):
-    """What is known of new versions, one each; None where that of the version before stays."""
+    """Metadata of new versions, one each; None keeps the metadata of the version before.
+
+    contributors : who gave the features, and the labels unless there are `labellers`
+    """
 
     contributors: list[str | None] | None
     origins: list[str | None] | None
     contents: list[bytes | None]
     thumbnails: list[bytes | None]
+    labellers: list[str | None] | None = None
 
     @classmethod
     def of(
-        cls, k: int, contributor: Any, origins: Any, contents: Any = None, thumbnails: Any = None
+        cls,
+        k: int,
+        contributor: Any,
+        origins: Any,
+        contents: Any = None,
+        thumbnails: Any = None,
+        labellers: Any = None,
     ) -> About:
         """As it was given for k examples."""
         return cls(
@@ -65,16 +84,7 @@ class About(NamedTuple):
             _texts("origins", origins, k),
             _blobs("contents", contents, k),
             _blobs("thumbnails", thumbnails, k),
-        )
-
-    def beside(self, old: Sequence[Version] | None) -> tuple[list[Any], list[Any]]:
-        """Origins and contributors, those of the versions before where none are given."""
-        none = [None] * len(self.contents)
-        origins = none if old is None else [one.origin for one in old]
-        contributors = none if old is None else [one.contributor for one in old]
-        return (
-            origins if self.origins is None else self.origins,
-            contributors if self.contributors is None else self.contributors,
+            _texts("labellers", labellers, k),
         )
 
 
@@ -118,24 +128,31 @@ class Work:
         """The live versions of these ids."""
         return self.journal.versions(self.held.index[one][0] for one in ids)
 
-    def doomed(self, ids: Any, contributor: str | None, origin: str | None) -> list[Version]:
-        """The versions to delete: of these ids, of a contributor, or from an origin."""
+    def withdrawal(self, ids: Any, contributor: str | None, origin: str | None) -> Withdrawal:
+        """What is to be forgotten: these ids, or what a contributor or an origin gave."""
         given = [one for one in (ids, contributor, origin) if one is not None]
         if len(given) != 1:
             raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
-        journal, column = self.journal, "contributor" if origin is None else "origin"
         if ids is not None:
-            return self._of_ids(ids)
-        name = contributor if origin is None else origin
-        rows = journal.rows_where(column, [codec.text_of(name)])
-        if not rows:
-            raise UnknownId(
-                f"The file holds nothing whose {column} is {name!r}. `knowmore status` lists the "
-                f"contributors and origins that it knows; in Python, records() does."
+            return provenance.whole(self._of_ids(ids))
+        if origin is not None:
+            column, text = "origin", codec.text_of(origin)
+            found = provenance.without(
+                self.journal, lambda version, _: version.origin == text, lambda _: False
             )
-        # The versions that share a vector with these, such as other labels of it, go too.
-        vectors = {one.vector for one in journal.versions(rows)}
-        return journal.versions(journal.rows_where("vector", vectors))
+        else:
+            column, text = "contributor", codec.text_of(contributor)
+            found = provenance.without(
+                self.journal,
+                lambda _, givers: givers.features == text,
+                lambda givers: givers.label == text,
+            )
+        if not (found.gone or found.changed):
+            raise UnknownId(
+                f"The file holds nothing whose {column} is {given[0]!r}. `knowmore status` lists "
+                f"the contributors and origins that it knows; in Python, records() does."
+            )
+        return found
 
     def _of_ids(self, ids: Any) -> list[Version]:
         """All versions of these ids, which are held or were."""
@@ -178,14 +195,11 @@ class Work:
         else:
             pairs = zip(vectors, about.contents, about.thumbnails, strict=True)
             rows = [(*vector, content, thumbnail) for vector, content, thumbnail in pairs]
-        new = New(ids, texts, heavy, rows, *about.beside(old))
+        new = New(ids, texts, heavy, rows, *self._metadata(about, old, labels, vectors))
         self._note(estimator, labels)
         first = self.journal.numbers.vector
         written = self.journal.write(verb, len(ids), new, [v.row for v in before])
         places = rows if vectors is None else range(first, first + len(ids))
-        largest = max((one for one in ids if isinstance(one, int)), default=-1)
-        next_id = max(self.journal.numbers.next_id, largest + 1)
-        self.journal.numbers = self.journal.numbers._replace(next_id=next_id)
         moved = vectors is not None and old is not None
 
         def change(index: dict[Id, tuple[int, int]]) -> None:
@@ -196,12 +210,71 @@ class Work:
 
         self._indexed.append(change)
 
-    def forget(self, estimator: Any, versions: list[Version], gone: list[Id], count: int) -> None:
-        """Delete versions; `gone` are the ids of those that are live."""
-        self._note(estimator, None)
-        self.journal.write("forget", count)
-        self.journal.delete_versions(versions)
-        self._indexed.append(lambda index: [index.pop(one) for one in gone])
+    def _metadata(
+        self, about: About, old: list[Version] | None, labels: Any, vectors: Any
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """Origins, contributors and labellers of new versions, which may keep those before.
+
+        Who gives a label without saying who they are is not known.
+        """
+        none: list[Any] = [None] * len(about.contents)
+        given, labellers = about.contributors, about.labellers
+        if old is None:
+            contributors = given or none
+            return about.origins or none, contributors, labellers or contributors
+        before = self.journal.givers(old)
+        origins = about.origins or [one.origin for one in old]
+        if vectors is None:
+            return origins, [one.features for one in before], given or none
+        if labels is None or given is None:
+            labellers = [one.label for one in before]
+        contributors = given or [one.features for one in before]
+        return origins, contributors, labellers or contributors
+
+    def forget(self, found: Withdrawal, fresh: Fresh) -> str:
+        """Withdraw contributions for ever, and delete all settings of before.
+
+        Returns why the examples left cannot choose the settings; "" if they can.
+
+        fresh : fits the live ones of some versions from scratch
+        """
+        rows, index = {one.row for one in found.deleted}, self.held.index
+        gone = [one for one in map(codec.read_id, found.gone) if index.get(one, (0,))[0] in rows]
+        self.lag += len(found.gone) + len(found.changed)
+        if not found.alters:
+            rest = self.holding.forget(tuple(gone))
+            self._note(rest.estimator, None)
+            self._indexed.append(lambda index: [index.pop(one) for one in gone])
+        self.journal.write("forget", len(found.gone) + len(found.changed))
+        found.write(self.journal)
+        self.journal.delete_settings()
+        if found.alters:
+            rest = self._anew(fresh)
+        return rest.problem
+
+    def _anew(self, fresh: Fresh) -> Rest:
+        """Take the examples of the file as they are now, fitted from scratch."""
+        versions = [Version(*row) for row in self.file.all_rows("examples")]
+        self.after = replace(self.after, index=live_index(versions))
+        if not self.after.index:
+            rest = Rest(kinds.blank(self.held.estimator))
+        else:
+            numbers = {"numbers": list(self.journal.numbers)}
+            facts = self.after.facts | numbers
+            try:
+                rest = Rest(fresh(self.file, facts | {"state": None}, versions)[0])
+            except KnowmoreError as error:
+                rest = Rest(fresh(self.file, facts, versions)[0], str(error))
+        self._note(rest.estimator, None)
+        return rest
+
+    def mark(self, found: Withdrawal) -> None:
+        """Remember what is to be forgotten by hashes, before it is."""
+        key = self.after.facts.get(marks.KEY) or marks.new_key()
+        self.after = replace(self.after, facts=self.after.facts | {marks.KEY: key})
+        gone = map(codec.read_id, found.gone)
+        versions = [(codec.read_id(one.id), one) for one in found.deleted]
+        marks.mark(self.journal, key, gone, versions)
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
         """Write other settings."""
@@ -228,7 +301,7 @@ class Work:
         self.after = replace(self.after, facts=facts | both)
 
     def _note(self, estimator: Any, labels: Array | None) -> None:
-        """Take an estimator as that which is held, with what its examples have chosen."""
+        """Take an estimator, with its columns and what its examples have chosen."""
         facts = dict(self.after.facts)
         if hasattr(estimator, "n_features_in_"):
             facts["columns"] = kinds.columns(estimator)
@@ -236,31 +309,48 @@ class Work:
             # While nothing is held, labels may be of any type.
             if labels is not None and (facts["labels"] is None or not self.held.index):
                 facts["labels"] = list(codec.LabelType.of(labels))
+        else:
+            facts |= dict.fromkeys(("columns", "state", "labels"))
         self.after = replace(self.after, estimator=estimator, facts=facts)
 
     def _settings(self) -> tuple[str | None, str | None]:
-        """Those before and after, as texts, if they differ."""
+        """The settings before and after, as texts, if they differ and the entry does not forget."""
+        if self.journal.verb in FORGETS:
+            return None, None
         before, after = (
             dumps({name: facts[name] for name in SETTINGS})
             for facts in (self._before.facts, self.after.facts)
         )
         return (None, None) if before == after else (before, after)
 
-    def finish(self, cache: caches.FactorCache | None) -> None:
-        """Write the entry and the facts, and delete what caches know of what is no longer."""
+    def finish(self, cache: caches.FactorCache) -> None:
+        """Write the entry and the facts, and delete what caches know of deleted versions."""
+        if self.journal.passed and self.after.facts["state"] != self._before.facts["state"]:
+            # Versions that nobody will ever see may have chosen the settings.
+            self.step()
+            self._note(self.holding.forget(()).estimator, None)
         self.journal.write_entry(self._settings())
         if self.journal.numbers.position != self._before.numbers.position:
             thresholds.drop(self.file)
             temperatures.drop(self.file)
-        number, gone = self.journal.numbers.array, self.journal.gone
-        if gone and isinstance(self.after.estimator, LinearGP):
-            position = self.journal.numbers.position
-            number = caches.write_sums(self.file, number, self.after.estimator, position)
-        elif gone and cache is not None:
-            number = cache.cut(self.file, number, gone)
-        numbers = self.journal.numbers = self.journal.numbers._replace(array=number)
+        if self.journal.deleted:
+            self.step()
+            self._cut(cache)
+        numbers = self.journal.numbers
         facts, old = self.after.facts | {"numbers": list(numbers)}, self._before.facts
         self.file.write_facts({name: one for name, one in facts.items() if old.get(name) != one})
+
+    def _cut(self, cache: caches.FactorCache) -> None:
+        """Leave nothing in the caches but what belongs to the model after the edits."""
+        after, numbers = self.after, self.journal.numbers
+        number = numbers.array
+        if not after.fitted:
+            cache.clear(self.file)
+        elif isinstance(after.estimator, LinearGP):
+            number = caches.write_sums(self.file, number, after.estimator, numbers.position)
+        else:
+            number = cache.cut(self.file, number, after.estimator, after.vectors)
+        self.journal.numbers = numbers._replace(array=number)
 
 
 class Block:
@@ -301,6 +391,18 @@ class Block:
             )
 
 
+def live_index(versions: Iterable[Version]) -> dict[Id, tuple[int, int]]:
+    """The row and the vector of each live version by id, in the order of the examples.
+
+    Raises ValueError if an id is there twice.
+    """
+    live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
+    index = {codec.read_id(one.id): (one.row, one.vector) for one in live}
+    if len(index) != len(live):
+        raise ValueError("an id twice")
+    return index
+
+
 def holding(held: Held, journal: Journal) -> Holding:
     """What the verbs need of what is held."""
 
@@ -331,8 +433,8 @@ def all_examples(
         np.concatenate([getattr(one, column) for one in parts])[rows]
         for column in ("X", "labels", "weights", "side")
     )
-    serials, next_id = new_serials(len(rows)), held.numbers.next_id
-    return Examples.restored(tuple(index), X, labels, weights, serials, next_id, side)
+    serials, following = new_serials(len(rows)), next_id(held.numbers.next_id, index)
+    return Examples.restored(tuple(index), X, labels, weights, serials, following, side)
 
 
 def examples_of(
@@ -353,8 +455,8 @@ def examples_of(
         raise ValueError("a weight below zero")
     labels = codec.LabelType(*facts["labels"]).read([one.label for one in versions])
     ids = [codec.read_id(one.id) for one in versions]
-    next_id = Numbers(*facts["numbers"]).next_id
-    return Examples.restored(ids, X, labels, weights, new_serials(len(ids)), next_id, side)
+    following = next_id(Numbers(*facts["numbers"]).next_id, ids)
+    return Examples.restored(ids, X, labels, weights, new_serials(len(ids)), following, side)
 
 
 def vector_blobs(X: Array, side: Array | None, given: Any) -> list[tuple[bytes, bytes | None]]:

@@ -144,9 +144,9 @@ def test_columns_that_are_no_strings_in_another_order_do_not_merge(names, learn)
 
 @pytest.mark.parametrize("bad", [np.ma.masked_greater(X, 1), X + 1j], ids=["masked", "complex"])
 def test_masked_and_complex_shards_are_refused(bad):
-    with pytest.raises(KnowmoreError, match=r"^Shard 1: .*complex or masked values"):
+    with pytest.raises(KnowmoreError, match=r"^Shard 1: X has .*(masked value|type complex128)"):
         eigenspace([X, bad])
-    with pytest.raises(KnowmoreError, match=r"^Shard 0: .*complex or masked values"):
+    with pytest.raises(KnowmoreError, match=r"^Shard 0: X has .*(masked value|type complex128)"):
         eigenspace(da.from_array(bad, chunks=(-1, -1), asarray=False))
 
 

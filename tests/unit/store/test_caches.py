@@ -187,3 +187,13 @@ def test_a_class_that_came_after_the_cache_was_written(tmp_path):
             got = again.decision_function(X)
     fresh = knowmore.GPClassifier(kernel).fit(X, list("abbac"))
     assert_rounded(got, fresh.decision_function(X), 1000)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{}", "no JSON"])
+def test_a_damaged_cache_goes_as_a_whole_when_something_is_forgotten(path, text):
+    with Store(path) as store:
+        with store._file.writing():
+            caches.write_parts(store._file, 99, "cache/about", {0: text.encode()})
+        store.forget([130])
+        assert caches.FACTOR not in parts(path)
+        assert store.verify().ok

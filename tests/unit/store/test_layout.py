@@ -14,14 +14,13 @@ from store_kinds import answers
 
 import knowmore
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten
-from knowmore.store import Store, layout, schema
+from knowmore.store import Store, layout, rollback, schema
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.array(["a", "b"] * 6)
 
 WANTED = {
     "application_id": 0x6B6E6F77,
-    "user_version": 1,
     "page_size": 16384,
     "journal_mode": "truncate",
     "synchronous": 2,
@@ -58,13 +57,15 @@ def test_the_settings_of_a_file(original):
         ask = {
             name: store._file.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in WANTED
         }
+        version = store._file.connection.execute("PRAGMA user_version").fetchone()[0]
     assert ask == WANTED
+    assert rollback.format_of(version) == 2
 
 
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("PRAGMA user_version=2", "format 2, and this version reads 1"),
+        ("PRAGMA user_version=3", "format 3, and this version reads up to 2"),
         ("PRAGMA application_id=7", "database of another program"),
         ("PRAGMA journal_mode=WAL", "write-ahead log"),
         ("CREATE TABLE more(x)", "tables are not those"),
@@ -119,7 +120,7 @@ def test_facts_that_make_no_sense(path, name):
 
 def test_a_journal_of_several_databases(path):
     journal = path.with_name(f"{path.name}-journal")
-    journal.write_bytes(b"/etc/passwd\0" + layout._SEVERAL)
+    journal.write_bytes(b"/etc/passwd\0" + rollback._MAGIC)
     with pytest.raises(InvalidInput, match="journal of several databases"):
         Store(path)
 
@@ -198,9 +199,8 @@ def test_hashes_cover_every_column():
     assert len({schema.hashed(name, (1,) * 9) for name in schema.TABLES}) == len(schema.TABLES)
 
 
-def test_the_schema_is_for_ever():
-    """A file of format 1 has these tables; another schema is another format."""
-    assert json.dumps(schema.SCHEMA, sort_keys=True) == (
+SCHEMAS = {
+    1: (
         '{"arrays": "CREATE TABLE arrays(array INTEGER PRIMARY KEY, name TEXT, part INTEGER, '
         'data BLOB, hash BLOB)", "changes": "CREATE TABLE changes(number INTEGER, row INTEGER, '
         'enters INTEGER, hash BLOB, PRIMARY KEY(number, row)) WITHOUT ROWID", "examples": "CREATE '
@@ -211,4 +211,21 @@ def test_the_schema_is_for_ever():
         'INTEGER, undone INTEGER, before TEXT, after TEXT, hash BLOB)", "vectors": "CREATE TABLE '
         "vectors(vector INTEGER PRIMARY KEY, data BLOB, side BLOB, content BLOB, thumbnail BLOB, "
         'hash BLOB)"}'
-    )
+    ),
+    2: (
+        '{"forgotten": "CREATE TABLE forgotten(mark BLOB, hash BLOB, PRIMARY KEY(mark)) WITHOUT '
+        'ROWID", "labelled": "CREATE TABLE labelled(row INTEGER PRIMARY KEY, contributor TEXT, '
+        'kept INTEGER, hash BLOB)"}'
+    ),
+}
+
+
+def test_the_schema_is_for_ever():
+    """A format has its own tables and those of the formats before; others are another format."""
+    before = set()
+    for number, text in SCHEMAS.items():
+        names = schema.tables_of(number).keys()
+        tables = {name: schema.SCHEMA[name] for name in names - before}
+        assert json.dumps(tables, sort_keys=True) == text
+        before |= names
+    assert before == schema.TABLES.keys()

@@ -66,7 +66,7 @@ def test_a_good_file_is_verified(tmp_path, kind):
         assert found.traces == ()
         names = [one.name for one in found.checks]
         sums = ["sums"] if "linear" in kind else []
-        assert names == ["rows", "journal", "model", "residual", *sums, "traces"]
+        assert names == ["rows", "journal", "model", "residual", *sums, "settings", "traces"]
         assert check(found, "journal").says == "its 5 entries lead to the 42 examples held"
     with knowmore.open(tmp_path / "a.km") as store:
         assert store.verify().ok
@@ -180,7 +180,7 @@ def test_the_certificate_is_json_and_depends_on_the_set_alone(tmp_path):
     assert one["settings_digest"] == two["settings_digest"]
     assert [entry["count"] for entry in one["forgotten"]] == [1]
     assert "backups" in one["beyond"]
-    assert set(one["checks"]) == {"rows", "journal", "model", "residual", "traces"}
+    assert set(one["checks"]) == {"rows", "journal", "model", "residual", "settings", "traces"}
     assert set(one["versions"]) == {"knowmore", "numpy", "python", "sqlite"}
     with knowmore.open(tmp_path / "one.km") as store:
         store.relabel(["n1"], "a")

@@ -1,0 +1,150 @@
+"""Who gave what: the features of an example and its label may come from different people.
+
+A version of an example has features, which belong to its vector, and a label. Each has a giver, or
+none that is known. Forgetting a giver rewrites the history of every example that they touched, as
+if they had given nothing: their examples leave, and an example of somebody else gets back the
+features and the label that it had before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from knowmore.store.journal import Givers, Journal, Version
+
+
+class _Step(NamedTuple):
+    """A version in the history of an example.
+
+    enters, leaves : the entries of the journal with which it came and went; None if it is live
+    """
+
+    version: Version
+    givers: Givers
+    enters: int
+    leaves: int | None
+
+
+@dataclass
+class Withdrawal:
+    """What must change in the file so that some contributions were never made.
+
+    deleted : versions that go
+    rewritten : versions that stay, with other features or another label, and who gave the label
+    prolonged : versions that come with one entry as before, and go with a later one or stay (None)
+    gone : the ids of which nothing is left, as texts
+    changed : the ids of which something is left
+    """
+
+    deleted: list[Version] = field(default_factory=list)
+    rewritten: list[tuple[Version, str | None]] = field(default_factory=list)
+    prolonged: dict[int, tuple[Version, int, int | None]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+    @property
+    def ids(self) -> tuple[list[str], list[str]]:
+        """The ids of which nothing is left, and those of which something is, in order."""
+        return sorted(self.gone), sorted(self.changed)
+
+    @property
+    def alters(self) -> bool:
+        """Whether an example that stays is another one now."""
+        now = (version.live for version, _ in self.rewritten)
+        return any(now) or any(goes is None for _, _, goes in self.prolonged.values())
+
+    def write(self, journal: Journal) -> None:
+        """Rewrite the history."""
+        file = journal.file
+        file.replace("examples", (version for version, _ in self.rewritten))
+        journal.write_givers(self.rewritten)
+        for version, comes, goes in self.prolonged.values():
+            file.replace("examples", [version._replace(live=int(goes is None))])
+            file.delete("changes", [version.row], column=1)
+            changes = [(comes, 1)] if goes is None else [(comes, 1), (goes, 0)]
+            file.insert("changes", ((number, version.row, enters) for number, enters in changes))
+        journal.delete_versions(self.deleted)
+
+
+def whole(versions: Sequence[Version]) -> Withdrawal:
+    """The withdrawal of all versions of some examples."""
+    return Withdrawal(deleted=list(versions), gone=list(dict.fromkeys(v.id for v in versions)))
+
+
+def without(
+    journal: Journal,
+    features: Callable[[Version, Givers], bool],
+    label: Callable[[Givers], bool],
+) -> Withdrawal:
+    """The withdrawal of the features and of the labels for which these hold."""
+    found = Withdrawal()
+    for one, steps in _histories(journal, features, label).items():
+        (found.changed if _withdraw(found, steps, features, label) else found.gone).append(one)
+    return found
+
+
+def _histories(
+    journal: Journal,
+    features: Callable[[Version, Givers], bool],
+    label: Callable[[Givers], bool],
+) -> dict[str, list[_Step]]:
+    """The versions, oldest first, of each example of which something is withdrawn."""
+    versions = [Version(*row) for row in journal.file.all_rows("examples")]
+    givers = dict(zip((v.row for v in versions), journal.givers(versions), strict=True))
+    touched = {v.id for v in versions if features(v, givers[v.row]) or label(givers[v.row])}
+    comes, goes = dict[int, int](), dict[int, int]()
+    for number, row, enters in journal.file.all_rows("changes"):
+        (comes if enters else goes)[row] = number
+    # What was undone goes with the next edit.
+    last = journal.numbers.position
+    histories: dict[str, list[_Step]] = {one: [] for one in touched}
+    for v in versions:
+        if v.id in touched and comes[v.row] <= last:
+            left = goes.get(v.row)
+            left = None if left is None or left > last else left
+            histories[v.id].append(_Step(v, givers[v.row], comes[v.row], left))
+    return {one: sorted(steps, key=lambda step: step.enters) for one, steps in histories.items()}
+
+
+def _withdraw(
+    found: Withdrawal,
+    steps: list[_Step],
+    features: Callable[[Version, Givers], bool],
+    label: Callable[[Givers], bool],
+) -> bool:
+    """Add what changes in the history of one example; whether something of it is left."""
+    # The last features and the last label that stay, and the last version that does: as it was, as
+    # it will be, and who gave its label then.
+    source: _Step | None = None
+    named: _Step | None = None
+    last: tuple[_Step, Version, str | None] | None = None
+    for step in steps:
+        version, givers = step.version, step.givers
+        source = source if features(version, givers) else step
+        named = named if label(givers) else step
+        if source is None or named is None:
+            found.deleted.append(version)
+            continue
+        after = version._replace(
+            label=named.version.label,
+            vector=source.version.vector,
+            weight=source.version.weight,
+            origin=source.version.origin,
+            contributor=source.givers.features,
+        )
+        giver, withdrawn = named.givers.label, step is not source or step is not named
+        if withdrawn and last is not None and _same(after, giver, *last[1:]):
+            # Nothing of it is left: the version before stays in its place.
+            found.deleted.append(version)
+            found.prolonged[last[1].row] = last[1], last[0].enters, step.leaves
+            continue
+        if after != version or giver != givers.label:
+            found.rewritten.append((after, giver))
+        last = step, after, giver
+    return last is not None
+
+
+def _same(one: Version, giver: str | None, other: Version, other_giver: str | None) -> bool:
+    return (one.vector, one.label, giver) == (other.vector, other.label, other_giver)

@@ -1,0 +1,80 @@
+"""Ctrl-C at any step of a transaction: the next one finds nothing open."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+import knowmore
+from knowmore.store import Store
+
+X = np.random.default_rng(0).normal(size=(6, 2))
+Y = list("ababab")
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt at a line, a call or a return of the store's own code."""
+
+    def __init__(self, at):
+        self.at, self.count = at, 0
+
+    def __call__(self, frame, event, argument):
+        # contextlib too: it runs the ends of transactions.
+        if not frame.f_code.co_filename.endswith(("store/layout.py", "store.py", "contextlib.py")):
+            return None
+        self.count += 1
+        if self.count == self.at:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return self
+
+
+def interrupted(work, at):
+    """Do some work, interrupted at a step; the exception, which keeps all frames alive, or None."""
+    trace = Interrupt(at)
+    try:
+        sys.settrace(trace)
+        work()
+    except KeyboardInterrupt as error:
+        return error
+    finally:
+        sys.settrace(None)
+    return None
+
+
+EDITS = {
+    "relabel": lambda store: store.relabel("v", "a"),
+    "add": lambda store: store.add(X[:1] + 1, ["c"]),
+    "keep": lambda store: store.keep("v"),
+    "status": lambda store: store.status(),
+    "refresh": lambda store: store.refresh(),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_nothing_is_left_open(edit, tmp_path):
+    """The traceback is kept, so that blocks which were left without their end stay so."""
+    path = tmp_path / "model.km"
+    with Store(path, knowmore.GPClassifier(RBF(2.0))) as store:
+        store.add(X, Y, list("uvwxyz"))
+        at, step, errors = 1, 1, []
+        while (error := interrupted(lambda: EDITS[edit](store), at)) is not None:
+            errors.append(error)
+            # What was written is there for all, or for nobody.
+            store.status()
+            with Store(path) as other:
+                assert len(store) == len(other)
+                assert store.predict(X).tolist() == other.predict(X).tolist()
+            store.relabel("u", "b")
+            assert store.records(["u"])[0].label == "b"
+            store.undo()
+            at += step
+            step += at > 60
+        assert len(errors) > 20
+        assert store.verify().ok
+        del error, errors
+        store.relabel("u", "b")
+        assert store.verify().ok

@@ -1,0 +1,252 @@
+"""The rollback journal of a crashed edit is played back into its own file, and into no other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+from store_kinds import answers
+
+import knowmore
+from knowmore.errors import InvalidInput, NotWritten
+from knowmore.store import Store, restore, rollback
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Y = np.array(["a", "b"] * 20)
+
+# Kills itself while SQLite writes: its pages are in the file already, and so is the journal.
+CRASH = """
+import os, sys
+import numpy as np
+import knowmore
+store = knowmore.open(sys.argv[1])
+rng = np.random.default_rng(1)
+connection = store._file.connection
+connection.execute("PRAGMA cache_size=4")
+insert = store._file.insert
+def dying(table, rows):
+    insert(table, rows)
+    if table == "vectors":
+        connection.execute("PRAGMA cache_spill=1")
+        os.kill(os.getpid(), 9)
+store._file.insert = dying
+store.add(rng.normal(size=(3000, 2)), ["c"] * 3000)
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    with Store(tmp_path / "model.km", knowmore.GPClassifier(RBF(2.0))) as store:
+        store.add(X[:20], Y[:20])
+    return tmp_path / "model.km"
+
+
+def crash(path):
+    """Interrupt an edit in another process; returns the journal that it leaves."""
+    done = subprocess.run([sys.executable, "-c", CRASH, str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    journal = rollback.journal_of(path)
+    assert journal.stat().st_size
+    return journal
+
+
+def copies(path, tmp_path):
+    """Copies of a model at several states, and what each of them answers."""
+    found = []
+    for i in range(5):
+        copy = tmp_path / f"copy{i}.km"
+        shutil.copy(path, copy)
+        with Store(copy) as store:
+            found.append((copy, len(store), answers(store, X)))
+        with Store(path) as store:
+            store.add(X[20 + i : 21 + i], Y[20 + i : 21 + i])
+    return found
+
+
+def test_a_crashed_file_goes_back_to_its_last_edit(path):
+    crash(path)
+    with Store(path) as store:
+        assert len(store) == 20
+        assert store.verify().ok
+
+
+def test_a_copy_is_not_spoilt_by_the_journal_of_another_state(path, tmp_path):
+    """The journal of a later state is refused, that of the same state changes nothing."""
+    states = copies(path, tmp_path)
+    last = tmp_path / "last.km"
+    shutil.copy(path, last)
+    journal = crash(path)
+    hot = journal.read_bytes()
+    for copy, _, _ in states:
+        shutil.copy(copy, path)
+        before = path.read_bytes()
+        for read in (Store, knowmore.load):
+            with pytest.raises(InvalidInput, match="belongs to another state"):
+                read(path)
+        assert path.read_bytes() == before
+        assert journal.read_bytes() == hot
+    shutil.copy(last, path)
+    with Store(path) as store:
+        assert len(store) == 25
+        assert store.verify().ok
+
+
+def test_a_store_that_was_open_refuses_the_journal_too(path, tmp_path):
+    states = copies(path, tmp_path)
+    with Store(path) as store:
+        crash(path)
+        shutil.copy(states[1][0], path)
+        for ask in (store.refresh, store.status, lambda: store.relabel(0, "b")):
+            with pytest.raises(InvalidInput, match="belongs to another state"):
+                ask()
+
+
+def test_a_fork_of_the_history_is_told_apart(path, tmp_path):
+    """Two states with as many edits behind them, after different edits."""
+    other = tmp_path / "other.km"
+    shutil.copy(path, other)
+    for file, label in ((path, "c"), (other, "d")):
+        with Store(file) as store:
+            store.relabel(3, label)
+    crash(path)
+    shutil.copy(other, path)
+    with pytest.raises(InvalidInput, match="belongs to another state"):
+        Store(path)
+
+
+def test_restore_puts_a_copy_in_place_whatever_the_journal(path, tmp_path):
+    states = copies(path, tmp_path)
+    for copy, count, scores in states:
+        crash(path)
+        found = restore(path, copy)
+        assert (found.examples, found.forgotten) == (count, [])
+        with Store(path) as store:
+            assert (answers(store, X) == scores).all()
+            assert store.verify().ok
+            store.relabel(0, "c")
+        # The file that somebody copied by hand, with the journal beside it.
+        journal = crash(path)
+        shutil.copy(states[0][0], path)
+        assert journal.stat().st_size
+        restore(path, copy)
+        with Store(path) as store:
+            assert (answers(store, X) == scores).all()
+
+
+def test_restore_forgets_again_what_was_forgotten_since(path, tmp_path):
+    copy = tmp_path / "copy.km"
+    shutil.copy(path, copy)
+    with Store(path) as store:
+        store.forget([1, 2])
+        store.forget([3], mark=False)
+        store.add(X[2:3], Y[2:3], ids=[2])
+    found = restore(path, copy)
+    assert (found.examples, found.forgotten) == (19, [1])
+    with Store(path) as store:
+        assert 1 not in store.ids_.tolist()
+        assert store.was_forgotten([1, 5]) == [(True, False, False), (False, False, False)]
+        assert store.verify().ok
+    assert restore(path, copy, again=True).examples == 20
+    with Store(path) as store:
+        assert 1 in store.ids_.tolist()
+
+
+def test_restore_of_what_cannot_be(path, tmp_path):
+    with pytest.raises(InvalidInput, match="is the model itself"):
+        restore(path, path)
+    damaged = tmp_path / "damaged.km"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    damaged.write_bytes(data)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="damaged"):
+        restore(path, damaged)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir() if "part" in one.name] == []
+
+
+def test_a_model_that_is_being_written_is_not_replaced(path, tmp_path, monkeypatch):
+    copy = tmp_path / "copy.km"
+    shutil.copy(path, copy)
+    monkeypatch.setattr(rollback, "PATIENCE", 0.1)
+    with Store(path) as store, store.together("long"):
+        store.relabel(0, "c")
+        with pytest.raises(NotWritten, match="being written by another program"):
+            restore(path, copy)
+        with pytest.raises(NotWritten, match="being written by another program"):
+            store.estimator.save(path)
+    with Store(path) as store:
+        assert store.records([0])[0].label == "c"
+
+
+def test_a_file_with_two_names_is_not_written(path, tmp_path):
+    os.link(path, tmp_path / "other.km")
+    with Store(path) as store:
+        assert len(store) == 20
+        with pytest.raises(NotWritten, match=r"has 2 names \(hard links\)"):
+            store.relabel(0, "b")
+    (tmp_path / "other.km").unlink()
+    with Store(path) as store:
+        store.relabel(0, "b")
+
+
+def test_the_first_record_of_a_journal_is_the_first_page(path):
+    """On this, whatever an edit writes, the binding rests."""
+    with Store(path) as store:
+        epochs = []
+        with store.together("edit"):
+            store.relabel(0, "c")
+            data = rollback.journal_of(path).read_bytes()
+            sector = int.from_bytes(data[20:24])
+            assert data[sector : sector + 4] == b"\0\0\0\1"
+            epochs.append(rollback.Head.of(data[sector + 4 :]))
+        epochs.append(rollback.Head.of(path.read_bytes()))
+    before, after = epochs
+    assert after.follows(before)
+    assert not before.follows(after)
+    assert after.counter == before.counter + 1
+
+
+def test_a_journal_that_sqlite_ignores_is_no_reason_to_refuse(path):
+    journal = rollback.journal_of(path)
+    for data in (bytes(1000), b"x", b"nothing of a journal" * 100):
+        journal.write_bytes(data)
+        with Store(path) as store:
+            assert len(store) == 20
+
+
+def test_a_file_of_the_first_format_is_raised_by_its_first_edit(tmp_path):
+    import gzip
+    from pathlib import Path
+
+    packed = Path(__file__).parents[2] / "formats" / "1-gp.km.gz"
+    path = tmp_path / "old.km"
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+
+    def version():
+        connection = sqlite3.connect(path)
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.close()
+        return rollback.format_of(found)
+
+    with Store(path) as store:
+        assert store.was_forgotten([0]) == [(False, False, False)]
+        assert store.kept_.tolist() == []
+        assert {record.contributor for record in store.records()} == {"ann", None}
+    assert version() == 1
+    with Store(path) as store:
+        store.relabel(store.ids_[:1], [2], contributor="bob")
+        # Its journal has settings of before an example was forgotten, until the next one is.
+        assert [check.name for check in store.verify().checks if not check.ok] == ["settings"]
+        assert store.records(store.ids_[:1])[0].labeller == "bob"
+    assert version() == 2
+    with Store(path) as store:
+        assert store.forget(contributor="bob").changed == 1
+        assert store.verify().ok
