@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
 from typing import Any, Final, final
+from weakref import WeakSet
 
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
 from knowmore.store import traces
@@ -67,6 +68,29 @@ def damaged(path: Path, why: str) -> InvalidInput:
     )
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that can end its queries.
+
+    A query that is not at its end holds a lock, also after a rollback. The traceback of an
+    interrupt may keep such a query for as long as somebody keeps the traceback.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._cursors = WeakSet[sqlite3.Cursor]()
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        """Run a statement by a cursor of its own."""
+        cursor = self.cursor()
+        self._cursors.add(cursor)
+        return cursor.execute(*arguments)
+
+    def end_queries(self) -> None:
+        """End all queries."""
+        for cursor in [*self._cursors]:
+            cursor.close()
+
+
 @dataclass(eq=False)
 class _Transaction:
     """A transaction of the connection; `committed` is whether its changes are in the file."""
@@ -109,6 +133,7 @@ class File:
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
+                factory=_Connection,
             )
             try:
                 self._prepare(create)
@@ -239,6 +264,7 @@ class File:
 
     def _end(self) -> None:
         """Roll back the transaction, if it is open."""
+        self.connection.end_queries()
         # After an error SQLite may have rolled back by itself.
         with suppress(sqlite3.OperationalError):
             self.connection.rollback()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import numpy as np
@@ -25,6 +26,9 @@ class Interrupt:
         # contextlib too: it runs the ends of transactions.
         if not frame.f_code.co_filename.endswith(("store/layout.py", "store.py", "contextlib.py")):
             return None
+        # Python only prints what a generator raises while it is closed.
+        if frame.f_code.co_flags & inspect.CO_GENERATOR and event not in ("call", "line"):
+            return self
         self.count += 1
         if self.count == self.at:
             sys.settrace(None)
