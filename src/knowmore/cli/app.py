@@ -107,7 +107,7 @@ def features(
         Path | None, typer.Option(help="Where to save the words.", show_default="beside the table")
     ] = None,
     like: Annotated[
-        Path | None, typer.Option(help="A table to be like: same kind, settings and visual words.")
+        Path | None, typer.Option(help="A model or table to be like: same kind, settings, words.")
     ] = None,
     longest: Annotated[
         int | None, typer.Option(help="Reduce longer sides to this.", min=1, show_default="480")

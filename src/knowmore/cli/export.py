@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import knowmore
+from knowmore.cli.showing import talk
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import to_html, to_javascript, to_onnx, to_table
+from knowmore.store.notes import describing
 
 
 def run(
@@ -30,12 +32,16 @@ def run(
     with knowmore.open(model) as store:
         if not len(store.ids_):
             raise NoExamples(f"{str(model)!r} holds no examples yet. Teach it: knowmore learn.")
-        if html is not None and store.notes.get("pictures") is not None:
+        of_pictures = store.notes.get("pictures") is not None
+        if html is not None and of_pictures:
             raise InvalidInput(
                 f"{str(model)!r} has learnt pictures, and a page would ask for the "
                 f"{store.n_features_in_:,} numbers that describe one. Nothing was written. Take "
-                f"--onnx or --javascript, and describe pictures with `knowmore features`."
+                f"--onnx or --javascript, and describe pictures as the model does: "
+                f"{describing(model)}"
             )
         for write, path in files:
             write(store, path)
             print(f"Written: {path}")
+    if of_pictures and (onnx is not None or javascript is not None):
+        talk(f"It takes the vectors of pictures: {describing(model)}")

@@ -6,15 +6,17 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from knowmore.cli.experiments import progress_bar
+from knowmore.cli.model import opened
 from knowmore.errors import InvalidInput
 from knowmore.files import check_writable, user_folder
 from knowmore.images import Cache, Listing, extraction, listing, storage
 from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
+from knowmore.images.describing import Describer
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,16 @@ class Request:
 
 def run(request: Request) -> bool:
     """Write the table and print a summary; False if some pictures were skipped."""
-    kind, longest, path = _checked(request)
+    known = _checked(request)
+    kind, longest, codebook = known.kind, known.longest, known.codebook
+    learns = kind in extraction.WORDED and codebook is None
     listed = listing(request.source)
     pictures = listed.pictures
     named = {one.name: one.label_by(request.label) for one in pictures}
-    codebook: Codebook | None = None
-    opened: Any = nullcontext() if request.no_cache else Cache(request.cache or user_folder())
-    with progress_bar() as bar, opened as cache:
+    kept: Any = nullcontext() if request.no_cache else Cache(request.cache or user_folder())
+    with progress_bar() as bar, kept as cache:
         common: dict[str, Any] = {"longest": longest, "cache": cache, "n_jobs": request.jobs}
-        if path is not None:
-            codebook = _load(path)
-        elif kind in extraction.WORDED:
+        if learns:
             progress = _counter(bar, "pictures to learn words from")
             size, seed = request.words or 200, request.seed
             codebook = extraction.learn_codebook(
@@ -68,52 +69,75 @@ def run(request: Request) -> bool:
             _check_replaced(request, codebook)
         steps = extraction.steps_of(kind, codebook)
         about = {"kind": kind, **json.loads(storage.settings_of(steps, longest))}
-        if request.like and (difference := storage.unlike(about, storage.made_with(request.like))):
-            problem = f"Features like those of {str(request.like)!r} would have {difference}."
-            raise InvalidInput(f"{problem} Name the words it was made with: --codebook.")
         found = extraction.extract(pictures, steps, progress=_counter(bar, "pictures"), **common)
     # The codebook first: without it, a table could never be added to.
     if codebook is not None and request.saved is not None:
         codebook.save(request.saved)
-    kept = [pictures[row] for row in found.rows]
-    ids = [one.name for one in kept]
+    ids = [pictures[row].name for row in found.rows]
     labels = [named[one] for one in ids]
     storage.write_table(request.out, ids, labels, found.features, storage.canonical(about))
-    _summarise(request, listed, found, new=codebook is not None and path is None)
+    _summarise(request, listed, found, new=learns)
     return not (listed.skipped or found.skipped)
 
 
-def _checked(request: Request) -> tuple[extraction.Kind, int, Path | None]:
-    """The kind of features, the longest side of a picture, and the codebook to load, if any.
+def _checked(request: Request) -> Describer:
+    """How to describe the pictures; without a codebook where its words are still to be learnt.
 
     Whatever cannot work raises here, before the work.
     """
-    out, like, codebook = request.out, request.like, request.codebook
+    out, like, codebook, saved = request.out, request.like, request.codebook, request.saved
     storage.check_form(out)
     check_writable(out)
     if request.words is not None and codebook is not None:
         raise InvalidInput("--words asks for new words, --codebook for saved ones. Leave one out.")
-    kind, longest = request.kind or "sift-pyramid", request.longest or storage.LONGEST
-    if like is not None:
-        if given := _given(request, "kind", "words", "longest"):
-            raise InvalidInput(f"--like settles how features are made. Leave {given} out.")
-        about = storage.made_with(like)
-        kind, longest = about["kind"], about["longest"]
-        if kind in extraction.WORDED and codebook is None:
-            codebook = _beside(like)
-            if not codebook.is_file():
-                missing = f"{str(codebook)!r}, the visual words of {str(like)!r}, does not exist."
-                raise InvalidInput(f"{missing} Say where they are: --codebook.")
-    if kind not in extraction.WORDED:
+    kind = request.kind or "sift-pyramid"
+    known = Describer(kind, request.longest or storage.LONGEST) if like is None else _like(request)
+    if known.kind not in extraction.WORDED:
         if given := _given(request, "words", "codebook", "save_codebook"):
-            raise InvalidInput(f"--kind {kind} has no visual words. Leave {given} out.")
-        return kind, longest, None
-    for path in filter(None, (request.codebook, request.saved)):
+            raise InvalidInput(f"--kind {known.kind} has no visual words. Leave {given} out.")
+        return known
+    for path in filter(None, (codebook, saved)):
         if path.resolve() == out.resolve():
             raise InvalidInput(f"{str(path)!r} cannot be both table and codebook. Name two files.")
-    if request.saved is not None:
-        check_writable(request.saved)
-    return kind, longest, codebook
+    if saved is not None:
+        if like is not None and saved.resolve() == like.resolve():
+            problem = f"{str(saved)!r} is what the features are to be like."
+            raise InvalidInput(f"{problem} Save the words in another file.")
+        check_writable(saved)
+    if codebook is not None and known.codebook is None:
+        known = replace(known, codebook=_load(codebook))
+    return known
+
+
+def _like(request: Request) -> Describer:
+    """How the features of a table, or of a model of pictures, were made."""
+    like, codebook = request.like, request.codebook
+    assert like is not None
+    is_model = like.suffix not in storage.FORMS
+    # A model holds its words; those of a table may lie anywhere.
+    settled = ("kind", "words", "longest", *(["codebook"] if is_model else []))
+    if given := _given(request, *settled):
+        raise InvalidInput(f"--like settles how features are made. Leave {given} out.")
+    if is_model:
+        with opened(like) as model:
+            if model.describer is None:
+                raise InvalidInput(
+                    f"{str(like)!r} has learnt no pictures, so it does not say how features are "
+                    f"made. Name a model of pictures, or a table that `knowmore features` wrote."
+                )
+            return model.describer
+    about = storage.made_with(like)
+    known = Describer(about["kind"], about["longest"])
+    if known.kind in extraction.WORDED:
+        words = codebook or _beside(like)
+        if codebook is None and not words.is_file():
+            missing = f"{str(words)!r}, the visual words of {str(like)!r}, does not exist."
+            raise InvalidInput(f"{missing} Say where they are: --codebook.")
+        known = replace(known, codebook=_load(words))
+    if difference := storage.unlike(known.about, about):
+        problem = f"Features like those of {str(like)!r} would have {difference}."
+        raise InvalidInput(f"{problem} Name the words it was made with: --codebook.")
+    return known
 
 
 def _given(request: Request, *names: str) -> str:
@@ -128,6 +152,11 @@ def _beside(table: Path) -> Path:
 
 def _load(path: Path) -> Codebook:
     """The codebook in a file, of either class."""
+    if path.suffix == ".km":
+        raise InvalidInput(
+            f"{str(path)!r} is a model, and --codebook takes saved visual words. To describe "
+            f"pictures as the model does: --like {path}."
+        )
     with suppress(InvalidInput):
         return ForestCodebook.load(path)
     return KMeansCodebook.load(path)

@@ -13,7 +13,7 @@ import knowmore
 from knowmore.cli.sources.records import Block, Source, Wanted
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, UnknownId
-from knowmore.store.notes import noted
+from knowmore.store.notes import describing, noted
 
 if TYPE_CHECKING:
     from knowmore.arrays import Array
@@ -152,15 +152,17 @@ class Model:
             from knowmore.images.describing import plain_about
             from knowmore.images.storage import unlike
 
+            way = describing(self.store.path)
             if source.about is None:
                 raise InvalidInput(
                     f"The model has learnt pictures, and {source.name!r} holds plain numbers. "
-                    f"Teach these to a model of their own."
+                    f"Teach these to a model of their own, or describe pictures as this one does: "
+                    f"{way}"
                 )
             if difference := unlike(plain_about(source.about), note["about"]):
                 raise InvalidInput(
                     f"The features in {source.name!r} cannot be used with this model: they have "
-                    f"{difference}. Give the pictures themselves."
+                    f"{difference}. Give the pictures themselves, or make the table again: {way}"
                 )
 
     def rows(

@@ -33,6 +33,8 @@ from knowmore.images.embedding import EXTRA, Embedding, is_onnx
 VERSION = 2
 # Pictures are reduced to this longest side. Much more shows little that patches of 16 pixels need.
 LONGEST = 480
+# How the name of a table ends.
+FORMS = (".npz", ".parquet")
 _REMEDY = "it is cut off or damaged, or `knowmore features` did not write it."
 
 FILE = "features.sqlite"
@@ -161,7 +163,7 @@ def write_table(
 def check_form(path: File) -> bool:
     """Whether a table is .npz, and not .parquet; it must be one, and its library installed."""
     ending = Path(path).suffix
-    if ending not in (".npz", ".parquet"):
+    if ending not in FORMS:
         raise InvalidInput(f"The table {os.fspath(path)!r} must end in .npz or .parquet.")
     if ending == ".parquet":
         require("pyarrow", "tables")

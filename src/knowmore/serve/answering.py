@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -13,6 +14,7 @@ from knowmore.arguments import is_real, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.export.description import column_names
+from knowmore.store.notes import describing
 from knowmore.store.predicting import Answer, Predictor
 
 # Rows that are answered before the clock is looked at.
@@ -36,6 +38,8 @@ class Answering:
         self.version, self.count = version, len(store.ids_)
         self.is_classifier = bool(is_classifier(store))
         self.columns: tuple[str, ...] = ()
+        # Clients need not know in which folder the file is.
+        self._way = describing(Path(store.path.name)) if store.notes.get("pictures") else None
         self._predictor: Predictor | None = None
         if self.count:
             self.columns = column_names(store)
@@ -53,8 +57,10 @@ class Answering:
         ]
         for i, row in enumerate(X):
             if len(row) != len(columns):
+                way = f" They are those of a picture: {self._way}" if self._way else ""
                 raise InvalidInput(
                     f"Row {i} has {len(row)} numbers, but the model has {len(columns)} features."
+                    f"{way}"
                 )
         try:
             return np.array(X, dtype=float).reshape(len(X), len(columns))

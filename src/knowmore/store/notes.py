@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from knowmore.errors import InvalidInput
@@ -19,6 +20,11 @@ def noted(store: Store) -> dict[str, Any]:
     """
     void = () if len(store) or store.kind in ("one-shot", "n-plus-one") else SETTLED
     return {name: one for name, one in store.notes.items() if one is not None and name not in void}
+
+
+def describing(model: Path) -> str:
+    """The command that describes new pictures as the model in this file does."""
+    return f"knowmore features NEW -o new.npz --like {model}"
 
 
 def check_same_features(store: Store, other: Store) -> None:
