@@ -242,8 +242,8 @@ def application(studio: Studio, door: Door, reader: Reader | None = None) -> Fas
 
     @app.get("/api/suspects")
     async def suspects(limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Any:
-        """Labels that the others contradict, the biggest doubt first."""
-        return JSONResponse(await work(lambda: doubts(studio.now(), limit)))
+        """Labels that the others contradict and nobody kept, the biggest doubt first."""
+        return JSONResponse(await work(lambda: doubts(studio.now(), limit, studio.store.kept_)))
 
     @app.get("/api/log")
     async def log() -> Any:

@@ -284,6 +284,18 @@ def test_two_examples_suspect_each_other():
     assert dict(zip(found.ids.tolist(), found.contradicting, strict=True)) == {0: (1,), 1: (0,)}
 
 
+def test_suspects_can_be_left_out():
+    found = suspects(GPClassifier(KERNEL, NOISE).fit(*clouds(0)))
+    k = len(found)
+    assert k > 2
+    rest = found.without([*found.ids[:1], "nobody"])
+    assert rest.ids.tolist() == found.part(slice(1, None)).ids.tolist() == found.ids[1:].tolist()
+    assert rest.doubt.tolist() == found.doubt[1:].tolist()
+    assert rest.contradicting == found.contradicting[1:]
+    assert repr(rest).startswith(f"Suspects: {k - 1} of 60 labels are suspect")
+    assert len(found.without(found.ids)) == 0
+
+
 def test_duplicates_with_different_labels_are_named():
     X = [[0.0, 1.0], [2.0, 2.0], [-0.0, 1.0], [3.0, 3.0], [2.0, 2.0], [0.0, 1.0 + 1e-12]]
     clf = GPClassifier(KERNEL, NOISE).fit(X, list("abbbba"), ids=list("uvwxyz"))

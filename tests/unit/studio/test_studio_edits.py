@@ -366,6 +366,36 @@ def test_suspects_are_ranked_again_after_an_answer(visitor, path):
     assert first["id"] not in [one["id"] for one in again["suspects"]]
 
 
+def test_a_kept_label_is_no_suspect_until_it_changes(visitor, path):
+    def listed():
+        found = visitor.get("/api/suspects")
+        return [one["id"] for one in found["suspects"]], found["total"], found["kept"]
+
+    ids, total, kept = listed()
+    assert (len(ids), kept) == (total, 0)
+    number = visitor.get("/api/state")["number"]
+    status, done = visitor.edit(verb="keep", ids=ids[:1])
+    assert (status, done["number"], done["ids"]) == (200, number, ids[:1])
+    assert listed() == (ids[1:], total - 1, 1)
+    with knowmore.open(path) as store:
+        assert store.kept_.tolist() == ids[:1]
+        label = store.records(ids[:1])[0].label
+    visitor.edit(verb="keep", ids=ids[:1], kept=False)
+    assert listed() == (ids, total, 0)
+    visitor.edit(verb="keep", ids=ids[:1])
+    other = next(
+        one["label"] for one in visitor.get("/api/state")["classes"] if one["label"] != label
+    )
+    visitor.edit(verb="relabel", ids=ids[:1], y=other)
+    visitor.edit(verb="relabel", ids=ids[:1], y=label)
+    assert listed() == (ids, total, 0)
+    visitor.edit(verb="keep", ids=ids[:1])
+    visitor.edit(verb="forget", ids=ids[:1], confirm=True)
+    with knowmore.open(path) as store:
+        assert store.kept_.tolist() == []
+    assert listed()[2] == 0
+
+
 def test_the_plane_of_histograms_stays_among_histograms(tmp_path):
     rng, path = np.random.default_rng(0), tmp_path / "bags.km"
     y = np.repeat(["a", "b", "c"], 10)
