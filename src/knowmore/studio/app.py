@@ -209,7 +209,7 @@ def application(studio: Studio, door: Door, reader: Reader | None = None) -> Fas
         length_scale: Annotated[FiniteFloat | None, Query(gt=0, le=1e9)] = None,
         at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     ) -> Any:
-        """Scores, variances and the improbability over a grid, as bytes.
+        """Scores, variances and what is unknown over a grid, as bytes.
 
         With other settings on trial, or as they were after an entry of the journal.
         """
