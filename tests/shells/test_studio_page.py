@@ -319,11 +319,15 @@ def test_the_inbox_takes_one_key_an_answer(opened):
     )
     before = opened.text("#inbox-count")
     opened.press("k")
+    opened.says("live", f"{again.ids[0]} stays")
     assert opened.text("#inbox-count") != before
     # U takes back what was kept, then what was accepted, and each is asked again.
     opened.press("u")
+    opened.says("live", "is open again.")
     assert opened.text("#inbox-count") == before
     assert opened.text("#doubt h2") == f"Example {again.ids[0]}"
+    with opened.store() as store:
+        assert store.kept_.tolist() == []
     opened.press("j", "u")
     opened.number(2)
     opened.says("doubt", f"Example {first.ids[0]}")
@@ -336,6 +340,29 @@ def test_the_inbox_takes_one_key_an_answer(opened):
     assert opened.text("#live") == "There is no class 9 yet. N makes one."
     with opened.store() as store:
         assert first.ids[0] in store.ids_
+
+
+def test_a_kept_label_outlives_the_page(opened):
+    opened.page.click("[data-scene=blobs]")
+    opened.number(1)
+    with opened.store() as store:
+        store.relabel(store.ids_[[3]], "plum")
+        (doubt,) = suspects(store.estimator).ids.tolist()
+    opened.number(2)
+    opened.press("i")
+    opened.says("doubt", f"Example {doubt}")
+    opened.press("k")
+    opened.says("doubt", "No doubt is left")
+    assert "1 label in doubt was kept." in opened.text("#doubt")
+    opened.page.reload()
+    opened.page.wait_for_selector("#doubt h2")
+    assert opened.text("#doubt h2") == "No doubt is left"
+    with opened.store() as store:
+        assert store.kept_.tolist() == [doubt]
+        store.relabel(doubt, "lime")
+        store.relabel(doubt, "plum")
+    opened.number(4)
+    opened.says("doubt", f"Example {doubt}")
 
 
 def test_forgetting_is_said_twice_and_a_held_key_says_it_once(opened):

@@ -1065,6 +1065,83 @@ def test_suspects_are_decided_with_one_key_each():
     assert [one["verb"] for one in asked("log", "m.km")] == ["learn", "relabel", "forget"]
 
 
+def test_all_suspects_of_the_start_are_asked():
+    # After six answers no suspect is left, though two of the eight are still wrong.
+    rng, true = np.random.default_rng(16), np.arange(30) % 2
+    points = (rng.normal(size=(30, 2)) + 3.0 * true[:, None]).round(2)
+    given = np.where(rng.random(30) < 0.15, 1 - true, true)
+    kinds = np.array(["daisy", "rose"])
+    names = [f"p{i}" for i in range(30)]
+    asked("learn", "m.km", table(points=points, labels=kinds[given], names=names))
+    listed = [one["id"] for one in asked("suspects", "m.km", code=1)]
+    assert len(listed) == 8
+    terminal, open_, later = Terminal("suspects", "m.km", "--apply"), {*listed}, []
+    terminal.until("q quit")
+    while open_:
+        name = terminal.until(": labelled").split()[-1]
+        said = terminal.until("\n")
+        later += ["at the start" in said]
+        open_.remove(name)
+        row = names.index(name)
+        terminal.keys("k" if given[row] == true[row] else f"o{kinds[true[row]]}\r")
+    terminal.until("No other suspect is left.")
+    assert terminal.code() == 0
+    assert later[:7] == [False] * 6 + [True]
+    with knowmore.open("m.km") as store:
+        assert (store.examples.labels == kinds[true])[[names.index(one) for one in listed]].all()
+
+
+def test_a_kept_label_is_not_asked_again_until_it_changes(model):
+    def ask(*keys):
+        terminal = Terminal("suspects", model, "--apply")
+        for key, answer in keys:
+            terminal.until("f2: labelled rose")
+            terminal.until("margin")
+            terminal.keys(key)
+            terminal.until(answer)
+        terminal.until("No other suspect is left.")
+        terminal.until("kept, 0 forgotten.")
+        assert terminal.code() == 0
+
+    ask(("k", "kept"))
+    assert asked("suspects", model) == []
+    result = run("suspects", model)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.splitlines()[1] == "Left out: 1 that somebody looked at and kept."
+    ask()
+    asked("relabel", model, "f2", "daisy")
+    asked("relabel", model, "f2", "rose")
+    assert [one["id"] for one in asked("suspects", model, code=1)] == ["f2"]
+
+
+def test_a_kept_label_can_be_taken_back(model):
+    terminal = Terminal("suspects", model, "--apply")
+    terminal.until("margin")
+    terminal.keys("u")
+    terminal.until("nothing to undo")
+    terminal.keys("k")
+    terminal.until("0 relabelled, 1 kept, 0 forgotten.")
+    terminal.code()
+    with knowmore.open(model) as store:
+        assert store.kept_.tolist() == ["f2"]
+        store.keep("f2", kept=False)
+        store.relabel("f1", "rose")
+    terminal = Terminal("suspects", model, "--apply")
+    terminal.until(": labelled")
+    terminal.until("margin")
+    terminal.keys("k")
+    terminal.until("kept")
+    terminal.until("margin")
+    terminal.keys("u")
+    terminal.until("undone: ")
+    terminal.until("margin")
+    terminal.keys("q")
+    terminal.until("0 relabelled, 0 kept, 0 forgotten.")
+    assert terminal.code() == 0
+    with knowmore.open(model) as store:
+        assert store.kept_.tolist() == []
+
+
 def test_forgetting_asks_on_a_terminal(model):
     terminal = Terminal("forget", model, "f0")
     terminal.until("Forget 1 example for ever? [y/N] ")

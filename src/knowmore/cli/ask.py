@@ -103,7 +103,7 @@ def suspects(
             apply_answers(found)
             return
         with progress_bar("leaving each out"):
-            rows, total = suspects_of(found, count)
+            rows, total, kept = suspects_of(found, count)
     header = ("id", "label", "preferred", "doubt", "margin", "contributor", "contradicting")
     if as_json:
         show_json([dict(zip(header, row, strict=True)) for row in rows])
@@ -112,6 +112,8 @@ def suspects(
         talk(f"{len(rows)} of {total} shown. To decide about each: --apply.")
     else:
         talk("No label is likely to be wrong by what the other examples say.")
+    if kept and not as_json:
+        talk(f"Left out: {kept} that somebody looked at and kept.")
     if rows:
         raise typer.Exit(1)
 

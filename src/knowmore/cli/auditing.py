@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from knowmore.cli.left_out import CLASSIFYING, fitted, rows_of
 from knowmore.cli.model import Model
@@ -17,26 +17,40 @@ from knowmore.insight.suspects import Suspects, suspects
 _KEYS = "a accept   o other label   k keep   f forget   u undo   q quit"
 
 
-def suspects_of(model: Model, count: int) -> tuple[list[list[Any]], int]:
-    """The most suspicious examples: id, label, preferred label, doubt, margin, contributor, and the
-    ids that speak most against it; and how many suspects there are."""
-    found, ids = _asked(model)
-    columns = (found.labels, found.preferred, found.doubt, found.margin)
-    held = model.held()
-    against = [()] * len(ids) if rows_of(model, fitted(model)) else found.contradicting
+class Listed(NamedTuple):
+    """The most suspicious examples.
+
+    rows : id, label, preferred label, doubt, margin, contributor, the ids that speak most against
+    total : how many suspects there are
+    kept : how many more there would be, had nobody confirmed their labels
+    """
+
+    rows: list[list[Any]]
+    total: int
+    kept: int
+
+
+def suspects_of(model: Model, count: int) -> Listed:
+    """The first suspects, the most suspicious first."""
+    found, kept = _asked(model)
+    first, held = found.part(slice(count)), model.held()
+    columns = (first.labels, first.preferred, first.doubt, first.margin)
+    ids = first.ids.tolist()
+    against = [()] * len(ids) if rows_of(model, fitted(model)) else first.contradicting
     rows = [
         [one, *(column[i].item() for column in columns), held[one].contributor, list(against[i])]
-        for i, one in enumerate(ids[:count])
+        for i, one in enumerate(ids)
     ]
-    return rows, len(ids)
+    return Listed(rows, len(found), kept)
 
 
-def _asked(model: Model) -> tuple[Suspects, list[Id]]:
-    """The suspects of a model, and their ids."""
+def _asked(model: Model) -> tuple[Suspects, int]:
+    """The suspects whose labels nobody has confirmed, and how many others there are."""
     estimator = fitted(model, CLASSIFYING)
     rows = rows_of(model, estimator)
     found = suspects(estimator, *rows, ids=list(model.store.examples.names) if rows else None)
-    return found, found.ids.tolist()
+    open_ = found.without(model.store.kept_)
+    return open_, len(found) - len(open_)
 
 
 def apply_answers(model: Model) -> None:
@@ -60,16 +74,20 @@ class _Audit:
 
     def __init__(self, model: Model, key: Callable[[], str], line: Callable[[str], str]) -> None:
         self.model, self.key, self.line = model, key, line
-        # What was decided, in order: the id, and whether the model was changed.
-        self.decided: list[tuple[Id, bool]] = []
+        # The preferred labels of all that were suspects at the start: mending one label changes
+        # what is said of the others, but these have been promised to be asked.
+        found, _ = _asked(model)
+        self.listed = dict(zip(found.ids.tolist(), found.preferred.tolist(), strict=True))
+        # Decisions in order: the id, and what was done. None: it cannot be undone any more.
+        self.decided: list[tuple[Id, str | None]] = []
         self.tally = {"relabelled": 0, "kept": 0, "forgotten": 0}
 
     def run(self) -> None:
         """Ask until no suspect is left, or until q."""
         print(_KEYS)
         while (suspect := self._next()) is not None:
-            one, label, preferred, margin = suspect
-            print(f"\n{one}: labelled {label}; the others say {preferred} (margin {margin:.3g})")
+            one, preferred, sentence = suspect
+            print(f"\n{one}: {sentence}")
             if not self._decide(one, preferred):
                 break
         else:
@@ -77,12 +95,23 @@ class _Audit:
         parts = [f"{count} {what}" for what, count in self.tally.items()]
         print(f"{', '.join(parts)}.")
 
-    def _next(self) -> tuple[Id, Any, Any, float] | None:
-        found, ids = _asked(self.model)
-        done = {one for one, _ in self.decided}
-        for i, one in enumerate(ids):
-            if one not in done:
-                return one, found.labels[i], found.preferred[i], float(found.margin[i])
+    def _next(self) -> tuple[Id, Any, str] | None:
+        """The next suspect: its id, the preferred label, and both labels in words.
+
+        After the suspects of now those of the start that nobody has decided about.
+        """
+        done = [one for one, _ in self.decided]
+        found = _asked(self.model)[0].without(done)
+        columns = found.ids.tolist(), found.labels, found.preferred, found.margin
+        for one, label, preferred, margin in zip(*columns, strict=True):
+            said = f"labelled {label}; the others say {preferred} (margin {margin:.3g})"
+            return one, preferred, said
+        held = self.model.held()
+        for one, preferred in self.listed.items():
+            if one in held and one not in done and not held[one].kept:
+                label = held[one].label
+                said = f"labelled {label}; at the start the others said {preferred}"
+                return one, preferred, said
         return None
 
     def _decide(self, one: Id, preferred: Any) -> bool:
@@ -103,7 +132,7 @@ class _Audit:
         if key == "a":
             store.relabel([one], [preferred])
             print(f"  relabelled: {preferred}")
-            return self._note(one, "relabelled", True)
+            return self._note(one, "relabelled")
         if key == "o":
             word = self.line("  label: ").strip()
             if not word:
@@ -112,10 +141,11 @@ class _Audit:
             news = newness(self.model, label)
             store.relabel([one], [label])
             print(f"  relabelled: {label}{news and f'. {news}'}")
-            return self._note(one, "relabelled", True)
+            return self._note(one, "relabelled")
         if key == "k":
+            store.keep([one])
             print("  kept")
-            return self._note(one, "kept", False)
+            return self._note(one, "kept")
         if key == "f":
             print("  forget it for ever? y/n", flush=True)
             if self.key().lower() != "y":
@@ -125,26 +155,29 @@ class _Audit:
             for sentence in done.kept:
                 print(f"  {sentence}")
             self.tally["forgotten"] += 1
-            # What is forgotten cannot come back, nor can what was decided before it be undone.
-            self.decided = [(other, False) for other, _ in self.decided]
+            # The file cannot go back behind a forget.
+            self.decided = [(o, what if what == "kept" else None) for o, what in self.decided]
             return True
         if key == "u":
             return self._undo()
         print(_KEYS)
         return False
 
-    def _note(self, one: Id, what: str, changed: bool) -> bool:
-        self.decided.append((one, changed))
+    def _note(self, one: Id, what: str) -> bool:
+        self.decided.append((one, what))
         self.tally[what] += 1
         return True
 
     def _undo(self) -> bool:
-        if not self.decided:
+        one, what = self.decided[-1] if self.decided else (None, None)
+        if what is None:
             print("  nothing to undo")
             return False
-        one, changed = self.decided.pop()
-        if changed:
+        if what == "kept":
+            self.model.store.keep([one], kept=False)
+        else:
             self.model.store.undo()
-        self.tally["relabelled" if changed else "kept"] -= 1
+        self.decided.pop()
+        self.tally[what] -= 1
         print(f"  undone: {one}")
         return True

@@ -2,9 +2,9 @@
 
 Leave-one-out predicts each example by a model that never saw it. Where that prefers another class
 to the label, either the label is wrong or the example is a hard one. How likely it is wrong follows
-from a model of labels: some were replaced by any, drawn blindly, with a chance that the labels of
-all examples show (`mislabelling`). So a label that the others would hardly ever give is suspect,
-and one of two classes that are easily confused is not.
+from a model of labels (`mislabelling`): some were replaced by any, drawn blindly, some by a class
+that is alike, with chances that the labels of all examples show. Few contradictions of the second
+kind count as hard examples, many as wrong labels.
 
 Wrong labels mislead the others, too, and the more so the closer a model follows its examples. So
 two are asked: the model, and one of the same examples with ten times the noise. The one with less
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -24,7 +24,7 @@ from scipy.special import expit
 from knowmore.answers import Answer
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
-from knowmore.edits import Id
+from knowmore.edits import Id, as_ids
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import (
     EXPLAINABLE,
@@ -67,7 +67,8 @@ class Suspects(Answer):
     probabilities : (n, M), those that the others give the classes of every example, as sharp as
         those of `predict_proba`. The others of its class stand in for each example
     doubts : (n,), the chance that the label is wrong, of every example; zero if it cannot be judged
-    rate : the part of the labels that is wrong, as far as the model can tell
+    rate : the part of the labels that is wrong, as far as the model can tell; 1.5 % of the examples
+        may be hard ones, whose labels are right
     silent : (s,), the ids of examples that the others cannot judge, as when none is near: their
         labels are neither suspect nor confirmed
     model : the frozen model that was asked; later edits of the estimator do not change it
@@ -129,6 +130,16 @@ class Suspects(Answer):
         """The chance that the label of each suspect is wrong, (k,)."""
         return np.asarray(self.doubts[self.rows])
 
+    def without(self, ids: Any) -> Suspects:
+        """The answer without these suspects, such as `kept_` of a store; other ids are ignored."""
+        leaving = set(as_ids(ids, ordered=False))
+        return self.part([i for i, one in enumerate(self.ids.tolist()) if one not in leaving])
+
+    def part(self, which: Any) -> Suspects:
+        """The answer with some of the suspects: a slice or positions in `ids`."""
+        names = "ids", "labels", "preferred", "margin", "rows"
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
+
     def for_cleanlab(self) -> dict[str, Array]:
         """The keywords `labels` (n,) and `pred_probs` (n, M) of cleanlab's functions.
 
@@ -183,7 +194,7 @@ def suspects(
     >>> found
     Suspects: 1 of 7 labels are suspect
     id  label  preferred   doubt  margin
-     2      b          a  0.7254   1.784
+     2      b          a  0.8175   1.784
     >>> found.contradicting
     ((3, 1, 0),)
     >>> len(suspects(clf.relabel(found.ids, found.preferred)).ids)

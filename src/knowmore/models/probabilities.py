@@ -28,6 +28,11 @@ _REACH = 50.0
 _SPREAD = 2.0
 # How far from one the logarithm of a temperature is sought if labels may be wrong.
 _STEPS, _PRECISELY = 8, {"xatol": 1e-6}
+# The part of examples with right labels that the others take for another class as surely as if the
+# label were wrong. A heuristic: 0.000 to 0.015 on clean data whose classes lie apart.
+_HARD = 0.015
+# Newton's method ends where a step would lower the loss by less; it takes about ten.
+_SETTLED, _TURNS = 1e-16, 100
 
 
 def standardised(mean: Array, variance: Array) -> Array:
@@ -160,80 +165,128 @@ def best_temperature(logs: Array, classes: Array, weights: Array | None = None) 
 
 
 class Mislabelling(NamedTuple):
-    """Labels some of which are wrong: with this chance each was replaced by any, drawn blindly.
+    """Labels some of which are wrong, by two kinds of mistakes.
 
-    temperature : that of the probabilities of the true labels
-    replaced : the chance, epsilon
-    classes : how many labels there are to draw from, M
+    A blind mistake draws any of the M labels. A likely mistake takes the true class c for another
+    class y, with the chance p_y / (1 - p_c): classes that are alike are taken for each other. A
+    hard example looks like a likely mistake, but its label is right.
+
+    temperature : of the probabilities p of the true labels
+    blind, likely, hard : the chances of the two mistakes, and of hard examples
+    classes : the number of labels, M
     """
 
     temperature: float
-    replaced: float
+    blind: float
+    likely: float
+    hard: float
     classes: int
 
     @property
     def rate(self) -> float:
-        """The part of the labels that is wrong: one of M that are drawn is right by chance."""
-        return self.replaced * (1 - 1 / self.classes)
+        """The part of the labels that is wrong: one of M that are drawn blindly is right."""
+        return self.blind * (1 - 1 / self.classes) + self.likely
 
     def odds(self, logs: Array, codes: Array) -> Array:
         """The logarithm of how much likelier each label is wrong than right, (n,); logs (n, M).
 
-        It is wrong with the chance (1 - p_y) epsilon / M, and right with p_y (1 - epsilon) or, by
-        chance, p_y epsilon / M.
+        With q_y, the chance that a likely mistake ends at y, label y is wrong with the chance
+        (1 - p_y) blind / M + q_y likely, and right with p_y (1 - rate - hard) + q_y hard.
         """
-        true = _log_true(logs, codes, self.temperature)
-        other = np.maximum(-np.expm1(true), np.finfo(float).tiny)
-        drawn = self.replaced / self.classes
-        return np.asarray(np.log(other) - true + np.log(drawn / (1 - self.rate)))
+        true, q = _Chances(logs, codes).at(1 / self.temperature)
+        wrong = -np.expm1(true) * self.blind / self.classes + q * self.likely
+        with np.errstate(divide="ignore"):
+            right = np.logaddexp(true + np.log(1 - self.rate - self.hard), np.log(q * self.hard))
+        return np.asarray(np.log(np.maximum(wrong, np.finfo(float).tiny)) - right)
 
 
 def mislabelling(logs: Array, codes: Array) -> Mislabelling:
-    """The temperature and rate under which these labels (n,) are most likely, logs (n, M).
+    """The temperature and chances under which these labels (n,) are most likely, logs (n, M).
 
-    The prior on the rate is (epsilon (1 - epsilon))^1/2, that on the temperature as in
+    Labels do not tell likely mistakes from hard examples: up to `_HARD` of all count as hard. The
+    prior on the chances is the square root of their product, the prior on the temperature as in
     `best_temperature`: a single wrong label among few can be found.
     """
-    wrong, n = 1 / logs.shape[1], len(logs)
-    # By columns: sums over the classes then run along the examples.
-    beside, at = np.ascontiguousarray(_beside_the_best(logs).T), np.arange(n)
-    own = beside[codes, at]
+    chances, M = _Chances(logs, codes), logs.shape[1]
 
-    def rate(p: Array) -> float:
-        """The best for true chances p (n,), by the root of a decreasing slope."""
-        with np.errstate(divide="ignore"):
-            q = p / (wrong - p)
-
-        def slope(e: float) -> float:
-            # The sum of (wrong - p) / ((1 - e) p + e wrong), and of the prior.
-            return float((1 / (q + e)).sum() + 0.5 / e - 0.5 / (1 - e))
-
-        least = 0.25 / (n + 1)
-        return float(brentq(slope, least, 1 - least))
-
-    def chances(u: float) -> Array:
-        s = np.exp(u)
-        return np.asarray(np.exp(s * own) / np.exp(s * beside).sum(axis=0))
-
-    def loss(u: float) -> float:
-        p = chances(u)
-        e = rate(p)
-        likely = np.log((1 - e) * p + e * wrong).sum() + 0.5 * np.log(e * (1 - e))
-        return float(u**2 / (2 * _SPREAD**2) - likely)
+    def fitted(u: float) -> tuple[float, Array]:
+        """The loss at the best shares, and these shares: no mistake, blind, likely or hard."""
+        true, q = chances.at(np.exp(u))
+        loss, shares = _mixed(np.stack([np.exp(true), np.full(len(q), 1 / M), q]))
+        return loss + u**2 / (2 * _SPREAD**2), shares
 
     # The loss may be flat far from its minimum: a coarse search comes first.
     coarse = np.linspace(-_STEPS, _STEPS, 4 * _STEPS + 1)
-    u = coarse[np.argmin([loss(one) for one in coarse])]
-    best = minimize_scalar(loss, bounds=(u - 0.5, u + 0.5), method="bounded", options=_PRECISELY)
-    replaced = rate(chances(best.x))
-    return Mislabelling(float(np.exp(-best.x)), replaced, logs.shape[1])
+    u = coarse[np.argmin([fitted(one)[0] for one in coarse])]
+    best = minimize_scalar(
+        lambda u: fitted(u)[0], bounds=(u - 0.5, u + 0.5), method="bounded", options=_PRECISELY
+    )
+    blind, contradicted = fitted(best.x)[1][1:].tolist()
+    hard = min(contradicted, _HARD)
+    return Mislabelling(float(np.exp(-best.x)), blind, contradicted - hard, hard, M)
 
 
-def _log_true(logs: Array, codes: Array, temperature: float) -> Array:
-    """The logarithms of the probabilities of the classes of `codes` (n,), (n,)."""
-    scaled = _beside_the_best(logs) / temperature
-    total = np.einsum("ij->i", np.exp(scaled))
-    return np.asarray(scaled[np.arange(len(scaled)), codes] - np.log(total))
+class _Chances:
+    """The chances of labels (n,) by log chances (n, M), at any temperature."""
+
+    def __init__(self, logs: Array, codes: Array) -> None:
+        # By columns: sums over the classes then run along the examples.
+        self.rest, at = np.ascontiguousarray(_beside_the_best(logs).T), np.arange(len(logs))
+        best = self.rest.argmax(axis=0)
+        self.wins, self.own = best == codes, self.rest[codes, at]
+        self.rest[best, at] = -np.inf
+        self.second = self.rest.max(axis=0)
+        # Beside the second best, so that not all shares of the others underflow.
+        self.rest -= self.second
+
+    def at(self, s: float) -> tuple[Array, Array]:
+        """log p_y (n,), and the chance q_y (n,) that a likely mistake ends at y.
+
+        s : one over the temperature
+
+        q_y = sum_c p_c p_y / (1 - p_c) over the other classes c. With the best class a, 1 - p_a may
+        vanish, but p_y / (1 - p_a) is the share of y among all but a.
+        """
+        rest = np.exp(s * self.rest)
+        among, second = rest.sum(axis=0), np.exp(s * self.second)
+        total = 1 + among * second
+        true = s * self.own - np.log(total)
+        p = np.exp(true)
+        rest *= second / total
+        others = (rest / (1 - rest)).sum(axis=0)
+        p_below = np.where(self.wins, 0.0, p)
+        share = np.where(self.wins, 0.0, np.exp(s * np.minimum(self.own - self.second, 0))) / among
+        return true, share / total + p * (others - p_below / (1 - p_below))
+
+
+def _mixed(kinds: Array) -> tuple[float, Array]:
+    """The shares (3,) of three kinds under which these chances (3, n) are most likely; the loss.
+
+    By Newton's method: -sum_i log sum_k share_k kind_ki - 1/2 sum_k log share_k is convex.
+    """
+    a, D = kinds[0], kinds[1:] - kinds[0]
+
+    def derivatives(x: Array) -> tuple[Array, Array]:
+        G, none = D / (a + x @ D), 1 - x.sum()
+        slope = -G.sum(axis=1) + 0.5 / none - 0.5 / x
+        return slope, G @ G.T + 0.5 / none**2 + np.diag(0.5 / x**2)
+
+    x = np.full(2, 0.1)
+    for _ in range(_TURNS):
+        slope, curvature = derivatives(x)
+        step = -np.linalg.solve(curvature, slope)
+        if -slope @ step <= _SETTLED:
+            break
+        # Too far: outside, or where the loss rises more steeply than it falls here.
+        while (
+            (x + step).min() <= 0
+            or (x + step).sum() >= 1
+            or derivatives(x + step)[0] @ step > -slope @ step
+        ):
+            step /= 2
+        x = x + step
+    shares = np.array([1 - x.sum(), *x])
+    return -float(np.log(a + x @ D).sum() + np.log(shares).sum() / 2), shares
 
 
 def _beside_the_best(logs: Array) -> Array:

@@ -38,6 +38,8 @@ class Memory:
         self._undone: list[tuple[Entry, Values]] = []
         self._last = 0
         self._known = self._value
+        # The labels that somebody confirmed, by the serial numbers of their rows.
+        self._kept: dict[int, Any] = {}
 
     @property
     def estimator(self) -> Any:
@@ -86,8 +88,9 @@ class Memory:
         return True
 
     def _cut(self) -> None:
-        """Let go of all earlier values."""
+        """Let go of all earlier values, and of labels that were confirmed in them."""
         self._done = [(one, None) for one, _ in self._done]
+        self._kept = {serial: label for serial, _, label in self._confirmed()}
 
     def _note(self, verb: str, count: int, before: Values | None) -> None:
         self._last += 1
@@ -136,6 +139,28 @@ class Memory:
         self._edit("forget", len(ids), lambda one: one.remove(ids))
         self._cut()
         return Forgotten(len(ids), [])
+
+    def keep(self, ids: list[Any], kept: bool = True) -> None:
+        """Note that these labels are right, until the label or the example changes."""
+        rows = self.examples.rows(tuple(ids))
+        labels = zip(self.examples.serials[rows].tolist(), self.examples.labels[rows], strict=True)
+        for serial, label in labels:
+            self._kept.pop(serial, None)
+            if kept:
+                self._kept[serial] = label
+
+    @property
+    def kept_(self) -> list[Any]:
+        """The ids of the examples whose labels somebody has confirmed."""
+        return [one for _, one, _ in self._confirmed()]
+
+    def _confirmed(self) -> list[tuple[int, Any, Any]]:
+        """The serial numbers, ids and labels of these."""
+        if self._value is None:
+            return []
+        held = self.examples
+        rows = zip(held.serials.tolist(), held.names, held.labels, strict=True)
+        return [row for row in rows if row[0] in self._kept and self._kept[row[0]] == row[2]]
 
     def set_parameters(self, **parameters: Any) -> None:
         """Give the estimator other parameters, and fit its examples anew."""

@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 from knowmore.arrays import Array
 from knowmore.errors import KnowmoreError, NoExamples
 from knowmore.estimators.shell import unnamed
+from knowmore.examples import Examples
 from knowmore.insight.asking import WITH_VARIANCE, count_of
 from knowmore.insight.novelty import BEST, Novelty, novelty
 from knowmore.models import KernelModel, LinearModel, class_probabilities
@@ -39,6 +40,48 @@ class Answer(NamedTuple):
     unknown: bool | None
 
 
+class Judge(NamedTuple):
+    """What tells rows that are unknown to a classifier, by the best method that its model has.
+
+    threshold : the novelty above which a row is unknown
+    weights : as of `Thresholds`
+    """
+
+    threshold: float
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, estimator: Any, examples: Examples, rate: float) -> Judge | None:
+        """The judge of a fitted classifier and its examples; None if nothing can be told.
+
+        rate : the fraction of the examples that may be called unknown
+        """
+        if not _can_judge(estimator):
+            return None
+        found, weights = _compared(estimator, examples)
+        return cls(found.threshold(1 - rate), weights) if found.separates(1 - rate) else None
+
+    def unknown(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
+        """Which rows (m, d) are unknown, (m,), from their means (m, M) and variances (m,)."""
+        return np.asarray(self._novelty(model, rows, mean, variance) > self.threshold)
+
+    def _novelty(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
+        method = BEST[type(model)]
+        if method == "combined":
+            return weighed(model, rows, variance, np.array(self.weights))
+        unrelated = model.unrelated(rows)
+        if isinstance(model, LinearModel):
+            unrelated &= self.weights != LEARNT
+        told = Told(
+            lambda: mean,
+            lambda: variance,
+            lambda: model.nearest(rows),
+            unrelated,
+            lambda: model.largest_variance,
+        )
+        return told.values(method)
+
+
 @final
 class Predictor:
     """A model at one moment, which answers from any thread.
@@ -52,11 +95,10 @@ class Predictor:
         if not len(store):
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
         self.is_classifier = bool(is_classifier(store))
-        self.threshold: float | None = None
-        self._weights: tuple[float, ...] = ()
+        self.judge: Judge | None = None
         found = thresholds_of(store, rate, keep=keep) if self.is_classifier else None
         if found is not None:
-            self.threshold, self._weights = found.known[rate], found.weights
+            self.judge = Judge(found.known[rate], found.weights)
         self.temperature = temperature(store, keep=keep) if self.is_classifier else 1.0
         # After these, which follow what others have written.
         self.estimator = unnamed(store.estimator)
@@ -81,28 +123,11 @@ class Predictor:
         if hasattr(estimator, "predict_variance"):
             variance = model.variance(rows[0])
             std = np.sqrt(variance).tolist()
-        if self.threshold is not None:
-            unknown = (self._novelty(model, rows[0], mean, variance) > self.threshold).tolist()
+        if self.judge is not None:
+            unknown = self.judge.unknown(model, rows[0], mean, variance).tolist()
         P, best = class_probabilities(mean, variance, self.temperature), mean.argmax(axis=1)
         chances = P[np.arange(len(P)), best]
         return model.names[best].tolist(), chances.tolist(), std, unknown
-
-    def _novelty(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
-        """How new rows are by the best method of the model, (m,), from what is known of them."""
-        method = BEST[type(model)]
-        if method == "combined":
-            return weighed(model, rows, variance, np.array(self._weights))
-        unrelated = model.unrelated(rows)
-        if isinstance(model, LinearModel):
-            unrelated &= self._weights != LEARNT
-        told = Told(
-            lambda: mean,
-            lambda: variance,
-            lambda: model.nearest(rows),
-            unrelated,
-            lambda: model.largest_variance,
-        )
-        return told.values(method)
 
 
 def temperature(store: Store, *, keep: bool) -> float:
@@ -137,19 +162,13 @@ def thresholds_of(store: Store, rate: float, *, keep: bool) -> Thresholds | None
         state = thresholds.state_of(store._file, held.facts)
         kept = thresholds.read(store._file, state)
     estimator = unnamed(held.estimator)
-    if not rate or not isinstance(estimator, WITH_VARIANCE) or count_of(estimator.model_) < 2:
+    if not rate or not _can_judge(estimator):
         return None
     if kept is not None and rate in kept.known:
         return kept
-    found = _compared(store, estimator)
-    model = estimator.model_
-    weights = model.newness.weights.tolist() if isinstance(model, KernelModel) else ()
-    if isinstance(model, LinearModel):
-        examples = store.examples
-        learnt = model.unrelated(examples.X[examples.weights > 0]).any()
-        weights = LEARNT if learnt else ()
+    found, weights = _compared(estimator, store.examples)
     known = {} if kept is None else kept.known
-    told = Thresholds(tuple(weights), known | {rate: found.threshold(1 - rate)})
+    told = Thresholds(weights, known | {rate: found.threshold(1 - rate)})
     # One that separates nothing warns: it is to do so again.
     if keep and found.separates(1 - rate):
         with suppress(KnowmoreError), store._lock, store._caching() as work:
@@ -160,11 +179,19 @@ def thresholds_of(store: Store, rate: float, *, keep: bool) -> Thresholds | None
     return told
 
 
-def _compared(store: Store, estimator: Any) -> Novelty:
-    """A row beside the examples that are held."""
-    examples, reference = store.examples, None
-    if isinstance(estimator.model_, LinearModel):
+def _can_judge(estimator: Any) -> bool:
+    return isinstance(estimator, WITH_VARIANCE) and count_of(estimator.model_) > 1
+
+
+def _compared(estimator: Any, examples: Examples) -> tuple[Novelty, tuple[float, ...]]:
+    """A row beside the examples that are held; and the weights of `Thresholds`."""
+    model, reference = estimator.model_, None
+    weights: tuple[float, ...] = ()
+    if isinstance(model, LinearModel):
         learnt = np.flatnonzero(examples.weights > 0)
         rows = learnt[np.linspace(0, len(learnt) - 1, min(len(learnt), _SAMPLE)).astype(int)]
         reference = examples.X[rows], examples.labels[rows], examples.weights[rows]
-    return novelty(estimator, examples.X[:1], reference=reference)
+        weights = LEARNT if model.unrelated(examples.X[learnt]).any() else ()
+    elif isinstance(model, KernelModel):
+        weights = tuple(model.newness.weights.tolist())
+    return novelty(estimator, examples.X[:1], reference=reference), weights

@@ -484,8 +484,9 @@ class Store:
     def keep(self, ids: Any, kept: bool = True) -> Self:
         """Note that the labels of these examples are right, as somebody has looked at them.
 
-        `kept_` lists them; `suspects` leaves them out. A label that changes, or whose example does,
-        is no longer confirmed. No entry of the journal: the model stays the same.
+        `kept_` lists them; `knowmore suspects` and the studio leave them out. A label that changes,
+        or whose example does, is no longer confirmed. No entry of the journal: the model stays the
+        same.
 
         kept : False takes it back
         """

@@ -209,7 +209,7 @@ def application(studio: Studio, door: Door, reader: Reader | None = None) -> Fas
         length_scale: Annotated[FiniteFloat | None, Query(gt=0, le=1e9)] = None,
         at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     ) -> Any:
-        """Scores, variances and the improbability over a grid, as bytes.
+        """Scores, variances and what is unknown over a grid, as bytes.
 
         With other settings on trial, or as they were after an entry of the journal.
         """
@@ -242,8 +242,8 @@ def application(studio: Studio, door: Door, reader: Reader | None = None) -> Fas
 
     @app.get("/api/suspects")
     async def suspects(limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Any:
-        """Labels that the others contradict, the biggest doubt first."""
-        return JSONResponse(await work(lambda: doubts(studio.now(), limit)))
+        """Labels that the others contradict and nobody kept, the biggest doubt first."""
+        return JSONResponse(await work(lambda: doubts(studio.now(), limit, studio.store.kept_)))
 
     @app.get("/api/log")
     async def log() -> Any:

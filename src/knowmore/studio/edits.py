@@ -91,6 +91,14 @@ class Relabel(Asked):
     y: Labels | Label
 
 
+class Keep(Asked):
+    """Note that the labels of examples are right; `kept` false takes it back."""
+
+    verb: Literal["keep"]
+    ids: Ids
+    kept: bool = True
+
+
 class Forget(Asked):
     """Forget examples for ever: these, or all of a contributor."""
 
@@ -142,7 +150,7 @@ class Merge(Asked):
 
 
 Edit = Annotated[
-    Add | Learn | Replace | Relabel | Forget | Turn | Settings | Scene | Answer | Merge,
+    Add | Learn | Replace | Relabel | Keep | Forget | Turn | Settings | Scene | Answer | Merge,
     Field(discriminator="verb"),
 ]
 
@@ -195,6 +203,9 @@ def applied(edit: Any, parts: Parts) -> Done:
             return Done(edit.ids)
         case Relabel():
             store.relabel(edit.ids, for_each(edit.y, len(edit.ids)), contributor=_STUDIO)
+            return Done(edit.ids)
+        case Keep():
+            store.keep(edit.ids, edit.kept)
             return Done(edit.ids)
         case Forget():
             if (edit.ids is None) == (edit.contributor is None):

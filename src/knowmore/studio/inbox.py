@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from knowmore.errors import InvalidInput
@@ -15,33 +14,34 @@ _NAMED = 5
 _SHOWN = 12
 
 
-def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
-    """The first suspects, each with what the others say, and how often these are right."""
-    answer = {"number": now.number, "judged": 0, "silent": 0, "accuracy": now.accuracy}
+def doubts(now: Snapshot, limit: int, kept: Any) -> dict[str, Any]:
+    """The first suspects, each with what the others say, and how often these are right.
+
+    kept : the ids of examples whose labels somebody has confirmed: they are left out and counted
+    """
+    answer = {
+        "number": now.number,
+        "judged": 0,
+        "silent": 0,
+        "kept": 0,
+        "accuracy": now.accuracy,
+    }
     if now.examples is None or not now.is_classifier or len(now.labels) < 2:
         return answer | {"suspects": []}
     if not hasattr(now.estimator, "relabel"):
         raise InvalidInput("A model of this kind holds no examples that the others could judge.")
-    found = suspects(now.estimator)
-    part = slice(0, limit)
-    first = replace(
-        found,
-        rows=found.rows[:_NAMED],
-        ids=found.ids[:_NAMED],
-        labels=found.labels[:_NAMED],
-        preferred=found.preferred[:_NAMED],
-        margin=found.margin[:_NAMED],
-    )
-    against = [*first.contradicting, *[()] * max(limit - _NAMED, 0)]
-    rows = now.examples.rows(tuple(found.ids[part].tolist()))
-    chances = found.probabilities[found.rows[part]].max(axis=1)
+    every = suspects(now.estimator)
+    found = every.without(kept)
+    first = found.part(slice(limit))
+    against = [*found.part(slice(_NAMED)).contradicting, *[()] * max(limit - _NAMED, 0)]
+    rows = now.examples.rows(tuple(first.ids.tolist()))
     columns = zip(
-        found.ids[part].tolist(),
-        found.labels[part].tolist(),
-        found.preferred[part].tolist(),
-        found.margin[part].tolist(),
-        found.doubt[part].tolist(),
-        chances.tolist(),
+        first.ids.tolist(),
+        first.labels.tolist(),
+        first.preferred.tolist(),
+        first.margin.tolist(),
+        first.doubt.tolist(),
+        first.probabilities[first.rows].max(axis=1).tolist(),
         now.examples.X[rows][:, :_SHOWN].tolist(),
         against,
         strict=False,
@@ -59,5 +59,10 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         }
         for one, label, preferred, margin, doubt, chance, values, others in columns
     ]
-    judged = {"judged": len(found.codes), "silent": len(found.silent), "total": len(found.ids)}
+    judged = {
+        "judged": len(found.codes),
+        "silent": len(found.silent),
+        "kept": len(every) - len(found),
+        "total": len(found),
+    }
     return answer | judged | {"suspects": listed}

@@ -16,13 +16,12 @@ from knowmore.estimators.shell import unnamed
 from knowmore.examples import Examples
 from knowmore.export.description import column_names
 from knowmore.export.table import by_rows
-from knowmore.insight import novelty
-from knowmore.insight.asking import WITH_VARIANCE
 from knowmore.kernels import cross
 from knowmore.models import LeftOut, LinearModel
 from knowmore.store import Entry, Store
 from knowmore.store.changing import Holding
 from knowmore.store.journal import FORGETS
+from knowmore.store.predicting import Judge
 
 # The fraction of the known examples that may be called unknown.
 RATE = 0.05
@@ -200,15 +199,11 @@ class Snapshot:
     # -- what is unknown ---------------------------------------------------------------------
 
     @cached_property
-    def threshold(self) -> float | None:
-        """The improbability above which a row is of no class; None if the model cannot tell."""
-        known = self.is_classifier and isinstance(self.estimator, WITH_VARIANCE)
-        if self.examples is None or len(self) < 2 or not known:
+    def judge(self) -> Judge | None:
+        """What tells rows of no class, as `knowmore predict` does; None if the model cannot."""
+        if self.examples is None or not self.is_classifier:
             return None
-        if isinstance(self.estimator.model_, LinearModel):
-            return None
-        found = novelty(self.estimator, self.examples.X[:1], "probability")
-        return found.threshold(1 - RATE) if found.separates(1 - RATE) else None
+        return Judge.of(self.estimator, self.examples, RATE)
 
     # -- other settings ----------------------------------------------------------------------
 

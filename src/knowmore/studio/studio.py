@@ -17,7 +17,6 @@ from sklearn.gaussian_process.kernels import RBF
 import knowmore
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
-from knowmore.models.novelty import improbability
 from knowmore.store.past import past
 from knowmore.studio.edits import Parts, Scene, applied
 from knowmore.studio.events import Event, Events
@@ -186,7 +185,6 @@ class Studio:
             },
             "loo_accuracy": now.accuracy,
             "log_evidence": now.evidence,
-            "threshold": now.threshold,
             "settings": {
                 "noise": now.noise,
                 "length_scale": now.length_scale,
@@ -234,9 +232,8 @@ class Studio:
         trial : settings to try; at : the entry of the journal after which the field was such
 
         A header as JSON, with its length before it (4 bytes, the lowest first); then the number of
-        the winning class (1 byte each), its score, the variance, the improbability and the score of
-        the second class (4 bytes each, floats). A place of which the improbability is above the
-        threshold is of no class.
+        the winning class (1 byte each), its score and the variance (4 bytes each, floats), whether
+        the place is unknown (1 byte) and the score of the second class (a float).
         """
         now = self.now()
         self._seen(now)
@@ -261,7 +258,6 @@ class Studio:
             return _packed(_header(then, grid) | more)
         answers = Answers.of(then.estimator, self._rows(then, grid))
         judged = {
-            "threshold": then.threshold,
             "loo_accuracy": then.accuracy,
             "log_evidence": then.evidence,
         }
@@ -399,7 +395,7 @@ def entry_of(entry: Any) -> dict[str, Any] | None:
 
 
 def _layers(now: Snapshot, answers: Answers) -> tuple[Array, ...]:
-    """The winning class, its score, the variance, the improbability and the second score; (m,)."""
+    """The winning class, its score, the variance, what is unknown and the second score; (m,)."""
     names = np.searchsorted(np.array(now.labels), now.estimator.model_.names)
     best = answers.scores.argmax(axis=1)
     score = answers.scores[np.arange(len(best)), best]
@@ -407,15 +403,17 @@ def _layers(now: Snapshot, answers: Answers) -> tuple[Array, ...]:
     second = -score
     if answers.scores.shape[1] > 1:
         second = np.partition(answers.scores, -2, axis=1)[:, -2]
-    variance = improbable = np.zeros(len(best))
+    variance, unknown = np.zeros(len(best)), np.zeros(len(best), dtype=bool)
     if answers.variance is not None:
         variance = answers.variance
-        improbable = improbability(answers.scores, variance)
+    if now.judge is not None:
+        rows = now.estimator.model_inputs(answers.X)[0]
+        unknown = now.judge.unknown(now.estimator.model_, rows, answers.scores, variance)
     return (
         np.minimum(names[best], 255).astype(np.uint8),
         score.astype("<f4"),
         variance.astype("<f4"),
-        improbable.astype("<f4"),
+        unknown.astype(np.uint8),
         second.astype("<f4"),
     )
 

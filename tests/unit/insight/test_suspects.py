@@ -248,6 +248,21 @@ def test_planted_labels_come_first():
     assert (found.preferred[caught] == y[found.ids[caught]]).mean() >= 0.95
 
 
+def test_likely_mistakes_are_listed():
+    # One label in five is that of the nearest other class.
+    X, y = load_digits(return_X_y=True)
+    means = np.stack([X[y == c].mean(axis=0) for c in range(10)])
+    distance = ((X[:, None] - means) ** 2).sum(axis=2)
+    distance[np.arange(len(y)), y] = np.inf
+    planted = np.random.default_rng(0).choice(len(y), len(y) // 5, replace=False)
+    wrong = y.copy()
+    wrong[planted] = distance[planted].argmin(axis=1)
+    found = suspects(GPClassifier().fit(X, wrong))
+    hits = np.isin(found.ids, planted)
+    assert 2 * hits.sum() / (len(hits) + len(planted)) >= 0.9
+    assert (found.preferred[hits] == y[found.ids[hits]]).mean() >= 0.95
+
+
 def test_the_only_example_of_a_class_is_a_suspect():
     X, y = clouds(3)
     y[5] = "yucca"
@@ -267,6 +282,18 @@ def test_two_examples_suspect_each_other():
     found = suspects(GPClassifier(KERNEL, NOISE).fit([[0.0], [1.0]], ["a", "b"]))
     assert sorted(found.ids) == [0, 1]
     assert dict(zip(found.ids.tolist(), found.contradicting, strict=True)) == {0: (1,), 1: (0,)}
+
+
+def test_suspects_can_be_left_out():
+    found = suspects(GPClassifier(KERNEL, NOISE).fit(*clouds(0)))
+    k = len(found)
+    assert k > 2
+    rest = found.without([*found.ids[:1], "nobody"])
+    assert rest.ids.tolist() == found.part(slice(1, None)).ids.tolist() == found.ids[1:].tolist()
+    assert rest.doubt.tolist() == found.doubt[1:].tolist()
+    assert rest.contradicting == found.contradicting[1:]
+    assert repr(rest).startswith(f"Suspects: {k - 1} of 60 labels are suspect")
+    assert len(found.without(found.ids)) == 0
 
 
 def test_duplicates_with_different_labels_are_named():
@@ -372,9 +399,9 @@ def test_the_rate_is_the_part_of_the_labels_that_is_wrong():
     X, wrong = rng.normal(size=(300, 4)) + 6 * np.eye(4)[y], rng.random(300) < 0.1
     found = suspects(GPClassifier().fit(X, np.where(wrong, 1 - y, y)))
     assert sorted(found.rows) == np.flatnonzero(wrong).tolist()
-    # Half a label of doubt at most.
-    assert abs(found.rate * 300 - wrong.sum()) < 0.5
-    assert abs(found.doubts.sum() - wrong.sum()) < 0.5
+    # Half a label of doubt at most, and 1.5 % that may be hard examples.
+    for count in found.rate * 300, found.doubts.sum():
+        assert -0.5 - 0.015 * 300 < count - wrong.sum() < 0.5
 
 
 def test_relabelling_keeps_the_factor_of_the_sceptic_and_pickles_do_without():

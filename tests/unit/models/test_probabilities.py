@@ -32,29 +32,31 @@ def clouds(n=60, seed=0, classes=3):
     return rng.normal(size=(n, 2)) + 1.5 * rng.normal(size=(classes, 2))[y], y
 
 
-def loss(logs, codes, temperature, rate=0.0, weights=None):
-    """Minus the log-likelihood of labels that are wrong with a chance, and the priors."""
+def loss(logs, codes, temperature, weights=None):
+    """Minus the log-likelihood of labels, and the prior."""
     p = np.exp(logs / temperature - logsumexp(logs / temperature, axis=1, keepdims=True))
-    true = (1 - rate) * p[np.arange(len(p)), codes] + rate / p.shape[1]
+    true = p[np.arange(len(p)), codes]
     prior = 0.125 * np.log(temperature) ** 2
-    if rate:
-        prior -= 0.5 * np.log(rate * (1 - rate))
     return prior - np.sum(np.log(true) * (1 if weights is None else weights))
 
 
-def drawn(n, M, temperature, rate, seed=0):
-    """Logarithms (n, M), and labels drawn by them, some of which are replaced blindly."""
+def drawn(n, M, temperature, blind=0.0, likely=0.0, seed=0):
+    """Logarithms (n, M), labels drawn by them and changed by mistakes, and which are wrong."""
     rng = np.random.default_rng(seed)
     logs = log_ndtr(rng.normal(size=(n, M)) * 2)
     p = np.exp(logs / temperature)
-    codes = np.array([rng.choice(M, p=row / row.sum()) for row in p])
-    wrong = rng.random(n) < rate
-    return logs, np.where(wrong, rng.integers(0, M, n), codes), wrong
+    p /= p.sum(axis=1, keepdims=True)
+    true = np.array([rng.choice(M, p=row) for row in p])
+    others = np.where(np.arange(M) == true[:, None], 0, p)
+    mistaken = np.array([rng.choice(M, p=row / row.sum()) for row in others])
+    mistake = rng.choice(3, n, p=[1 - blind - likely, blind, likely])
+    codes = np.choose(mistake, [true, rng.integers(0, M, n), mistaken])
+    return logs, codes, codes != true
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_best_temperature_has_the_least_loss(weighted):
-    logs, codes, _ = drawn(200, 4, 0.5, 0.0)
+    logs, codes, _ = drawn(200, 4, 0.5)
     weights = np.random.default_rng(1).uniform(0, 2, 200) if weighted else None
     found = best_temperature(logs, codes, weights)
     least = loss(logs, codes, found, weights=weights)
@@ -62,35 +64,65 @@ def test_the_best_temperature_has_the_least_loss(weighted):
         assert loss(logs, codes, found * factor, weights=weights) > least
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.4])
-def test_temperature_and_rate_of_wrong_labels_have_the_least_loss(rate):
-    logs, codes, wrong = drawn(2000, 8, 0.5, rate)
+def mistaken(p, codes):
+    """The chance that a likely mistake ends at each of these labels (n,), by its definition."""
+    n, M = p.shape
+    ends = np.zeros(n)
+    for i, y in enumerate(codes):
+        for c in range(M):
+            if c != y:
+                rest = sum(p[i, other] for other in range(M) if other != c)
+                ends[i] += p[i, c] * p[i, y] / rest
+    return ends
+
+
+@pytest.mark.parametrize("likely", [0.0, 0.2])
+@pytest.mark.parametrize("blind", [0.0, 0.1, 0.4])
+def test_temperature_and_chances_of_mistakes_have_the_least_loss(blind, likely):
+    M = 8
+    logs, codes, wrong = drawn(2000, M, 0.1, blind, likely)
     found = mislabelling(logs, codes)
-    least = loss(logs, codes, found.temperature, found.replaced)
-    for factor in 0.9, 0.99, 1.01, 1.1:
-        assert loss(logs, codes, found.temperature * factor, found.replaced) > least
-        assert loss(logs, codes, found.temperature, found.replaced * factor) > least
-    assert abs(found.replaced - rate) < 0.05
+    best = np.array([found.temperature, found.blind, found.likely + found.hard])
+
+    def loss_at(parameters):
+        temperature, *mistakes = parameters
+        p = np.exp(logs / temperature - logsumexp(logs / temperature, axis=1, keepdims=True))
+        shares = np.array([1 - sum(mistakes), *mistakes])
+        chances = shares @ [p[np.arange(len(p)), codes], np.full(len(p), 1 / M), mistaken(p, codes)]
+        prior = 0.125 * np.log(temperature) ** 2 - 0.5 * np.log(shares).sum()
+        return prior - np.log(chances).sum()
+
+    least = loss_at(best)
+    for factor in 0.9, 1.1:
+        for one in np.eye(3, dtype=bool):
+            assert loss_at(np.where(one, factor * best, best)) > least
+    assert abs(found.blind - blind) < 0.05
+    assert abs(found.likely - likely) < 0.05
+    assert abs(found.rate - wrong.mean()) < 0.05
     odds = found.odds(logs, codes)
-    if rate:
+    if wrong.any():
         assert odds[wrong].mean() > odds[~wrong].mean() + 1
 
 
 @pytest.mark.parametrize("M", [2, 3, 8])
 def test_doubts_are_the_chance_that_a_label_is_wrong(M):
-    # By enumeration: the true class, whether it is replaced, and by which.
-    found, logs = Mislabelling(0.5, 0.3, M), np.log(np.random.default_rng(M).uniform(size=(5, M)))
+    # By enumeration: the true class, what happens to its label, and which label comes of it.
+    found = Mislabelling(0.5, 0.3, 0.2, 0.1, M)
+    logs = np.log(np.random.default_rng(M).uniform(size=(5, M)))
     p = np.exp(logs / found.temperature)
     p /= p.sum(axis=1, keepdims=True)
     codes = np.arange(5) % M
-    wrong, all_ = np.zeros(5), np.zeros(5)
+    q = mistaken(p, codes)
+    # A hard example has the right label, however unlikely.
+    wrong, all_ = found.likely * q, (found.likely + found.hard) * q
     for true in range(M):
-        kept = p[:, true] * ((1 - found.replaced) * (codes == true) + found.replaced / M)
-        all_ += kept
-        wrong += kept * (codes != true)
+        kept = 1 - found.blind - found.likely - found.hard
+        drawn = p[:, true] * (kept * (codes == true) + found.blind / M)
+        all_ += drawn
+        wrong += drawn * (codes != true)
     eps = np.finfo(float).eps
     np.testing.assert_allclose(expit(found.odds(logs, codes)), wrong / all_, rtol=64 * M * eps)
-    assert found.rate == pytest.approx(0.3 * (M - 1) / M, rel=4 * eps)
+    assert found.rate == pytest.approx(0.3 * (M - 1) / M + 0.2, rel=4 * eps)
 
 
 @pytest.mark.parametrize("far", [1e-9, 1.0, 1e9, 1e15])

@@ -141,6 +141,32 @@ def test_the_page_is_told_what_the_library_says(shown):
     assert 4 not in suspects(clf).ids
 
 
+def test_a_kept_label_is_no_suspect_until_it_changes(shown):
+    clf = fitted()
+    page, other = shown(Inbox, clf), shown(Inbox, clf)
+
+    def listed(inbox):
+        return [one["id"] for one in inbox.ask("/api/suspects?limit=200")[1]["suspects"]]
+
+    ids = listed(page)
+    label = suspects(clf).labels[0].item()
+    page.edit(verb="keep", ids=ids[:1])
+    assert listed(page) == listed(other) == ids[1:]
+    page.edit(verb="keep", ids=ids[:1], kept=False)
+    assert listed(page) == ids
+    page.edit(verb="keep", ids=ids[:1])
+    page.edit(verb="relabel", ids=ids[:1], y="north")
+    page.edit(verb="undo")
+    assert listed(page) == ids[1:]
+    clf.replace(ids[:1], clf.model_.examples.X[clf.model_.examples.rows((ids[0],))])
+    assert listed(page) == ids
+    page.edit(verb="keep", ids=ids[:1])
+    page.edit(verb="forget", ids=ids[:1], confirm=True)
+    clf.add([[0.5, 0.5]], [label], ids=ids[:1])
+    state = page.ask("/api/suspects")[1]
+    assert state["kept"] == 0
+
+
 def test_two_widgets_and_a_cell(shown):
     clf = fitted()
     plane, inbox = shown(Plane, clf), shown(Inbox, clf)

@@ -43,7 +43,7 @@ def asked(path, monkeypatch):
     def ask(rate=0.05, keep=True):
         calls.clear()
         with Store(path) as store:
-            return Predictor(store, rate, keep=keep).threshold, len(calls)
+            return Predictor(store, rate, keep=keep).judge.threshold, len(calls)
 
     return ask
 

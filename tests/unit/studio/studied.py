@@ -64,7 +64,7 @@ class Visitor:
         return self("POST", "/api/edit", body, key)[:2]
 
     def field(self, **query):
-        """The header and the layers: winners, scores, variances, improbabilities, second scores."""
+        """The header and the layers: winners, scores, variances, the unknown, second scores."""
         return unpacked(self.get("/api/plane/field", **{**SQUARE, "w": 16, "h": 12, **query}))
 
     @contextmanager
@@ -104,7 +104,8 @@ def unpacked(found):
     if not header["classes"]:
         assert rest == b""
         return header, ()
-    kinds = [("u1", m), *[("<f4", 4 * m)] * 4]
+    byte, real = ("u1", m), ("<f4", 4 * m)
+    kinds = [byte, real, real, byte, real]
     ends = np.cumsum([size for _, size in kinds])
     assert len(rest) == ends[-1]
     return header, tuple(

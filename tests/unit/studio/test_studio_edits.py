@@ -19,6 +19,9 @@ from knowmore import (
 )
 from knowmore.insight import novelty, suspects
 from knowmore.kernels import ChiSquared
+from knowmore.store.predicting import Predictor
+from knowmore.studio.plane import Bounds, Grid
+from knowmore.studio.studio import Studio, Trial
 
 
 def scene(n=30, d=2):
@@ -48,9 +51,17 @@ def grid_rows(w=16, h=12):
     return np.column_stack([np.tile(x, h), np.repeat(y, w)])
 
 
+def assert_unknown(unknown, found):
+    """What a field calls unknown is what is above the threshold, but for rounding."""
+    above = found.values - found.threshold(0.95)
+    clear = abs(above) > np.finfo(np.float32).eps * abs(found.values).max()
+    assert clear.any()
+    np.testing.assert_array_equal(unknown[clear], above[clear] > 0)
+
+
 def same_field(visitor, path):
     """The field that is served, beside what the file says of the same rows."""
-    header, (best, score, variance, improbable, second) = visitor.field()
+    header, (best, score, variance, unknown, second) = visitor.field()
     with knowmore.open(path) as store:
         X = grid_rows()
         model = store.model_
@@ -64,10 +75,34 @@ def same_field(visitor, path):
         assert abs(second - top[:, -2]).max() <= gap
         clear = top[:, -1] - top[:, -2] > gap
         assert (best == want.argmax(axis=1))[clear].all()
-        said = novelty(store.estimator, X, "probability").unknown(0.95)
-        unknown = improbable > visitor.get("/api/state")["threshold"]
-        assert (unknown == said).mean() > 0.99
+        assert_unknown(unknown, novelty(store.estimator, X))
     return header
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        GPClassifier(),
+        GPClassifier(RBF(0.2), 0.01),
+        LinearGPClassifier(),
+        ForestGPClassifier(RBF(0.3), 0.1, capacity=20),
+    ],
+)
+def test_unknown_is_the_same_in_the_plane_on_the_desk_and_in_predictions(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 60)
+    X = rng.normal(size=(60, 2)) * 0.1 + np.array([[-0.6, -0.6], [0.6, -0.6], [0.0, 0.5]])[y]
+    with knowmore.open(tmp_path / "m.km", kind) as store:
+        store.add(X, y)
+        studio = Studio(store)
+        _, layers = unpacked(studio.field(Grid(Bounds(-1, 1, -1, 1), 16, 12), Trial()))
+        desk = Predictor(store, 0.05, keep=False)
+        said = np.array([answer.unknown for answer in desk(grid_rows())])
+        np.testing.assert_array_equal(layers[3].astype(bool), said)
+        assert 0 < said.sum() < len(said)
+        if isinstance(kind, GPClassifier):
+            predicted = store.estimator.predict(grid_rows(), unknown=-1, rate=0.05)
+            np.testing.assert_array_equal(predicted == -1, said)
 
 
 def test_the_state_is_that_of_the_file(visitor, path):
@@ -364,6 +399,36 @@ def test_suspects_are_ranked_again_after_an_answer(visitor, path):
         want = suspects(store.estimator)
     assert [one["id"] for one in again["suspects"]] == want.ids.tolist()
     assert first["id"] not in [one["id"] for one in again["suspects"]]
+
+
+def test_a_kept_label_is_no_suspect_until_it_changes(visitor, path):
+    def listed():
+        found = visitor.get("/api/suspects")
+        return [one["id"] for one in found["suspects"]], found["total"], found["kept"]
+
+    ids, total, kept = listed()
+    assert (len(ids), kept) == (total, 0)
+    number = visitor.get("/api/state")["number"]
+    status, done = visitor.edit(verb="keep", ids=ids[:1])
+    assert (status, done["number"], done["ids"]) == (200, number, ids[:1])
+    assert listed() == (ids[1:], total - 1, 1)
+    with knowmore.open(path) as store:
+        assert store.kept_.tolist() == ids[:1]
+        label = store.records(ids[:1])[0].label
+    visitor.edit(verb="keep", ids=ids[:1], kept=False)
+    assert listed() == (ids, total, 0)
+    visitor.edit(verb="keep", ids=ids[:1])
+    other = next(
+        one["label"] for one in visitor.get("/api/state")["classes"] if one["label"] != label
+    )
+    visitor.edit(verb="relabel", ids=ids[:1], y=other)
+    visitor.edit(verb="relabel", ids=ids[:1], y=label)
+    assert listed() == (ids, total, 0)
+    visitor.edit(verb="keep", ids=ids[:1])
+    visitor.edit(verb="forget", ids=ids[:1], confirm=True)
+    with knowmore.open(path) as store:
+        assert store.kept_.tolist() == []
+    assert listed()[2] == 0
 
 
 def test_the_plane_of_histograms_stays_among_histograms(tmp_path):

@@ -73,8 +73,8 @@ export async function bring(file) {
 }
 
 /**
- * The field over a grid: what wins at each place, its score, the variance, the improbability of every
- * class, and the score of the second class.
+ * The field over a grid: what wins at each place, its score, the variance, whether the place is
+ * unknown, and the score of the second class.
  * @param {Record<string, number>} query bounds, w and h, and settings on trial
  */
 export async function field(query) {
@@ -102,7 +102,7 @@ async function unpacked(response) {
     best: take(Uint8Array),
     score: take(Float32Array),
     variance: take(Float32Array),
-    improbable: take(Float32Array),
+    unknown: take(Uint8Array),
     second: take(Float32Array),
   };
 }

@@ -6,7 +6,7 @@ import { element, features, percent, plural } from './page.js';
 
 const KEYS = [
   ['A', 'accept: take the label that the others say'],
-  ['K', 'keep the label, and go on'],
+  ['K', 'keep the label: it is not asked again until it changes'],
   ['U', 'take the last answer back'],
   ['1 – 9', 'give it another label'],
   ['Delete Delete', 'forget it for ever'],
@@ -15,10 +15,9 @@ const KEYS = [
 
 /** @param {any} studio what all views share @returns a view */
 export function inbox(studio) {
-  let found = { suspects: [], silent: 0, judged: 0 };
+  let found = { suspects: [], silent: 0, judged: 0, kept: 0 };
   let chosen = null; // an id
   let points = null;
-  const kept = new Set();
   const done = []; // the last answers, to be taken back
 
   const right = element('strong', { id: 'inbox-right' });
@@ -28,15 +27,14 @@ export function inbox(studio) {
   const view = element('section', { class: 'inbox' },
     element('div', { class: 'doubts-side' }, element('p', { class: 'card count' }, right, ' right if unseen · ', count), list), body);
 
-  const open = () => found.suspects.filter((one) => !kept.has(keyOf(one)));
-  const keyOf = (one) => JSON.stringify([one.id, one.label, one.preferred]);
-  const now = () => open().find((one) => one.id === chosen) ?? open()[0] ?? null;
+  const now = () => found.suspects.find((one) => one.id === chosen) ?? found.suspects[0] ?? null;
 
   /** What is left when no label is suspect. */
   function rest() {
     const otherwise = Math.round((1 - (found.accuracy ?? 1)) * studio.state.n);
     const more = otherwise ? ` ${plural(otherwise)} would still be predicted otherwise if unseen, but not so surely: see the table.` : '';
-    return `No other label is likely to be wrong, or you kept it.${more}`;
+    const kept = found.kept ? ` ${plural(found.kept, 'label')} in doubt ${found.kept > 1 ? 'were' : 'was'} kept.` : '';
+    return `No other label is likely to be wrong.${kept}${more}`;
   }
 
   async function load() {
@@ -54,7 +52,7 @@ export function inbox(studio) {
   }
 
   function show() {
-    const left = open();
+    const left = found.suspects;
     right.textContent = percent(found.accuracy);
     count.textContent = `${plural(left.length, 'doubt')} left`;
     list.replaceChildren(...left.slice(0, 60).map((one) => element('li', {}, element('button', {
@@ -133,7 +131,7 @@ export function inbox(studio) {
 
   /** The suspect after this one, which is about to leave. */
   function following(one) {
-    const left = open();
+    const left = found.suspects;
     return left[left.indexOf(one) + 1]?.id ?? null;
   }
 
@@ -147,7 +145,7 @@ export function inbox(studio) {
       .then((found) => { answer.number = found?.number; });
   }
 
-  /** Take the last answer back: a label that was kept here, a relabel by the journal. */
+  /** Take the last answer back: a relabel by the journal, which knows nothing of kept labels. */
   function back() {
     const last = done.pop();
     if (last && !last.kept && last.number !== studio.state.number) {
@@ -156,9 +154,7 @@ export function inbox(studio) {
     }
     chosen = last?.id ?? chosen;
     if (!last?.kept) return false;
-    kept.delete(last.kept);
-    show();
-    studio.say(`${last.id} is open again.`);
+    studio.act({ verb: 'keep', ids: [last.id], kept: false }, () => `${last.id} is open again.`);
     return true;
   }
 
@@ -168,15 +164,13 @@ export function inbox(studio) {
     const one = now();
     if (!one) return;
     chosen = following(one);
-    kept.add(keyOf(one));
-    done.push({ id: one.id, kept: keyOf(one) });
-    show();
-    studio.say(`${one.id} stays ${one.label}.`);
+    done.push({ id: one.id, kept: true });
+    studio.act({ verb: 'keep', ids: [one.id] }, () => `${one.id} stays ${one.label}.`);
   }
 
   function next() {
     const one = now();
-    if (one) pick(following(one) ?? open()[0].id);
+    if (one) pick(following(one) ?? found.suspects[0].id);
   }
 
   function forget() {

@@ -39,7 +39,6 @@ export function plane(studio, signal) {
   let bounds = { ...home.bounds };
   let points = { ids: [], x: [], y: [], class: [], wrong: [], silent: [], predicted: [], labels: [] };
   let shown = null; // the field that is painted
-  let threshold = null; // the improbability above which a place is of no class
   let current = null; // the label that a click gives
   let chosen = null; // an id
   let hover = -1;
@@ -193,9 +192,7 @@ export function plane(studio, signal) {
   }
 
   function paintUnknown(pen, place) {
-    const { w, h } = shown;
-    const most = 'threshold' in shown ? shown.threshold : threshold;
-    const unknown = shown.improbable.map((one) => most != null && one > most);
+    const { w, h, unknown } = shown;
     if (!unknown.includes(1)) return;
     const soft = smoothed(unknown, w, h);
     pen.fillStyle = hatch(pen, look.now, scale());
@@ -446,10 +443,6 @@ export function plane(studio, signal) {
     if (!all.some((one) => one.label === current)) current = all[0].label;
     axes.forEach((one, i) => { one.textContent = `${['→', '↑'][i]} ${state.plane.axes[i]}`; });
     showFigures(state.loo_accuracy, state.log_evidence, state.n);
-    if (threshold !== state.threshold) {
-      threshold = state.threshold;
-      paintField();
-    }
     noise.show(state.settings.noise);
     width.show(state.settings.length_scale);
     begin.hidden = state.n > 0;
