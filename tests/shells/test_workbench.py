@@ -89,6 +89,34 @@ def apart(*words, stdin="", code=0, **options):
     return done
 
 
+# -- cells that a spreadsheet would run ----------------------------------------------------------
+
+
+def test_what_is_exported_runs_nowhere_and_is_learnt_as_it_was():
+    labels = ["=cmd()" if label == "rose" else "-7" for label in LABELS]
+    names = ["+1-2", "@sum", "-x", *NAMES[3:]]
+    asked("learn", "first.km", table(names=names, labels=labels))
+    assert run("export", "first.km", "--table", "all.csv").exit_code == 0
+    exported = pd.read_csv("all.csv", dtype=str)
+    assert exported["id"].tolist() == ["'+1-2", "'@sum", "'-x", *NAMES[3:]]
+    assert set(exported["label"]) == {"'=cmd()", "-7"}
+    exported[["id", "label", "a", "b"]].to_csv("some.csv", index=False)
+    asked("learn", "second.km", "some.csv")
+    with knowmore.open("first.km") as first, knowmore.open("second.km") as second:
+        assert first.ids_.tolist() == second.ids_.tolist()
+        assert first.examples.labels.tolist() == second.examples.labels.tolist()
+        assert (first.examples.X == second.examples.X).all()
+    assert counts(asked("learn", "first.km", "some.csv"))[:3] == (0, 7, 0)
+
+
+def test_predictions_run_nowhere():
+    asked("learn", "m.km", table(labels=[f"={label}" for label in LABELS]))
+    result = run("predict", "m.km", table("new.csv", names=[f"@{name}" for name in NAMES]), "--csv")
+    rows = list(csv.reader(io.StringIO(result.stdout)))[1:]
+    assert [row[0] for row in rows] == [f"'@{name}" for name in NAMES]
+    assert {row[1] for row in rows} == {"'=daisy", "'=rose"}
+
+
 # -- learn ---------------------------------------------------------------------------------------
 
 
