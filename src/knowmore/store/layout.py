@@ -400,8 +400,9 @@ class File:
 
     def check_schema(self) -> None:
         """Raise InvalidInput unless the tables are ours to the letter, and fit into the file."""
-        found = self.connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
-        schema = {row[1]: row for row in found.fetchmany(len(SCHEMA) + 1)}
+        # A hostile file may have any number of them.
+        some = f"SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT {len(SCHEMA) + 1}"
+        schema = {row[1]: row for row in self.fetched(some)}
         wanted = {name: ("table", name, name, SCHEMA[name]) for name in tables_of(self.format)}
         if schema != wanted:
             raise damaged(self.path, "its tables are not those of a model")
@@ -417,7 +418,7 @@ class File:
         if claimed > room:
             raise damaged(self.path, "its rows claim to be longer than the file")
 
-    def _fetched(self, query: str, parameters: Row = ()) -> list[Row]:
+    def fetched(self, query: str, parameters: Row = ()) -> list[Row]:
         """All rows of a query, at once: one that an interrupt leaves unread would keep its lock."""
         return self.connection.execute(query, parameters).fetchall()
 
@@ -426,7 +427,7 @@ class File:
         if table not in tables_of(self.format):
             return
         columns = ", ".join([*TABLES[table].names, "hash"])
-        for *values, mark in self._fetched(f"SELECT {columns} FROM {table} {where}", parameters):
+        for *values, mark in self.fetched(f"SELECT {columns} FROM {table} {where}", parameters):
             if hashed(table, tuple(values)) != mark:
                 raise damaged(self.path, f"a row of {table} has another hash than its content")
             yield tuple(values)
@@ -441,7 +442,7 @@ class File:
             return []
         columns = ", ".join([*TABLES[table].names, "hash"])
         where = "" if table != "arrays" else f"WHERE name NOT GLOB '{CACHE}*'"
-        for *values, mark in self._fetched(f"SELECT {columns} FROM {table} {where}"):
+        for *values, mark in self.fetched(f"SELECT {columns} FROM {table} {where}"):
             if hashed(table, tuple(values)) != mark:
                 raise damaged(self.path, f"a row of {table} has another hash than its content")
             if named is None or counted(str(values[named])):
@@ -465,8 +466,7 @@ class File:
         for begin in range(0, len(keys), 500):
             some = keys[begin : begin + 500]
             where = f"WHERE {key} IN ({', '.join('?' * len(some))})"
-            gone = self.connection.execute(f"SELECT {name}, hash FROM {table} {where}", some)
-            marks = gone.fetchall()
+            marks = self.fetched(f"SELECT {name}, hash FROM {table} {where}", tuple(some))
             self.unclean |= bool(marks)
             self._count(table, marks, -1)
             self.connection.execute(f"DELETE FROM {table} {where}", some)
