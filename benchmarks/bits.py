@@ -65,7 +65,7 @@ def outliers(scale: Scale) -> Iterator[Row]:
         moment = X[edits:].T @ y[edits:]
         want = np.linalg.solve(last, moment)
         found = {
-            "exact sums": (ours.coef_[0], fresh.coef_[0]),
+            "exact sums": (ours.coef_, fresh.coef_),
             "sums in floating point": (np.linalg.solve(sums, cross), want),
             "recursive least squares": (inverse @ moment, want),
         }

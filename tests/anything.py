@@ -72,6 +72,14 @@ VALUES = {
     "sparse NaN": sparse.coo_array(np.full((12, 3), np.nan)),
     "labels": Y,
     "lambda": lambda *_: None,
+    "ragged objects": np.array([[1.0], [2.0, 3.0]], dtype=object),
+    "number in an array": np.array(1.0),
+    "records": np.zeros(12, dtype=[("a", float), ("b", int)]),
+    "list of None": [None] * 12,
+    "unsigned labels": [2**64 - 1] * 12,
+    "dict": {"a": 1, 2: None},
+    "set": {1, 2},
+    "range": range(12),
 }
 
 

@@ -89,6 +89,76 @@ def apart(*words, stdin="", code=0, **options):
     return done
 
 
+# -- sources under another name ------------------------------------------------------------------
+
+
+def test_sync_says_that_ids_came_from_another_source():
+    asked("learn", "m.km", table("mon day.csv"))
+    table("tue.csv", POINTS[:5], LABELS[:5], NAMES[:5])
+    result = run("learn", "m.km", "tue.csv", "--sync", "--dry-run")
+    assert (
+        result.stdout == "Would be: 0 added, 5 skipped, 0 replaced. m.km would hold 7 examples.\n"
+    )
+    told = (
+        "5 of these ids came from 'mon day.csv', and --sync forgets only what came from 'tue.csv': "
+        "nothing was. If the two are one source under two names, say so: --origin 'mon day.csv'.\n"
+    )
+    assert result.stderr == told
+    found = asked("learn", "m.km", "tue.csv", "--sync")
+    assert found["elsewhere"] == {"mon day.csv": 5}
+    assert counts(found) == (0, 5, 0, 0, 0, 7)
+    # The advice leads to what was wanted.
+    found = asked("learn", "m.km", "tue.csv", "--sync", "--origin", "mon day.csv")
+    assert (counts(found), found["elsewhere"]) == ((0, 5, 0, 2, 2, 5), {})
+    # Without --sync nobody asks what vanished.
+    assert run("learn", "m.km", "tue.csv").stderr == ""
+
+
+def test_sync_names_the_source_that_most_ids_came_from():
+    asked("learn", "m.km", table("mon.csv", POINTS[:4], LABELS[:4], NAMES[:4]))
+    asked("learn", "m.km", table("tue.csv", POINTS[4:6], LABELS[4:6], NAMES[4:6]))
+    with knowmore.open("m.km") as store:
+        store.add([POINTS[6]], [LABELS[6]], ids=[NAMES[6]])
+    asked("learn", "m.km", table("wed.csv", [(9, 9)], ["rose"], ["w"]))
+    result = run("learn", "m.km", table("wed.csv"), "--sync")
+    assert result.stdout == (
+        "0 added, 6 skipped, 1 replaced, 1 vanished, 1 forgotten. m.km holds 7 examples.\n"
+    )
+    assert result.stderr == (
+        "6 of these ids came from other sources, 4 of them from 'mon.csv', and --sync forgets only "
+        "what came from 'wed.csv'. If the two are one source under two names, say so: --origin "
+        "mon.csv.\n"
+    )
+
+
+# -- cells that a spreadsheet would run ----------------------------------------------------------
+
+
+def test_what_is_exported_runs_nowhere_and_is_learnt_as_it_was():
+    labels = ["=cmd()" if label == "rose" else "-7" for label in LABELS]
+    names = ["+1-2", "@sum", "-x", *NAMES[3:]]
+    asked("learn", "first.km", table(names=names, labels=labels))
+    assert run("export", "first.km", "--table", "all.csv").exit_code == 0
+    exported = pd.read_csv("all.csv", dtype=str)
+    assert exported["id"].tolist() == ["'+1-2", "'@sum", "'-x", *NAMES[3:]]
+    assert set(exported["label"]) == {"'=cmd()", "-7"}
+    exported[["id", "label", "a", "b"]].to_csv("some.csv", index=False)
+    asked("learn", "second.km", "some.csv")
+    with knowmore.open("first.km") as first, knowmore.open("second.km") as second:
+        assert first.ids_.tolist() == second.ids_.tolist()
+        assert first.examples.labels.tolist() == second.examples.labels.tolist()
+        assert (first.examples.X == second.examples.X).all()
+    assert counts(asked("learn", "first.km", "some.csv"))[:3] == (0, 7, 0)
+
+
+def test_predictions_run_nowhere():
+    asked("learn", "m.km", table(labels=[f"={label}" for label in LABELS]))
+    result = run("predict", "m.km", table("new.csv", names=[f"@{name}" for name in NAMES]), "--csv")
+    rows = list(csv.reader(io.StringIO(result.stdout)))[1:]
+    assert [row[0] for row in rows] == [f"'@{name}" for name in NAMES]
+    assert {row[1] for row in rows} == {"'=daisy", "'=rose"}
+
+
 # -- learn ---------------------------------------------------------------------------------------
 
 
@@ -753,6 +823,9 @@ def test_a_label_of_a_new_class_is_said_to_be_one(model):
     result = run("relabel", model, "f2", "roses", "--dry-run")
     assert result.stdout == "Would be relabelled: f2, from rose to roses.\n"
     assert result.stderr == "roses is a new class. Did you mean rose?\n"
+    result = run("relabel", model, "f2", "roses")
+    assert result.stdout == "Relabelled: f2, from rose to roses.\n"
+    assert result.stderr == "roses is a new class. Did you mean rose?\n"
     assert run("relabel", model, "f2", "tulip").stderr == "tulip is a new class.\n"
     assert run("relabel", model, "f2", "daisy").stderr == ""
     result = run("relabel", model, "f2", "daisy")
@@ -1042,6 +1115,11 @@ def test_suspects_are_decided_with_one_key_each():
     terminal.until("margin")
     terminal.keys("o")
     terminal.until("label: ")
+    terminal.keys("roses\r")
+    terminal.until("  roses is a new class. Did you mean rose? Make it? y/n")
+    terminal.keys("n")
+    terminal.keys("o")
+    terminal.until("label: ")
     terminal.keys("tulip\r")
     terminal.until("  relabelled: tulip. tulip is a new class.")
     terminal.until("labelled")
@@ -1155,6 +1233,26 @@ def test_forgetting_asks_on_a_terminal(model):
     terminal.until("Forgotten: 1 example; 6 stay.")
     assert terminal.code() == 0
     assert asked("status", model)["examples"] == 6
+
+
+def test_a_class_that_may_be_a_slip_is_asked_about_on_a_terminal(model):
+    terminal = Terminal("relabel", model, "f2", "daisies")
+    terminal.until("daisies is a new class. Did you mean daisy? Make it? [y/N] ")
+    terminal.keys("\r")
+    terminal.until("Nothing was changed.")
+    assert terminal.code() == 0
+    assert len(asked("status", model)["classes"]) == 2
+    terminal = Terminal("relabel", model, "f2", "daisies")
+    terminal.until("[y/N] ")
+    terminal.keys("y\r")
+    terminal.until("Relabelled: f2, from rose to daisies.")
+    assert terminal.code() == 0
+    for words in (["f2", "daisys", "--yes"], ["f2", "tulip"], ["f2", "rose"]):
+        terminal = Terminal("relabel", model, *words)
+        assert "[y/N]" not in terminal.until(f"to {words[1]}.")
+        assert terminal.code() == 0
+    classes = asked("status", model)["classes"]
+    assert {one["label"]: one["examples"] for one in classes} == {"daisy": 3, "rose": 4}
 
 
 def test_rows_with_gaps_are_not_predicted_and_the_others_are():

@@ -138,7 +138,11 @@ class _Audit:
             if not word:
                 return False
             label = self.model.label(word)
-            news = newness(self.model, label)
+            news, doubtful = newness(self.model, label)
+            if doubtful:
+                print(f"  {news} Make it? y/n", flush=True)
+                if self.key().lower() != "y":
+                    return False
             store.relabel([one], [label])
             print(f"  relabelled: {label}{news and f'. {news}'}")
             return self._note(one, "relabelled")

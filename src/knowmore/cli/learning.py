@@ -6,8 +6,9 @@ vanished from it is reported, or forgotten. What it learns is one entry of the j
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
@@ -61,6 +62,8 @@ class Learnt:
     unreadable: int = 0
     examples: int = 0
     traces: int = 0
+    # With --sync: how many ids of the source are held from each other source, by its name.
+    elsewhere: dict[str, int] = field(default_factory=dict)
     # Why bytes of what was forgotten may be left.
     warning: str = ""
     # What stays though the forgotten may have had a part in it.
@@ -351,6 +354,8 @@ class _Learning:
         gone = self._gone()
         vanished = len(gone) - len(self.moved)
         self.found.vanished = vanished
+        if self.request.sync:
+            self.found.elsewhere = self._elsewhere()
         if not (gone and self.request.sync):
             return
         self.found.forgotten = vanished
@@ -359,6 +364,11 @@ class _Learning:
             done = self.model.store.forget(gone, mark=False)
             self.found.traces, self.found.warning = len(done.traces), done.warning
             self.found.kept = done.kept
+
+    def _elsewhere(self) -> dict[str, int]:
+        """How many of the ids that came are held from each other source that has a name."""
+        origins = (self.held[one].origin for one in self.seen.places if one in self.held)
+        return dict(Counter(one for one in origins if one is not None and one != self.origin))
 
     def _gone(self) -> list[Id]:
         """The ids of what this source had, and has not had so far."""

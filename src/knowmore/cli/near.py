@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from knowmore.cli.model import Model, same_id
 from knowmore.edits import Id
@@ -33,9 +33,17 @@ def ids_of(model: Model, words: Sequence[str]) -> list[Id]:
         raise UnknownId(f"{error}{meant(strange, held)}") from None
 
 
-def newness(model: Model, label: Any) -> str:
-    """That a label is that of a new class, in words; "" if it is none."""
-    if model.is_regression:
-        return ""
+class Newness(NamedTuple):
+    """A note that a label is a new class, or "", and whether a known class has a similar name."""
+
+    note: str = ""
+    doubtful: bool = False
+
+
+def newness(model: Model, label: Any) -> Newness:
+    """Whether a label that somebody typed is a new class, and may be a slip."""
     classes = set(model.store.examples.labels.tolist())
-    return "" if label in classes else f"{label} is a new class.{meant(label, classes)}"
+    if model.is_regression or label in classes:
+        return Newness()
+    near = meant(label, classes)
+    return Newness(f"{label} is a new class.{near}", bool(near))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from knowmore.cells import written_cell
 from knowmore.cli.model import Model
 from knowmore.cli.showing import show_json, show_table
 from knowmore.cli.sources import Source
@@ -54,7 +55,9 @@ def show(found: Iterator[Any], columns: tuple[str, ...], form: str) -> None:
             for row in rows:
                 show_json(dict(zip(columns, row, strict=True)))
         elif form == "csv":
-            writer.writerows(["" if cell is None else cell for cell in row] for row in rows)
+            writer.writerows(
+                ["" if cell is None else written_cell(cell) for cell in row] for row in rows
+            )
             sys.stdout.flush()
         else:
             widths = show_table(columns, rows, widths)

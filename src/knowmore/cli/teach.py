@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +20,9 @@ from knowmore.cli.options import (
     Source,
     Yes,
 )
+
+if TYPE_CHECKING:
+    from knowmore.cli.learning import Learnt
 
 _REACH = (
     "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
@@ -123,7 +127,8 @@ def learn(
     else:
         would = "Would be: " if dry_run else ""
         parts = [f"{found.added} added", f"{found.skipped} skipped", f"{found.replaced} replaced"]
-        parts.append(f"{found.vanished} vanished")
+        if found.vanished or not found.elsewhere:
+            parts.append(f"{found.vanished} vanished")
         for count, what in (
             (found.moved, "moved"),
             (found.forgotten, "forgotten"),
@@ -151,6 +156,8 @@ def learn(
             talk(
                 "What was forgotten before is not learnt again. To learn it all the same: --again."
             )
+        if found.elsewhere:
+            talk(_elsewhere(found, read.name))
         if found.vanished and not sync:
             talk("What vanished from the source is still held. To forget it: --sync.")
         if found.moved and not sync:
@@ -170,18 +177,25 @@ def relabel(
     label: Annotated[str, typer.Argument(metavar="LABEL", help="Its label from now on.")],
     contributor: Annotated[str | None, typer.Option(metavar="NAME", help="Who says so.")] = None,
     dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Give an example another label."""
+    """Give an example another label. A label that no example has is a new class.
+
+    On a terminal it asks first if a known class has a similar name; in a script it says so.
+    """
     from knowmore.cli.model import opened
     from knowmore.cli.near import ids_of, newness
-    from knowmore.cli.showing import show_json, talk
+    from knowmore.cli.showing import confirm, show_json, talk
 
     with opened(model) as found:
         (one,), new = ids_of(found, [id_]), found.label(label)
-        news = newness(found, new)
+        news, doubtful = newness(found, new)
         examples = found.store.examples
         old = examples.labels[examples.rows((one,))[0]].item()
+        if doubtful and not dry_run and not confirm(f"{news} Make it?", yes or as_json):
+            talk("Nothing was changed.")
+            return
         if not dry_run and new != old:
             found.store.relabel([one], [new], contributor=contributor)
     if as_json:
@@ -324,6 +338,21 @@ def merge(
         show_json({"added": count, "examples": held, "dry_run": dry_run})
     else:
         print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {counted(held)}.")
+
+
+def _elsewhere(found: Learnt, source: str) -> str:
+    """A note that --sync does not look at ids that came from other sources."""
+    count, origins = sum(found.elsewhere.values()), [*found.elsewhere]
+    origin = max(origins, key=lambda name: found.elsewhere[name])
+    whence = repr(origin)
+    if len(origins) > 1:
+        whence = f"other sources, {found.elsewhere[origin]} of them from {origin!r}"
+    nothing = "" if found.vanished else ": nothing was"
+    return (
+        f"{count} of these ids came from {whence}, and --sync forgets only what came from "
+        f"{source!r}{nothing}. If the two are one source under two names, say so: --origin "
+        f"{shlex.quote(origin)}."
+    )
 
 
 def _forgotten(gone: int, changed: int) -> str:

@@ -190,7 +190,7 @@ def class_labels(y: Any, k: int, held: Array | None) -> Array:
     with suppress(OverflowError):
         converted = labels.astype(_LABELS[kind])
     if converted.dtype == object or converted.tolist() != labels.tolist():
-        strange = "Integers beyond 64 bits and strings that end in NUL"
+        strange = "Integers outside -2**63 to 2**63 - 1 and strings that end in NUL"
         raise InvalidInput(f"{strange} cannot be labels. Rename them.")
     if held is not None and len(held) and _KINDS[held.dtype.kind] != kind:
         theirs = f"{_KINDS[held.dtype.kind]}, such as {held[0].item()!r}"

@@ -179,7 +179,7 @@ class GPRegressor(RegressorMixin, GaussianProcess):
         return super()._settings(model) | {"normalize_y": model.targets.units is not None}
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return target_values(y, k, held, self.dtype)
+        return target_values(y, k, held, self._dtype())
 
     def _prediction(self, model: KernelModel, scores: Array) -> Array:
         return scores[:, 0] if model.examples.labels.ndim == 1 else scores
@@ -202,13 +202,14 @@ class GPRegressor(RegressorMixin, GaussianProcess):
 
         Both are of observations: the noise is included, as in `predict_variance`.
         """
-        if return_std and return_cov:
+        with_std, with_cov = flag("return_std", return_std), flag("return_cov", return_cov)
+        if with_std and with_cov:
             raise InvalidInput("Ask for return_std or return_cov: std**2 is the diagonal of cov.")
         model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
         mean = self._prediction(model, model.mean(X))
-        if return_std:
+        if with_std:
             return mean, np.sqrt(self._variances(model, model.variance(X)))
-        if return_cov:
+        if with_cov:
             return mean, self._variances(model, model.joint(X))
         return mean
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import KW_ONLY, dataclass
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from knowmore.arguments import a_type, choice, flag, number, some
+from knowmore.arguments import a_type, as_array, choice, flag, number, some
 from knowmore.arrays import Array
 from knowmore.columns import columns_of
 from knowmore.errors import InvalidInput, InvalidType
@@ -141,7 +142,7 @@ class Scores:
     """
 
     def __init__(self, classes: Any, of: Callable[[Array], Any] | None = None) -> None:
-        self.classes_ = np.array(classes)
+        self.classes_ = np.array(as_array("classes", classes))
         self.of = of
 
     def __repr__(self) -> str:
@@ -152,9 +153,9 @@ class Scores:
         """The scores of X, (m, N)."""
         if self.of is not None:
             return np.asarray(self.of(X))
-        N = len(self.classes_)
-        if X.shape[1] <= N:
-            raise InvalidInput(f"X has {X.shape[1]} columns. Give features, then the {N} scores.")
+        X, N = as_array("X", X), self.classes_.size
+        if X.ndim != 2 or X.shape[1] <= N:
+            raise InvalidInput(f"X has shape {X.shape}. Give features, then the {N} scores.")
         return np.asarray(X[:, -N:])
 
 
@@ -313,7 +314,13 @@ def _snapshot(source: Any) -> Any:
 
 def _classes_of(source: Any) -> Array:
     """The classes of a source, (N,), of one type, in its own order."""
-    return class_labels(source.classes_, len(source.classes_), None)
+    classes = as_array("classes", source.classes_)
+    if classes.ndim != 1:
+        raise InvalidInput(
+            f"The source has the classes {reprlib.repr(source.classes_)}. Give a list of known "
+            f"classes, one for each column of its scores."
+        )
+    return class_labels(classes, len(classes), None)
 
 
 def _is_columns(source: Any) -> bool:

@@ -241,15 +241,20 @@ class LinearGP(Savable, BaseEstimator, ABC):
 
     @property
     def coef_(self) -> Array:
-        """The weights of the features, (M, D), one row for each column of scores."""
-        return self._held.weights.T
+        """The weights of the features, (M, D): a row for each column of scores.
+
+        (D,) where the targets of a regressor are numbers, as in scikit-learn.
+        """
+        model = self._held
+        return model.weights[:, 0] if model.flat else model.weights.T
 
     @property
-    def intercept_(self) -> Array:
-        """The offset of each column of scores, (M,)."""
+    def intercept_(self) -> Array | float:
+        """The offset of each column of scores, (M,); a number where the targets are numbers."""
         model = self._held
         mean, target = model.moments.means
-        return np.asarray(target - mean @ model.weights)
+        offsets = np.asarray(target - mean @ model.weights)
+        return float(offsets[0]) if model.flat else offsets
 
     @property
     def noise_(self) -> float:

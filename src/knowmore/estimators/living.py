@@ -23,7 +23,7 @@ from knowmore.examples import Examples, array_of_ids
 from knowmore.files import Savable
 from knowmore.kernels import AnyKernel, default_kernel
 from knowmore.kernels.distances import rows_to_settle_width
-from knowmore.kernels.rules import describe_difference
+from knowmore.kernels.rules import check_parameters, describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
 from knowmore.models import KernelModel, LeftOut, Weighting
 from knowmore.models.covariance import check_rows
@@ -43,6 +43,9 @@ class SolverParameters:
     update: str = "auto"
     dtype: str = "float64"
 
+    def _dtype(self) -> str:
+        return choice("dtype", self.dtype, ("float64", "float32"))
+
     def _model(
         self,
         kernel: AnyKernel,
@@ -57,8 +60,7 @@ class SolverParameters:
         """The batch fit with the factor that the parameters choose."""
         choice("solver", self.solver, _SOLVERS)
         choice("update", self.update, ("auto", "direct", "iterative"))
-        choice("dtype", self.dtype, ("float64", "float32"))
-        empty: Factor = _SOLVERS[self.solver](dtype=np.dtype(self.dtype))
+        empty: Factor = _SOLVERS[self.solver](dtype=np.dtype(self._dtype()))
         return KernelModel.of(
             kernel, noise, examples, coding, empty, weighting, self.update, bias=bias, loss=loss
         )
@@ -443,6 +445,7 @@ def _disagreement(here: Any, there: Any) -> str | None:
 def own_kernel(kernel: AnyKernel) -> AnyKernel:
     """A copy of the kernel, or the function: scikit-learn's kernels can be changed from outside."""
     if isinstance(kernel, Kernel):
+        check_parameters(kernel)
         return cast("Kernel", clone(kernel))
     if isinstance(kernel, type):
         name = kernel.__name__

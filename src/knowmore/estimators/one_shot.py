@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import partial
@@ -100,6 +101,7 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
         """Add a class to learn from, X (n_S, d). This costs only the work for that task."""
 
         def added(model: OneShot) -> OneShot:
+            _check_name(name)
             if name in (one.name for one in model.supports):
                 raise RepeatedId(f"There is a support {name!r} already. Remove that one first.")
             support = self._support(model.covariance.kernel, model.rule, name, X)
@@ -114,6 +116,7 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
         """
 
         def removed(model: OneShot) -> OneShot:
+            _check_name(name)
             rest = tuple(one for one in model.supports if one.name != name)
             if len(rest) == len(model.supports):
                 raise UnknownId(f"There is no support {name!r}. supports_ lists the existing ones.")
@@ -225,8 +228,7 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
         }
 
     def _support(self, kernel: AnyKernel, rule: Rule, name: Any, X: Any) -> Support:
-        if not isinstance(name, str):
-            raise InvalidType(f"A support is named {name!r}, but a name is a string.")
+        _check_name(name)
         if name == rule.name:
             raise RepeatedId(f"{name!r} is the positive class. Add its rows as examples instead.")
         checker = self
@@ -238,6 +240,13 @@ class OneShotClassifier(GaussianClassifier, LivingClassifier[OneShot]):
             return Support.of(kernel, name, checker.model_inputs(X)[0])
         except (InvalidInput, InvalidType) as error:
             raise type(error)(f"The support {name!r} cannot be used: {error}") from error
+
+
+def _check_name(name: Any) -> None:
+    """Raise InvalidType unless this can be the name of a support."""
+    if not isinstance(name, str):
+        shown = reprlib.repr(name)
+        raise InvalidType(f"A support is named {shown}, but a name is a string. Give a string.")
 
 
 def _most_similar(

@@ -14,6 +14,7 @@ from sklearn.base import is_classifier
 
 from knowmore.arguments import a_type
 from knowmore.arrays import Array
+from knowmore.cells import written_cell
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.linear import LinearGP
 from knowmore.estimators.living import EditableEstimator
@@ -39,7 +40,8 @@ def to_table(model: Any, path: File) -> None:
     example without it (see `LeftOut`): the score is that of the example's own label. A regressor
     has no score; where its targets are rows of q numbers, label, loo_predicted and loo_variance
     are q columns each, label_0, label_1, ... A feature that has the name of another column gets an
-    underscore behind it.
+    underscore behind it. Text that a spreadsheet would run, such as "=1+1", has an apostrophe
+    before it in CSV; `knowmore learn` reads it without.
     """
     check_name(path)
     if (form := os.path.splitext(path)[1].lower()) not in _FORMS:
@@ -52,8 +54,9 @@ def to_table(model: Any, path: File) -> None:
         if arrow is None:
             text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
             writer = csv.writer(text)
-            writer.writerow(columns)
-            writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+            writer.writerow(map(written_cell, columns))
+            rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+            writer.writerows(map(written_cell, row) for row in rows)
             text.flush()
             text.detach()
         else:

@@ -19,7 +19,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from knowmore.arguments import choice, whole_number
+from knowmore.arguments import choice, is_whole, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.extras import optional
@@ -285,7 +285,8 @@ def _in_blocks(
 ) -> tuple[list[Any], int]:
     """work(block) of all blocks of pictures, in order, on threads; and the sum of its counts."""
     pictures = [picture for picture, _ in named(pictures)]
-    jobs = (os.cpu_count() or 1) if n_jobs == -1 else whole_number("n_jobs", n_jobs, 1)
+    every = is_whole(n_jobs) and n_jobs == -1
+    jobs = (os.cpu_count() or 1) if every else whole_number("n_jobs", n_jobs, 1)
     blocks = [pictures[i : i + BLOCK] for i in range(0, len(pictures), BLOCK)]
     found: list[Any] = []
     total = 0

@@ -21,6 +21,7 @@ import numpy as np
 from knowmore.arguments import a_type, is_whole
 from knowmore.errors import InvalidInput, InvalidType, MissingData, RepeatedId
 from knowmore.examples import Examples
+from knowmore.files import check_name
 
 _ENDINGS = ".bmp, .gif, .jpeg, .jpg, .pbm, .pgm, .png, .pnm, .ppm, .tif, .tiff, .webp"
 # More than any camera writes; a larger file is not read into memory as one picture.
@@ -126,6 +127,7 @@ def image_folder(path: str | os.PathLike[str], *, label: Label = -1) -> Examples
 
 def listing(source: str | os.PathLike[str], *, lists: bool = True) -> Listing:
     """The pictures of a folder, of a tar archive or, if `lists`, of a text file that names them."""
+    check_name(source)
     path = Path(source)
     if not (path.is_dir() or path.is_file()):
         raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.")

@@ -25,7 +25,7 @@ from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.extras import optional, require
-from knowmore.files import Arrays, File, undamaged, written
+from knowmore.files import Arrays, File, check_name, undamaged, written
 from knowmore.images.codebooks import Codebook
 from knowmore.images.embedding import EXTRA, Embedding, is_onnx
 
@@ -162,6 +162,7 @@ def write_table(
 
 def check_form(path: File) -> bool:
     """Whether a table is .npz, and not .parquet; it must be one, and its library installed."""
+    check_name(path)
     ending = Path(path).suffix
     if ending not in FORMS:
         raise InvalidInput(f"The table {os.fspath(path)!r} must end in .npz or .parquet.")

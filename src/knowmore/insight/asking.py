@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.pipeline import Pipeline
 
-from knowmore.arguments import a_type, is_real, one_each
+from knowmore.arguments import a_type, as_array, is_real, one_each
 from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
@@ -220,8 +220,9 @@ def check_both(X: Any, y: Any) -> None:
 
 def true_labels(y: Any, m: int, classes: Any) -> Array:
     """y as the labels of m rows, (m,), that can be compared to the classes."""
-    labels, known = np.asarray(y), np.asarray(classes)
+    labels, known = as_array("y", y), np.asarray(classes)
     one_each("y", labels.shape, m)
+    labels = labels.astype(object) if labels.dtype.kind == "V" else labels
     is_text = [all(isinstance(one, str) for one in each.tolist()) for each in (labels, known)]
     if m and is_text[0] != is_text[1]:
         raise InvalidInput(

@@ -73,7 +73,8 @@ class Calibrated:
 
     def score(self, X: Any, y: Any) -> float:
         """The accuracy of the predictions for X with respect to y."""
-        return float(self.estimator.score(X, y))
+        predicted = self.predict(X)
+        return float(np.mean(predicted == true_labels(y, len(predicted), self.classes_)))
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, (m, M), columns as in `classes_`."""
@@ -202,7 +203,7 @@ def reliability(
         left = left_out(estimator, gp, _HOW, *rows)
         P = class_probabilities(left.trial().completed, left.variance, temperature)
         classes, labels = left.names, left.labels
-    elif not hasattr(model, "predict_proba"):
+    elif isinstance(model, type) or not hasattr(model, "predict_proba"):
         raise InvalidType(f"{type(model).__name__} has no predict_proba. Give a GPClassifier.")
     else:
         P, classes = model.predict_proba(X), model.classes_

@@ -222,7 +222,7 @@ class LearningCurveDisplay(Display):
         rows = None if X is None else inputs(estimator, X)[0]
         labels = None if rows is None else true_labels(y, len(rows), model.names)
         measure = "leave-one-out" if labels is None else f"{len(labels)} test examples"
-        sizes = np.unique(np.linspace(max(n // points, 2), n, points).astype(int))
+        sizes = np.unique(np.linspace(max(n // points, 2), n, min(points, n)).astype(int))
         accuracy = np.array([_accuracy(model, int(m), rows, labels) for m in sizes])
         return cls(sizes, accuracy, measure).plot(ax)
 

@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from knowmore.answers import Answer
-from knowmore.arguments import a_type, choice, some
+from knowmore.arguments import a_type, choice, shape_of, some
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.estimators import NPlusOneClassifier
@@ -176,7 +176,7 @@ def _column(model: Any, columns: Array, scores: Array, label: Any) -> int:
     if label is None and (len(scores) == 1 or is_classifier(model)):
         return int(scores.argmax())
     names = columns.tolist()
-    if np.ndim(label) or label not in names:
+    if len(shape_of("label", label)) or label not in names:
         raise InvalidInput(f"label={label!r} is not scored. Choose one of {some(names)}.")
     return int(names.index(label))
 
@@ -217,7 +217,7 @@ def _one_row(model: Any, x: Any) -> tuple[Array, Array | None]:
     if hasattr(x, "to_frame") and hasattr(x, "index"):
         # A row of a pandas table, which knows its columns.
         x = x.to_frame().T
-    elif np.ndim(x) == 1:
+    elif len(shape_of("x", x)) == 1:
         x = np.asarray(x)[None]
     X, side = inputs(model, x, "x")
     if X.shape[0] != 1:

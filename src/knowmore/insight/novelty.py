@@ -101,12 +101,11 @@ class Novelty(Answer):
 
         A linear model holds none: there it is a fraction of the rows given as `reference`.
         """
-        hint = "It is the fraction of known examples to be called known."
-        return threshold(self.left_out, self._left.silent, number("q", q, "[0, 1]", hint))
+        return threshold(self.left_out, self._left.silent, _fraction(q))
 
     def separates(self, q: float = 0.95) -> bool:
         """Whether `threshold(q)` tells new rows from known ones; it warns if not."""
-        return separates(self.left_out, self._left.silent, q)
+        return separates(self.left_out, self._left.silent, _fraction(q))
 
     def unknown(self, q: float = 0.95) -> Array:
         """Which rows are above `threshold(q)`, (m,)."""
@@ -222,3 +221,8 @@ def _method(gp: KernelModel | LinearModel | Forest, method: str | None) -> str:
             f"forest may hold one class alone. Ask for 'probability'."
         )
     return method
+
+
+def _fraction(q: Any) -> float:
+    """q, checked."""
+    return number("q", q, "[0, 1]", "It is the fraction of known examples to be called known.")

@@ -112,7 +112,7 @@ class Space:
     @property
     def theta(self) -> Array:
         """The logarithms of the parameters, (p,): where the search starts."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self._whole.theta)
 
     @property
@@ -156,7 +156,7 @@ class Space:
         outside = np.flatnonzero(~((low - _SLACK <= theta) & (theta <= high + _SLACK)))
         if len(outside):
             i = int(outside[0])
-            name, (value, least, most) = self.names[i], np.exp([theta[i], low[i], high[i]])
+            name, value, (least, most) = self.names[i], self.values[i], np.exp([low[i], high[i]])
             raise InvalidInput(
                 f"{name} is {value:.6g}, not within {least:.6g} to {most:.6g}. {remedy(name)}"
             )

@@ -19,10 +19,19 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from knowmore.answers import Answer
-from knowmore.arguments import choice, is_missing, one_each, whole_number
+from knowmore.arguments import (
+    a_type,
+    as_array,
+    choice,
+    flag,
+    is_missing,
+    one_each,
+    shape_of,
+    whole_number,
+)
 from knowmore.arrays import Array
 from knowmore.concurrency import cached_property
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, InvalidType
 from knowmore.insight.asking import WITH_VARIANCE, asked, generator, inputs, processes
 from knowmore.kernels import corner, cross
 from knowmore.linalg.grid import blocks
@@ -131,6 +140,8 @@ def suggest(
     """
     gp, criterion = _asked(model, criterion)
     X, _ = inputs(model, X_pool, "X_pool")
+    if not isinstance(following, Following | None):
+        raise InvalidType(f"following is {a_type(following)}. Give a Following of X_pool, or None.")
     if following is not None and not (following.model is gp and np.array_equal(following.X, X)):
         raise InvalidInput("following is of another model or of other rows. Let it follow first.")
     n = whole_number("n", n, 1, X.shape[0])
@@ -594,17 +605,19 @@ class SuggestQuery(BaseEstimator):
         separate inputs (u, d), to which the answer then refers. The utilities (batch_size, n) or
         (batch_size, u) are the values at each pick, NaN where there is none.
         """
-        labels, n = np.asarray(y), np.shape(X)[0] if np.ndim(X) else 0
+        labels, n = as_array("y", y), (*shape_of("X", X), 0)[0]
         one_each("y", labels.shape, n)
         missing = _missing(labels, self.missing_label)
-        model = clf
-        if fit_clf:
+        model, with_utilities = clf, flag("return_utilities", return_utilities)
+        if flag("fit_clf", fit_clf):
+            if not isinstance(clf, BaseEstimator):
+                raise InvalidType(f"clf is {a_type(clf)}. Give an estimator, as GPClassifier().")
             if missing.all():
                 raise InvalidInput("y has no label yet. Label a first example by hand.")
             held = np.flatnonzero(~missing)
             model = clone(clf).fit(_safe_indexing(X, held), np.array(labels[held].tolist()))
         gp, criterion = _asked(model, self.criterion)
-        if np.ndim(candidates) > 1:
+        if len(shape_of("candidates", candidates)) > 1:
             X, n = candidates, np.shape(candidates)[0]
             rows = np.arange(n)
         else:
@@ -615,7 +628,7 @@ class SuggestQuery(BaseEstimator):
         found = _picks(gp, pool, count, criterion, self.random_state)
         picked, values, _ = zip(*found, strict=True)
         indices = rows[list(picked)]
-        if not return_utilities:
+        if not with_utilities:
             return indices
         utilities = np.full((count, n), np.nan)
         utilities[:, rows] = values

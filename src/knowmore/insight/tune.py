@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from knowmore.answers import Answer
-from knowmore.arguments import a_type, number, whole_number
+from knowmore.arguments import a_type, flag, number, whole_number
 from knowmore.arrays import Array
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
@@ -23,6 +23,8 @@ from knowmore.insight.space import Bounds, Space, remedy
 from knowmore.models import KernelModel
 
 # Said of other models.
+# More are a slip of the hand: each is a search of its own.
+_MOST_RESTARTS = 10_000
 _INSTEAD = {
     "linear": "It has no kernel to tune; noise='evidence' or noise='loo' chooses its noise.",
     "forest": "Tune a GPClassifier or GPRegressor of about 1,000 of its examples, and fit a forest "
@@ -142,7 +144,8 @@ def tune(
     goal = objective_of(objective)
     if isinstance(goal, Evidence) and not is_gaussian(model):
         raise InvalidInput(f"objective={objective!r} is for Gaussian processes. Ask for 'loo'.")
-    restarts, rng = whole_number("restarts", restarts, 0), generator(random_state)
+    affine = flag("affine", affine)
+    restarts, rng = whole_number("restarts", restarts, 0, _MOST_RESTARTS), generator(random_state)
     # A bias needs at least one example that is not left out.
     size = n if subset is None else min(whole_number("subset", subset, 1 + bias), n)
     space = Space(covariance.kernel, covariance.noise, _checked(noise_bounds))

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
-from knowmore.arguments import check_sparse, number
+from knowmore.arguments import check_sparse, is_whole, number, real_numbers, whole_number
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
@@ -26,6 +26,7 @@ def column_weights(bins: int, levels: int) -> Array:
     >>> column_weights(bins=1, levels=2)
     array([0.5, 1. , 1. , 1. , 1. ])
     """
+    bins, levels = whole_number("bins", bins, 1), whole_number("levels", levels, 1)
     level = np.arange(levels)
     return np.repeat(2.0 ** (level - levels + 1), bins * 4**level)
 
@@ -68,12 +69,13 @@ class On(Kernel):
             raise InvalidInput(f"The kernel {self!r} has no columns: give it at least one.")
         if self.weights is None:
             return part
-        if np.shape(self.weights) != part.shape[1:]:
+        w = real_numbers("weights", self.weights)
+        if w.shape != part.shape[1:]:
             raise InvalidInput(
-                f"The kernel {self!r} has weights of shape {np.shape(self.weights)} for "
+                f"The kernel {self!r} has weights of shape {w.shape} for "
                 f"{part.shape[1]} columns. Give one weight for each column."
             )
-        w = np.asarray(self.weights, dtype=part.dtype if part.dtype.kind == "f" else float)
+        w = w.astype(part.dtype if part.dtype.kind == "f" else float, copy=False)
         return sparse.csr_array(part.multiply(w)) if sparse.issparse(part) else part * w
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
@@ -92,13 +94,14 @@ class On(Kernel):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; those of the inner kernel as kernel__name."""
-        inner = self.kernel.get_params() if deep else {}
+        inner = self.kernel.get_params() if deep and isinstance(self.kernel, Kernel) else {}
         return {**super().get_params(), **{f"kernel__{name}": inner[name] for name in inner}}
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
         """Those of the inner kernel, as kernel__name."""
-        return [h._replace(name=f"kernel__{h.name}") for h in self.kernel.hyperparameters]
+        inner = self.kernel.hyperparameters if isinstance(self.kernel, Kernel) else []
+        return [h._replace(name=f"kernel__{h.name}") for h in inner]
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -149,9 +152,9 @@ class Task(StationaryKernelMixin, Kernel):
     def of(self, X: Any) -> Array:
         """The task of each row, (n,)."""
         number("rho", self.rho, "[0, 1]", "Tasks have from nothing (0) to all (1) in common.")
-        if not -X.shape[1] <= self.column < X.shape[1]:
+        if not is_whole(self.column) or not -X.shape[1] <= self.column < X.shape[1]:
             raise InvalidInput(
-                f"The kernel {self!r} reads the task in column {self.column}, but was given a "
+                f"The kernel {self!r} reads the task in column {self.column!r}, but was given a "
                 f"table of {X.shape[1]} columns. Add the column that names the task of each row."
             )
         if sparse.issparse(X):
@@ -173,7 +176,8 @@ class Task(StationaryKernelMixin, Kernel):
         return np.ones(len(self.of(X)))
 
     def __repr__(self) -> str:
-        return f"Task(rho={self.rho:.3g}{'' if self.column == -1 else f', column={self.column}'})"
+        last = is_whole(self.column) and self.column == -1
+        return f"Task(rho={self.rho:.3g}{'' if last else f', column={self.column}'})"
 
 
 RULES[On] = rules.composite(

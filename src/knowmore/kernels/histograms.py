@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
-from knowmore.arguments import check_sparse
+from knowmore.arguments import as_array, check_sparse
 from knowmore.arrays import Array
 from knowmore.compiling import Function
 from knowmore.concurrency import uninterrupted
@@ -291,7 +291,7 @@ def _table(name: str, X: Any) -> Any:
     NumPy adds in the order of the memory; sums must not depend on that of X.
     """
     check_sparse(name, X)
-    table = X if sparse.issparse(X) else np.asarray(X)
+    table = X if sparse.issparse(X) else as_array(name, X)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise InvalidInput(
             f"{name} has shape {table.shape} and type {table.dtype}, but histograms are rows of "

@@ -18,6 +18,7 @@ logarithms of the parameters that are not fixed, in its order.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Kernel
 
+from knowmore.arguments import real_numbers
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 
@@ -285,6 +287,33 @@ def _checked(kernel: Any, values: Any, shape: tuple[int, ...]) -> Array:
             f"A callable kernel takes X (n, d) and Y (m, d) and returns all n x m values at once."
         )
     return np.asarray(K, dtype=float)
+
+
+# -- checks of parameters ------------------------------------------------------------------------
+
+
+def check_parameters(kernel: Kernel) -> None:
+    """Raise InvalidInput unless each parameter has as many real numbers as it says.
+
+    >>> from sklearn.gaussian_process.kernels import RationalQuadratic
+    >>> check_parameters(RationalQuadratic([1.0, 2.0]))
+    Traceback (most recent call last):
+    knowmore.errors.InvalidInput: The kernel has length_scale=[1.0, 2.0]. Give a real number.
+    """
+    values = kernel.get_params()
+    try:
+        parameters = kernel.hyperparameters
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The parameters of the kernel cannot be read: {error}.") from error
+    for one in parameters:
+        value = values.get(one.name, 0.0)
+        try:
+            numbers = real_numbers(one.name, value)
+        except InvalidInput:
+            numbers = np.empty((0, 0))
+        if value is None or numbers.ndim > 1 or numbers.size != one.n_elements:
+            several = f"{one.n_elements} real numbers" if one.n_elements > 1 else "a real number"
+            raise InvalidInput(f"The kernel has {one.name}={reprlib.repr(value)}. Give {several}.")
 
 
 # -- comparison ----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ its value at r = 0, so all large factors cancel: with s = sqrt(1 + (z / nu)^2)
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -28,6 +29,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import gamma, kve
 from sklearn.gaussian_process import kernels as sk
 
+from knowmore.arguments import is_real
 from knowmore.arrays import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
@@ -109,7 +111,17 @@ def _gaussian(D2: Array) -> Array:
 
 def _order(kernel: sk.RBF) -> float:
     """nu; RBF is the Matern kernel of infinite order."""
-    return float(kernel.nu) if type(kernel) is sk.Matern else np.inf
+    if type(kernel) is not sk.Matern:
+        return np.inf
+    if not is_real(kernel.nu):
+        raise _no_order(kernel.nu)
+    with suppress(OverflowError):
+        return float(kernel.nu)
+    return np.inf
+
+
+def _no_order(nu: Any) -> InvalidInput:
+    return InvalidInput(f"A Matern kernel has nu={nu!r}: give an order above zero, such as 1.5.")
 
 
 def _matern_cross(kernel: sk.RBF, X: Array, Y: Array) -> Array:
@@ -150,7 +162,7 @@ def matern(z: Array, nu: float, decay: Array | None = None) -> Array:
     array([1.        , 0.36787944, 0.        ])
     """
     if not nu > 0:
-        raise InvalidInput(f"A Matern kernel has nu={nu}: give an order above zero, such as 1.5.")
+        raise _no_order(nu)
     if nu >= _LARGE:
         return _debye(z, nu)
     z = np.minimum(z, _VANISHED)

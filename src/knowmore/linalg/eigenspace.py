@@ -11,7 +11,7 @@ its principal directions are the merged model. Splitting is the same identity so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
@@ -168,7 +168,7 @@ class Eigenspace(Savable, Frozen):
     def with_names(self, names: Sequence[Hashable] | None) -> Eigenspace:
         """The same model with other names of the features, or without any."""
         listed: Any = names
-        if isinstance(names, Iterable) and not isinstance(names, str):
+        if np.iterable(names) and not isinstance(names, str):
             listed = tuple(names)
         return replace(self, names=listed)
 

@@ -104,10 +104,18 @@ class threads_for:  # noqa: N801  it reads as a function, and is one call less t
                 # In this order: if it is interrupted in between, __del__ still finds it.
                 _limit(but=id(self))
                 del _users[id(self)]
+        # Python swallows a Ctrl-C that arrives in a finaliser: who has left needs none.
+        self.__class__ = _Left  # type: ignore[assignment]
 
     def __del__(self) -> None:
         if id(self) in _users:
             self.__exit__()
+
+
+class _Left:
+    """A user that has left its block, without a finaliser."""
+
+    __slots__ = threads_for.__slots__
 
 
 def _forget_other_threads() -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from knowmore.arguments import a_type
+from knowmore.arguments import a_type, real_numbers
 from knowmore.arrays import Array, Frozen, bounded, derived
 from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput, InvalidType
@@ -77,6 +77,7 @@ class Following(Frozen):
                 f"Following takes a frozen model, not {a_type(self.model)}. Give its model_, and "
                 f"call follow(model_) after an edit."
             )
+        vars(self)["X"] = real_numbers("X", self.X)
         d = self.model.examples.X.shape[1]
         if self.X.ndim != 2 or self.X.shape[1] != d:
             raise InvalidInput(

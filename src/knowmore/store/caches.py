@@ -58,8 +58,9 @@ class Doubt(Exception):
 
 def write_parts(file: File, number: int, name: str, parts: dict[int, bytes]) -> int:
     """Write parts of an array in the place of those with the same numbers; the next free number."""
-    held = file.connection.execute("SELECT part, array FROM arrays WHERE name = ?", (name,))
-    old = dict(held.fetchall())
+    old: dict[Any, Any] = dict(
+        file.fetched("SELECT part, array FROM arrays WHERE name = ?", (name,))
+    )
     rows = [(old.get(p, number + i), name, p, parts[p]) for i, p in enumerate(parts)]
     file.replace("arrays", rows)
     return number + len(parts)

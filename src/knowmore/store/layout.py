@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
 from typing import Any, Final, final
-from weakref import WeakSet
 
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotEnoughMemory, NotWritten
 from knowmore.store import traces
@@ -68,29 +67,6 @@ def damaged(path: Path, why: str) -> InvalidInput:
     )
 
 
-class _Connection(sqlite3.Connection):
-    """A connection that can end its queries.
-
-    A query that is not at its end holds a lock, also after a rollback. The traceback of an
-    interrupt may keep such a query for as long as somebody keeps the traceback.
-    """
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._cursors = WeakSet[sqlite3.Cursor]()
-
-    def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        """Run a statement by a cursor of its own."""
-        cursor = self.cursor()
-        self._cursors.add(cursor)
-        return cursor.execute(*arguments)
-
-    def end_queries(self) -> None:
-        """End all queries."""
-        for cursor in [*self._cursors]:
-            cursor.close()
-
-
 @dataclass(eq=False)
 class _Transaction:
     """A transaction of the connection; `committed` is whether its changes are in the file."""
@@ -133,7 +109,6 @@ class File:
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
-                factory=_Connection,
             )
             try:
                 self._prepare(create)
@@ -264,7 +239,6 @@ class File:
 
     def _end(self) -> None:
         """Roll back the transaction, if it is open."""
-        self.connection.end_queries()
         # After an error SQLite may have rolled back by itself.
         with suppress(sqlite3.OperationalError):
             self.connection.rollback()
@@ -426,8 +400,9 @@ class File:
 
     def check_schema(self) -> None:
         """Raise InvalidInput unless the tables are ours to the letter, and fit into the file."""
-        found = self.connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
-        schema = {row[1]: row for row in found.fetchmany(len(SCHEMA) + 1)}
+        # A hostile file may have any number of them.
+        some = f"SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT {len(SCHEMA) + 1}"
+        schema = {row[1]: row for row in self.fetched(some)}
         wanted = {name: ("table", name, name, SCHEMA[name]) for name in tables_of(self.format)}
         if schema != wanted:
             raise damaged(self.path, "its tables are not those of a model")
@@ -443,7 +418,7 @@ class File:
         if claimed > room:
             raise damaged(self.path, "its rows claim to be longer than the file")
 
-    def _fetched(self, query: str, parameters: Row = ()) -> list[Row]:
+    def fetched(self, query: str, parameters: Row = ()) -> list[Row]:
         """All rows of a query, at once: one that an interrupt leaves unread would keep its lock."""
         return self.connection.execute(query, parameters).fetchall()
 
@@ -452,7 +427,7 @@ class File:
         if table not in tables_of(self.format):
             return
         columns = ", ".join([*TABLES[table].names, "hash"])
-        for *values, mark in self._fetched(f"SELECT {columns} FROM {table} {where}", parameters):
+        for *values, mark in self.fetched(f"SELECT {columns} FROM {table} {where}", parameters):
             if hashed(table, tuple(values)) != mark:
                 raise damaged(self.path, f"a row of {table} has another hash than its content")
             yield tuple(values)
@@ -467,7 +442,7 @@ class File:
             return []
         columns = ", ".join([*TABLES[table].names, "hash"])
         where = "" if table != "arrays" else f"WHERE name NOT GLOB '{CACHE}*'"
-        for *values, mark in self._fetched(f"SELECT {columns} FROM {table} {where}"):
+        for *values, mark in self.fetched(f"SELECT {columns} FROM {table} {where}"):
             if hashed(table, tuple(values)) != mark:
                 raise damaged(self.path, f"a row of {table} has another hash than its content")
             if named is None or counted(str(values[named])):
@@ -491,8 +466,7 @@ class File:
         for begin in range(0, len(keys), 500):
             some = keys[begin : begin + 500]
             where = f"WHERE {key} IN ({', '.join('?' * len(some))})"
-            gone = self.connection.execute(f"SELECT {name}, hash FROM {table} {where}", some)
-            marks = gone.fetchall()
+            marks = self.fetched(f"SELECT {name}, hash FROM {table} {where}", tuple(some))
             self.unclean |= bool(marks)
             self._count(table, marks, -1)
             self.connection.execute(f"DELETE FROM {table} {where}", some)

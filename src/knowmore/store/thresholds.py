@@ -63,5 +63,5 @@ def write(file: File, number: int, state: str, known: Thresholds) -> int:
 
 def drop(file: File) -> None:
     """Overwrite what is kept."""
-    held = file.connection.execute("SELECT array, part FROM arrays WHERE name = ?", (_NAME,))
-    file.replace("arrays", [(n, _NAME, part, b" " * _LENGTH) for n, part in held.fetchall()])
+    held = file.fetched("SELECT array, part FROM arrays WHERE name = ?", (_NAME,))
+    file.replace("arrays", [(n, _NAME, part, b" " * _LENGTH) for n, part in held])

@@ -294,7 +294,8 @@ MISTAKES = {
     "labels beyond 64 bits": (
         lambda clf: GPClassifier().fit(X, np.array([2**63 + 1, 1, 2], dtype=np.uint64)),
         ValueError,
-        "Integers beyond 64 bits and strings that end in NUL cannot be labels. Rename them.",
+        "Integers outside -2**63 to 2**63 - 1 and strings that end in NUL cannot be labels. Rename "
+        "them.",
     ),
     "bytes as labels": (
         lambda clf: clf.add(X, [b"a", b"b", b"c"]),

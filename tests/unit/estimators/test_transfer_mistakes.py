@@ -98,7 +98,7 @@ FIRST = {
     ),
     "scores but no features": (
         lambda: transfer(Scores(["ape", "bee", "cat"])),
-        "X has 2 columns. Give features, then the 3 scores.",
+        "X has shape (12, 2). Give features, then the 3 scores.",
     ),
     "a class twice": (
         lambda: transfer(Scores(["ape", "ape", "cat"], wrong)),

@@ -83,7 +83,19 @@ def test_mixed_ids_and_awkward_words(tmp_path):
     assert read(clf, tmp_path / "t.parquet")["id"].tolist() == ["7", "x"]
     to_table(clf, tmp_path / "t.csv")
     with open(tmp_path / "t.csv", newline="") as file:
-        assert [line[1] for line in csv.reader(file)] == ["label", 'a,"b"', "\n"]
+        assert [line[1] for line in csv.reader(file)] == ["label", 'a,"b"', "'\n"]
+
+
+def test_no_cell_runs_in_a_spreadsheet(tmp_path):
+    X = pandas.DataFrame([[-1.5, 0.0], [-2.0, 1.0]], columns=["=now()", "-1"])
+    clf = GPClassifier().fit(X, ["@sum", "-7"], ids=["+a", "\tb"])
+    to_table(clf, tmp_path / "t.csv")
+    with open(tmp_path / "t.csv", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == [*OWN, "'=now()", "-1"]
+    assert [row[:2] for row in rows] == [["'+a", "'@sum"], ["'\tb", "-7"]]
+    assert [row[-2:] for row in rows] == [["-1.5", "0.0"], ["-2.0", "1.0"]]
+    assert read(clf, tmp_path / "t.parquet")["id"].tolist() == ["+a", "\tb"]
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(12.0)])

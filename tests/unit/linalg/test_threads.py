@@ -109,6 +109,23 @@ def test_an_interrupt_at_any_line_gives_the_threads_back():
         assert step > 12
 
 
+def test_no_finaliser_runs_where_ctrl_c_would_be_swallowed():
+    called = []
+
+    def note(frame, event, _):
+        called.append((event, frame.f_code.co_name))
+
+    traced = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        with threads_for(10, 2):
+            pass
+    finally:
+        sys.setprofile(traced)
+    assert ("call", "__exit__") in called
+    assert ("call", "__del__") not in called
+
+
 def test_a_user_that_was_cut_off_does_not_hold_up_the_others():
     with threadpool_limits(2, user_api="blas"):
         before = counts()

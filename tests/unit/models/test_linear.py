@@ -132,6 +132,11 @@ def test_it_is_ridge_regression(seed):
         one.fit(p.X, p.Y[:, 1], sample_weight=p.w)
         assert one.predict(p.Q).shape == (7,)
         assert_conditioned(one.predict(p.Q), ours.predict(p.Q)[:, 1], K)
+        theirs.fit(p.X, p.Y[:, 1], sample_weight=p.w)
+        assert one.coef_.shape == theirs.coef_.shape == p.X.shape[1:]
+        assert isinstance(one.intercept_, float)
+        assert_conditioned(one.coef_, theirs.coef_, K)
+        assert_conditioned(one.predict(p.Q), p.Q @ one.coef_ + one.intercept_, K)
         ours = LinearGPClassifier(p.noise, resolution=p.grid, intercept=intercept)
         ours.fit(p.X, p.y, sample_weight=p.w)
         theirs = RidgeClassifier(p.noise, fit_intercept=intercept, solver="cholesky")
@@ -170,7 +175,7 @@ def test_it_is_the_posterior_of_bayesian_ridge_regression():
     A = (p.X - p.X.mean(axis=0)).T @ (p.X - p.X.mean(axis=0)) + noise * np.eye(4)
     # Targets are read with 38 bits.
     rounding = 2.0**-38 / np.finfo(float).eps
-    assert_rounded(ours.coef_[0], theirs.coef_, rounding * np.linalg.cond(A))
+    assert_rounded(ours.coef_, theirs.coef_, rounding * np.linalg.cond(A))
     Z = p.Q - p.X.mean(axis=0)
     # Their weights have the variance 1 / lambda, ours one; their offset is taken as known.
     variance = 1 / theirs.alpha_ + np.einsum("ij,jk,ik->i", Z, theirs.sigma_, Z)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sqlite3
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -49,6 +51,16 @@ def interrupted(work, at):
     return None
 
 
+def is_free(path):
+    """Whether another program could write now: no transaction and no cursor locks the file."""
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+        try:
+            other.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            return False
+        return True
+
+
 EDITS = {
     "relabel": lambda store: store.relabel("v", "a"),
     "add": lambda store: store.add(X[:1] + 1, ["c"]),
@@ -69,6 +81,7 @@ def test_nothing_is_left_open(edit, tmp_path):
             errors.append(error)
             # What was written is there for all, or for nobody.
             store.status()
+            assert is_free(path), at
             with Store(path) as other:
                 assert len(store) == len(other)
                 assert store.predict(X).tolist() == other.predict(X).tolist()

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, final
 
+from knowmore.cells import read_cell
 from knowmore.cli.sources.records import ROWS, Block, Source, Wanted
 from knowmore.cli.sources.tables import contributors_of, ids_of, labels_of, layout, numbers
 from knowmore.errors import InvalidInput
@@ -40,7 +41,8 @@ class Sheet:
 def csv_source(path: Path | Sheet, wanted: Wanted) -> Source:
     """The rows of a CSV file; its first line names the columns.
 
-    Columns are separated by commas, semicolons or tabs, whichever the first line has most of.
+    Columns are separated by commas, semicolons or tabs, whichever the first line has most of. An
+    apostrophe before what a spreadsheet would run is not read: see `knowmore.cells`.
     """
     name = str(path)
     with _lines(path) as (reader, header):
@@ -56,7 +58,7 @@ def csv_source(path: Path | Sheet, wanted: Wanted) -> Source:
                 places, cells = zip(*some, strict=True)
 
                 def column(which: str | None, cells: Any = cells) -> list[str] | None:
-                    return None if which is None else [row[at[which]] for row in cells]
+                    return None if which is None else [read_cell(row[at[which]]) for row in cells]
 
                 numbered = [[row[j] for j in features] for row in cells]
                 X = numbers(name, numbered, plan.features, places, gaps=wanted.gaps)
@@ -83,7 +85,7 @@ def _lines(path: Path | Sheet) -> Iterator[tuple[Any, list[str]]]:
             delimiter = max(_DELIMITERS, key=first.count)
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
-            header = [cell.strip() for cell in next(reader, [])]
+            header = [read_cell(cell.strip()) for cell in next(reader, [])]
             if not header or header == [""]:
                 raise InvalidInput(f"{name!r} is empty. Its first line must name the columns.")
             if sum(map(_is_number, header)) > _HEADLESS * len(header):

@@ -97,12 +97,17 @@ function cells(text) {
   return {lines, decimalComma: separator !== ","};
 }
 
+// A spreadsheet runs text that begins like this; with an apostrophe before it, it is text.
+const FORMULA = /^'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]/, NUMBER = /^[+-]?[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?$/i;
+const writtenCell = (cell) => typeof cell === "string" && FORMULA.test(cell) && !NUMBER.test(cell) ? `'${cell}` : String(cell);
+const readCell = (cell) => cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;
+
 // The rows of CSV text as numbers, and a name for each: its cell in a column "id", or its number.
 function table(text) {
   const {lines, decimalComma} = cells(text.replace(/^\uFEFF/, ""));
   if (!lines.length) throw new Error("There is nothing to read. Paste rows of numbers.");
   const number = (cell) => parsed(decimalComma ? cell.replace(",", ".") : cell);
-  const first = lines[0].map((cell) => cell.trim());
+  const first = lines[0].map((cell) => readCell(cell.trim()));
   const named = !first.every((cell) => Number.isFinite(number(cell)));
   const at = named ? model.columns.map((name) => first.indexOf(name.trim())) : model.columns.map((_, j) => j);
   const missing = model.columns.filter((_, j) => at[j] < 0);
@@ -120,7 +125,7 @@ function table(text) {
     });
   });
   return {rows: rows.map((line) => at.map((j) => number(line[j]))),
-          names: rows.map((line, i) => id < 0 ? String(i + 1) : line[id])};
+          names: rows.map((line, i) => id < 0 ? String(i + 1) : readCell(line[id]))};
 }
 
 const width = model.flat || isClassifier ? 1 : model.width;
@@ -174,7 +179,7 @@ async function answerTable(text) {
 }
 
 function download() {
-  const lines = [["row", ...header], ...done].map((line) => line.map((cell) => quoted(String(cell))).join(","));
+  const lines = [["row", ...header], ...done].map((line) => line.map((cell) => quoted(writtenCell(cell))).join(","));
   const link = element("a", "", {download: "predictions.csv"});
   link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], {type: "text/csv"}));
   link.click();
