@@ -143,3 +143,12 @@ def norm(A: Array) -> float:
     """
     largest = float(abs(A).max(initial=0))
     return largest * float(np.linalg.norm(A / largest)) if largest else 0.0
+
+
+def mixed(z: Any) -> Any:
+    """A hash of z, an integer below 2^64 or an array of them: one step of SplitMix64."""
+    bits = 2**64 - 1
+    z = (z + 0x9E3779B97F4A7C15) & bits
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & bits
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & bits
+    return z ^ (z >> 31)

@@ -234,9 +234,11 @@ class Savable:
 # -- arrays and settings in one .npz file --------------------------------------------------------
 
 
-def save(path: File, kind: str, settings: Any, arrays: Mapping[str, Array]) -> None:
+def save(
+    path: File, kind: str, settings: Any, arrays: Mapping[str, Array], version: int = VERSION
+) -> None:
     """Write everything to `path`, or nothing if that fails."""
-    about = json.dumps({"kind": kind, "version": VERSION, "settings": settings}, default=int)
+    about = json.dumps({"kind": kind, "version": version, "settings": settings}, default=int)
     with written(path) as file:
         np.savez(file, allow_pickle=False, about=np.array(about), **arrays)
 

@@ -145,7 +145,7 @@ def test_an_edit_that_is_refused_in_the_middle_of_a_history_changes_nothing():
         before = shard.estimator.digest()
         for X, y in (
             (np.full((1, 4), np.nan), ["ant"]),
-            (np.full((1, 4), 1e9), ["ant"]),
+            (np.full((1, 4), 1e200), ["ant"]),
             (past.X[:1], [1]),
             (past.X[:1, :3], ["ant"]),
         ):

@@ -206,7 +206,7 @@ def fit(
             load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
         elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
             survey = tree(partial(surveyed, estimator), Survey.merge, shards, load)
-            learn = partial(_started, survey.checked())
+            learn = partial(_started, survey)
         else:
             learn = partial(_fitted_on_grid, estimator)
         whole = tree(learn, merge, shards, load)
@@ -217,7 +217,7 @@ def fit(
 
 def surveyed(estimator: LinearGP, rows: Rows) -> Survey:
     """The survey of a shard."""
-    return Survey.of(estimator, rows.X, rows.y)
+    return Survey.of(estimator, rows.X, rows.y, rows.sample_weight)
 
 
 def _fitted(estimator: Any, rows: Rows) -> Any:

@@ -30,7 +30,6 @@ from knowmore.distributed.sums import (
 )
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators.linear import LinearGP, LinearGPClassifier, Survey
-from knowmore.estimators.shell import check_mergeable
 from knowmore.files import check_name
 from knowmore.linalg import Grid, Sums
 
@@ -222,7 +221,7 @@ def _compute(
         survey = merged(
             partial(surveyed, wanted), Survey.merge, shards, load, names=names, progress=progress
         )
-        start = survey.checked().start
+        start = survey.start
     else:
         start = partial(_emptied, held, wanted)
 
@@ -233,13 +232,7 @@ def _compute(
             rows = examples(Shard(name, path), load, names)
             model = start()
             if np.shape(rows.X)[0]:
-                try:
-                    model.partial_fit(rows.X, rows.y, sample_weight=rows.sample_weight)
-                except InvalidInput as error:
-                    if held is None or not _fit_another_grid(model, rows.X, rows.y):
-                        raise
-                    hint = "If a new grid is needed, compute all sums again: knowmore sums --again."
-                    raise InvalidInput(f"{error} {hint}") from error
+                model.partial_fit(rows.X, rows.y, sample_weight=rows.sample_weight)
             write_sums(beside(path), model, before, chosen)
 
     tasks = tasks_of(write, [(shard.name, shard.X) for shard in shards])
@@ -258,15 +251,6 @@ def _labelled(path: Path, names: Names, columns: Sequence[str] | None) -> Any:
         f"The targets of these rows {named}: the file holds {held} Name their column: label=..., "
         f"in a shell --label. An .npz file needs the arrays X and {label or 'y'}."
     )
-
-
-def _fit_another_grid(model: LinearGP, X: Any, y: Any) -> bool:
-    """Whether only the model's grid refuses these rows: they have its columns, and no NaN."""
-    try:
-        check_mergeable(model, Survey.of(model, X, y).estimator, "n_features_in_")
-    except KnowmoreError:
-        return False
-    return True
 
 
 def _emptied(path: Path, wanted: LinearGP) -> LinearGP:

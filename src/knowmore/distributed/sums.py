@@ -18,10 +18,13 @@ from knowmore.errors import InvalidInput, InvalidType, MissingData
 from knowmore.estimators.linear import LinearGP, LinearGPClassifier, LinearGPRegressor, Survey
 from knowmore.estimators.shell import fitted, names_in
 from knowmore.linalg import Grid, Sums
-from knowmore.linalg.grid import LAYOUTS
-from knowmore.linalg.sums import Group, width
+from knowmore.linalg.counting import padded, trimmed
+from knowmore.linalg.earlier import Earlier
+from knowmore.linalg.sums import WORDS, Group
 
 _KIND: Final = "Sums"
+# Files of version 1 have no centres, and numbers of two words.
+_VERSION: Final = 2
 _NONE: Final = type(None)
 RESOLUTIONS: Final = {8: 8, 16: 16, 21: None, 42: "exact"}
 
@@ -35,7 +38,8 @@ def save_sums(
 ) -> None:
     """Write what a fitted linear Gaussian process knows of its rows: all of it, or nothing.
 
-    It is an `.npz` file without pickles, of 8 D^2 bytes, and holds no single row.
+    It is an `.npz` file without pickles, of 8 D^2 bytes or, with numbers of many limbs, more. It
+    holds no single row.
 
     source, label : the file of the rows and the column of their targets, to be noted. Only the size
         of that file and the time when it was changed are kept.
@@ -62,8 +66,10 @@ def write_sums(
     if names is not None and not all(isinstance(name, (str, int)) for name in names):
         raise InvalidInput("The names of the columns can be written only if they are strings.")
     targets = None if model.classes else [] if model.flat else [len(model.names)]
-    P, groups = sums.words.shape[1], sums.groups
+    groups, firsts = sums.groups, [group.first for group in sums.groups.values()]
+    length = max(map(len, firsts), default=1)
     settings = {
+        "words": len(sums.words),
         "bits": sums.grid.bits,
         "names": names,
         "targets": targets,
@@ -73,14 +79,16 @@ def write_sums(
         "source": source,
         **chosen._asdict(),
     }
-    rows, columns = np.tril_indices(P)
+    rows, columns = np.tril_indices(len(sums.grid))
+    first = np.array([padded(one, length) for one in firsts], np.int64)
     arrays = {
         "exponents": sums.grid.exponents,
+        "centres": sums.grid.centres,
         "counts": np.array([group[:2] for group in groups.values()], np.int64).reshape(-1, 2),
-        "first": np.array([group.first for group in groups.values()], np.int64).reshape(-1, P),
+        "first": first.reshape(-1, length, len(sums.grid)),
         "words": sums.words[:, rows, columns],
     }
-    files.save(path, _KIND, settings, arrays)
+    files.save(path, _KIND, settings, arrays, _VERSION)
 
 
 def load_sums(
@@ -128,20 +136,24 @@ class Stored:
         with files.undamaged(path, "sums", remedy), files.Arrays(path) as file:
             room = Path(path).stat().st_size
             about = json.loads(str(_array(file, "about", room)))
-            kind, version, known = about["kind"], about["version"], files.VERSION
-            if (kind, version) == (_KIND, known):
+            kind, version = about["kind"], about["version"]
+            if kind == _KIND and version in (1, _VERSION):
                 parts = ("exponents", "counts", "first", "words")
-                exponents, counts, first, words = (_array(file, part, room) for part in parts)
+                arrays = [_array(file, part, room) for part in parts]
                 settings = about["settings"]
                 _check_settings(settings)
-                grid = Grid(exponents, settings["bits"])
-                sums = _restored(grid, settings, counts, first, words)
-                if sums.digest() != settings["digest"]:
-                    raise ValueError("the digest differs")
-                return cls(sums, _features(grid, settings), settings)
+                if version == 1:
+                    sums = _of_earlier(settings, *arrays)
+                else:
+                    grid = Grid(arrays[0], settings["bits"], _array(file, "centres", room))
+                    sums = _restored(grid, settings, *arrays[1:])
+                    if sums.digest() != settings["digest"]:
+                        raise ValueError("the digest differs")
+                return cls(sums, _features(sums.grid, settings), settings)
         raise InvalidInput(
-            f"{str(path)!r} holds a {kind} of version {version}, but a {_KIND} of version {known} "
-            f"is needed. A later knowmore may have written it: update this one, or compute again."
+            f"{str(path)!r} holds a {kind} of version {version}, but a {_KIND} of version "
+            f"{_VERSION} is needed. A later knowmore may have written it: update this one, or "
+            f"compute again."
         )
 
     @property
@@ -255,9 +267,9 @@ def _all_are(values: Any, *types: type) -> bool:
 
 
 def _features(grid: Grid, settings: dict[str, Any]) -> int:
-    """The number of columns of the grid that are not digits of targets."""
+    """The number of columns of the grid that are not targets."""
     targets, names = settings["targets"], settings["names"]
-    D = len(grid) - (0 if targets is None else prod(targets) * LAYOUTS[grid.bits].digits)
+    D = len(grid) - (0 if targets is None else prod(targets))
     if targets not in (None, []) and (len(targets) > 1 or targets[0] < 1):
         raise ValueError(f"targets of shape {targets}")
     if D < 1 or (names is not None and len(names) != D):
@@ -268,16 +280,45 @@ def _features(grid: Grid, settings: dict[str, Any]) -> int:
 def _restored(
     grid: Grid, settings: dict[str, Any], counts: Array, first: Array, words: Array
 ) -> Sums:
-    keys, P = settings["keys"], width(grid)
-    shapes = [(len(keys), 2), (len(keys), P), (2, P * (P + 1) // 2)]
-    for array, shape in zip((counts, first, words), shapes, strict=True):
-        if array.shape != shape or array.dtype != np.int64:
-            raise ValueError(f"an array has shape {array.shape}, not {shape}")
+    P, many = len(grid), settings["words"]
+    length = first.shape[1] if first.ndim == 3 else 0
+    if length < 1 or type(many) is not int or many < WORDS:
+        raise ValueError(f"numbers in {length} and {many} words")
+    keys = settings["keys"]
+    _check_shape(counts, len(keys), 2)
+    _check_shape(first, len(keys), length, P)
+    return _sums(grid, settings, counts, first, _square(words, many, P))
+
+
+def _of_earlier(
+    settings: dict[str, Any], exponents: Array, counts: Array, first: Array, words: Array
+) -> Sums:
+    """The sums in a file that an earlier version wrote, with another digest."""
+    targets, keys = settings["targets"], settings["keys"]
+    Grid(exponents, settings["bits"])
+    earlier = Earlier(exponents, settings["bits"], 0 if targets is None else prod(targets))
+    _check_shape(counts, len(keys), 2)
+    _check_shape(first, len(keys), earlier.width)
+    square = earlier.words(_square(words, WORDS, earlier.width))
+    return _sums(earlier.grid, settings, counts, earlier.firsts(first).swapaxes(0, 1), square)
+
+
+def _sums(grid: Grid, settings: dict[str, Any], counts: Array, firsts: Array, words: Array) -> Sums:
     groups = {
-        key: Group(rows, weight, sums)
-        for key, (rows, weight), sums in zip(keys, counts.tolist(), first, strict=True)
+        key: Group(rows, weight, trimmed(sums))
+        for key, (rows, weight), sums in zip(settings["keys"], counts.tolist(), firsts, strict=True)
     }
-    square = np.zeros((2, P, P), np.int64)
-    rows, columns = np.tril_indices(P)
-    square[:, rows, columns] = words
-    return Sums.restored(grid, groups, settings["log_weights"], square)
+    return Sums.restored(grid, groups, settings["log_weights"], words)
+
+
+def _square(packed: Array, many: int, P: int) -> Array:
+    """Words of the lower triangle, (W, P (P + 1) / 2), as (W, P, P)."""
+    _check_shape(packed, many, P * (P + 1) // 2)
+    square = np.zeros((many, P, P), np.int64)
+    square[:, *np.tril_indices(P)] = packed
+    return square
+
+
+def _check_shape(array: Array, *shape: int) -> None:
+    if array.shape != shape or array.dtype != np.int64:
+        raise ValueError(f"an array has shape {array.shape}, not {shape}")

@@ -20,7 +20,6 @@ from knowmore.arguments import (
     is_whole,
     number,
     one_each,
-    real_numbers,
     shape_of,
 )
 from knowmore.arrays import Array, enough_memory
@@ -31,18 +30,21 @@ from knowmore.estimators.shell import (
     check_mergeable,
     fit_copy,
     fitted,
-    names_in,
     update_fitted,
 )
 from knowmore.files import Savable
 from knowmore.linalg import Grid, Sums
-from knowmore.linalg.grid import LAYOUTS, extremes, warn_if_lost
+from knowmore.linalg.grid import LAYOUTS
+from knowmore.linalg.sketch import Sketch
 from knowmore.linalg.sums import FEWER_COLUMNS
+from knowmore.linalg.tables import LARGEST
 from knowmore.models import LeftOut, LinearModel
-from knowmore.models.linear import check_room, digits, target_grid
+from knowmore.models.linear import check_room
 from knowmore.tables import check_aligned, index_of
 
 _BITS = {None: 21, "exact": 42}
+# How many powers of two the step of a target is below the spread of the targets.
+_BELOW_TARGETS = LAYOUTS[42].below
 # What models that hold examples have, and what to do here.
 INSTEAD = {
     "add": "Learn rows by partial_fit(X, y).",
@@ -64,8 +66,8 @@ class LinearGP(Savable, BaseEstimator, ABC):
     intercept: bool = True
 
     @abstractmethod
-    def _model(self, x: Array, y: Any) -> LinearModel:
-        """The model of no rows with the grid of rows that have these extremes, (2, D)."""
+    def _model(self, survey: Survey) -> LinearModel:
+        """The model of no rows, on the grid of the rows that were surveyed."""
 
     @abstractmethod
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
@@ -90,11 +92,10 @@ class LinearGP(Savable, BaseEstimator, ABC):
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         rows = self._rows(X, y, sample_weight, reset=True)
         with enough_memory("learn these rows", FEWER_COLUMNS):
-            x = self._extremes(rows[0])
-            empty = self._model(x, rows[1])
+            empty = self._model(Survey.of_rows(self, *rows))
             empty.check_room()
-            warn_if_lost(empty.grid, x, names_in(self))
             model = empty.of(self._sums(empty, *rows))
+            model.check_room()
         if not model.sums.rows:
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self.model_ = model
@@ -311,35 +312,25 @@ class LinearGP(Savable, BaseEstimator, ABC):
         hint = "It is a variance, usually from 1e-6 to 1; 'loo' and 'evidence' choose it."
         return number("noise", self.noise, "(0, inf)", hint)
 
-    def _extremes(self, X: Any) -> Array:
-        """The lowest and the highest value of each feature, (2, D); zeros if the grid is given."""
-        # Blocks of so wide rows may be too large themselves.
-        check_room(X.shape[1], X.shape[1])
-        given = isinstance(self.resolution, Grid)
-        return np.zeros((2, X.shape[1])) if given else extremes(X)
-
     @property
     def _grid_given(self) -> bool:
         """Whether the grid is a parameter; otherwise the first rows choose it."""
         return isinstance(self.resolution, Grid)
 
-    def _grid(self, x: Array) -> Grid:
+    def _grid(self, x: Sketch) -> Grid:
+        """The grid of the features, of which this is the sketch."""
         wanted = self.resolution
         if isinstance(wanted, Grid):
-            if len(wanted) != x.shape[1]:
-                raise InvalidInput(
-                    f"resolution has {len(wanted)} columns, but X has {x.shape[1]} features. Give "
-                    f"the grid of rows like these: Grid.covering(X)."
-                )
-            return wanted
+            return _given("resolution", wanted, len(x.least), "features", "X")
         known = wanted is None or (isinstance(wanted, str) and wanted == "exact")
         if not known and not (is_whole(wanted) and wanted in (8, 16, 21)):
             raise InvalidInput(
                 f"resolution={wanted!r} is not known. Give a Grid, 8, 16 or 21 (bits), 'exact' "
                 f"(42 bits: float32 as it is), or None for 21."
             )
-        largest = abs(x).max(axis=0)
-        return Grid.reaching(largest, _BITS.get(wanted, wanted))  # type: ignore[arg-type]
+        bits: int = _BITS.get(wanted, wanted)  # type: ignore[arg-type, assignment]
+        exponents, centres = x.columns(LAYOUTS[bits].below)
+        return Grid(exponents, bits, centres)
 
 
 @final
@@ -391,10 +382,10 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
     _: KW_ONLY
     probability: str = "calibrated"
 
-    def _model(self, x: Array, y: Any) -> LinearModel:
-        noise = self._noise()
+    def _model(self, survey: Survey) -> LinearModel:
+        noise, grid = self._noise(), self._grid(survey.x)
         check_meaning(self.probability)
-        return LinearModel.of_classes(Sums(self._grid(x)), noise, intercept=self.intercept)
+        return LinearModel.of_classes(Sums(grid), noise, intercept=self.intercept)
 
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
         return Sums.of(model.sums.grid, X, y, weights)
@@ -431,14 +422,14 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
     """Linear Gaussian-process regression for any number of rows, which forgets to the last bit.
 
     The model of `GPRegressor` with the kernel x'y in its weight space: see `LinearGPClassifier`.
-    Targets y (n,) or (n, q) are read on a grid too, of at least 28 bits.
+    Targets y (n,) or (n, q) are read on a grid too.
 
     Parameters
     ----------
     noise, resolution, intercept : as for `LinearGPClassifier`
-    y_limit : the largest absolute target to expect, one number or one for each column; None: 256
-        times that of the first fit (eight times with 8, 16 or 42 bits). Models merge, and have
-        equal digests, only if their limits agree: see `y_limit_`
+    y_resolution : the grid of the targets, a `Grid` of q columns with as many bits as that of the
+        features; None: the first fit chooses steps of 2**-35 of their spread. Models merge, and
+        have equal digests, only if these agree: see `y_grid_`
     normalize_y : whether variances and `log_marginal_likelihood` are those of targets divided by
         their standard deviation (about zero without an intercept), in the units of y. The
         predictions are the same.
@@ -452,49 +443,56 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
     """
 
     _: KW_ONLY
-    y_limit: Any = None
+    y_resolution: Grid | None = None
     normalize_y: bool = True
 
     @property
-    def y_limit_(self) -> Array:
-        """The largest absolute target of each column that the model can read, (q,)."""
-        return _target_grid(self._held).limits[:: LAYOUTS[self._held.sums.grid.bits].digits]
+    def y_grid_(self) -> Grid:
+        """The grid that targets are read on."""
+        return _target_grid(self._held)
 
     @property
     def _grid_given(self) -> bool:
-        return super()._grid_given and self.y_limit is not None
+        return super()._grid_given and self.y_resolution is not None
 
-    def _limit(self, q: int) -> Array | None:
-        """`y_limit` for q columns of targets, checked."""
-        if self.y_limit is None:
-            return None
-        limit = np.atleast_1d(real_numbers("y_limit", self.y_limit))
-        if limit.shape not in ((1,), (q,)) or not ((limit > 0) & (limit < np.inf)).all():
+    def _y_grid(self, y: Sketch, bits: int) -> Grid:
+        """The grid of the targets, of which this is the sketch."""
+        if self.y_resolution is None:
+            exponents, centres = y.columns(_BELOW_TARGETS)
+            return Grid(exponents, bits, centres)
+        if not isinstance(self.y_resolution, Grid):
             raise InvalidInput(
-                f"y_limit={self.y_limit!r}. Give a number above zero, or one for each of {q} "
-                f"columns of targets."
+                f"y_resolution={self.y_resolution!r}. Give a Grid, such as "
+                f"Grid.covering(y[:, None]), or None."
             )
-        return limit
+        return _given("y_resolution", self.y_resolution, len(y.least), "columns", "y")
 
-    def _model(self, x: Array, y: Array) -> LinearModel:
-        noise, grid = self._noise(), self._grid(x)
-        Y = _columns(y)
-        empty = Sums(grid + target_grid(Y, grid.bits, self._limit(Y.shape[1])))
+    def _model(self, survey: Survey) -> LinearModel:
+        noise, grid = self._noise(), self._grid(survey.x)
+        empty = Sums(grid + self._y_grid(survey.y, grid.bits))
         normalised = flag("normalize_y", self.normalize_y)
-        names, flat = np.arange(Y.shape[1]), y.ndim == 1
+        names = np.arange(len(survey.y.least))
+        flat = survey.some.ndim == 1
         return LinearModel(empty, names, noise, self.intercept, False, normalised, flat)
 
     def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
-        Y = digits(_columns(y), _target_grid(model))
-        return Sums.of(model.sums.grid, (X, Y), None, weights)
+        return Sums.of(model.sums.grid, (X, _columns(y)), None, weights)
 
     def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
-        if model is None:
-            return checks.real_values(y, n, None)
-        return checks.real_values(y, n, np.empty((0,) if model.flat else (0, len(model.names))))
+        like = None
+        if model is not None:
+            like = np.empty((0,) if model.flat else (0, len(model.names)))
+        values = checks.real_values(y, n, like)
+        if (huge := abs(_columns(values)) > LARGEST).any():
+            row, column = np.argwhere(huge)[0]
+            raise InvalidInput(
+                f"y has {_columns(values)[row, column]:g} in row {row}, but the squares of values "
+                f"beyond {LARGEST:.0e} are no numbers. Leave the row out, or scale the targets."
+            )
+        return values
 
     def _coded(self, model: LinearModel, y: Array) -> Array:
-        return model.whole(digits(_columns(y), _target_grid(model)))
+        return _target_grid(model).rounded(_columns(y))
 
     def _prediction(self, model: LinearModel, scores: Array) -> Array:
         return scores[:, 0] if model.flat else scores
@@ -527,57 +525,64 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
 @final
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What the grid of all shards must know of one: its columns and its largest values.
+    """What the grid of all shards must know of one: its columns, and what their values are like.
 
     estimator : it has noted the columns, and is not fitted
-    x : the lowest and the highest value of each feature, (2, D)
-    y : that of each target, (1,) or (1, q); a classifier's: some label, (1,)
+    x : the sketch of the features; of a grid that is given, only the number of columns is known
+    y : the sketch of the targets; of labels, that of no rows
+    some : one of the labels or targets, (1,) or (1, q)
     """
 
     estimator: LinearGP
-    x: Array
-    y: Array
+    x: Sketch
+    y: Sketch
+    some: Array
 
     @classmethod
-    def of(cls, estimator: LinearGP, X: Any, y: Any) -> Survey:
+    def of(cls, estimator: LinearGP, X: Any, y: Any, sample_weight: Any = None) -> Survey:
         """The survey of the rows of one shard, for a clone of the estimator."""
         if y is None:
             raise InvalidInput(
                 "These rows have no targets. Name the column that has them, or give y beside X."
             )
         empty = clone(estimator)
-        X, y, _ = empty._rows(X, y, None, reset=True)
-        survey = cls(empty, empty._extremes(X), _largest(empty, y))
+        survey = cls.of_rows(empty, *empty._rows(X, y, sample_weight, reset=True))
         survey.start()
         return survey
+
+    @classmethod
+    def of_rows(cls, estimator: LinearGP, X: Any, y: Array, weights: Array | None) -> Survey:
+        """The survey of rows that the estimator has checked; rows of weight zero are left out."""
+        # Blocks of so wide rows may be too large themselves.
+        check_room(X.shape[1], X.shape[1])
+        some = y[:1]
+        if weights is not None and not weights.all():
+            X, y = X[np.flatnonzero(weights)], y[np.flatnonzero(weights)]
+        x = Sketch.of(X[:0] if isinstance(estimator.resolution, Grid) else X)
+        Y = np.empty((0, 1)) if isinstance(estimator, LinearGPClassifier) else _columns(y)
+        return cls(estimator, x, Sketch.of(Y), some)
 
     def merge(self, other: Survey) -> Survey:
         """The survey of both shards."""
         check_mergeable(self.estimator, other.estimator, "n_features_in_")
-        if self.y.shape != other.y.shape:
+        if self.some.shape != other.some.shape:
             raise InvalidInput(
-                f"The targets of a row have shape {self.y.shape[1:]} here, {other.y.shape[1:]} "
-                f"there. Give each row the same number of targets."
+                f"The targets of a row have shape {self.some.shape[1:]} here, "
+                f"{other.some.shape[1:]} there. Give each row the same number of targets."
             )
-        y = self.estimator._targets([*self.y, *other.y], 2, None)
-        x = extremes(np.vstack([self.x, other.x]))
-        return Survey(self.estimator, x, _largest(self.estimator, y))
-
-    def checked(self) -> Survey:
-        """Itself, after a warning if the grid is too coarse for some feature."""
-        warn_if_lost(self.start().grid_, self.x, names_in(self.estimator))
-        return self
+        some = self.estimator._targets([*self.some, *other.some], 2, None)[:1]
+        return Survey(self.estimator, self.x.merge(other.x), self.y.merge(other.y), some)
 
     def start(self, sums: Sums | None = None) -> LinearGP:
         """A fitted estimator on the common grid, of no rows or of these sums."""
         started = copy(self.estimator)
-        empty = started._model(self.x, self.y)
+        empty = started._model(self)
         started.model_ = empty if sums is None else empty.of(sums)
         return started
 
 
 def _plus(model: LinearModel, sums: Sums) -> LinearModel:
-    model.check_room()
+    model.check_room(sums)
     return model.of(model.sums + sums)
 
 
@@ -586,16 +591,19 @@ def _minus(model: LinearModel, sums: Sums) -> LinearModel:
     return model.of(model.sums - sums)
 
 
-def _largest(estimator: LinearGP, y: Array) -> Array:
-    """What a survey keeps of targets."""
-    is_class = isinstance(estimator, LinearGPClassifier)
-    return y[:1] if is_class else np.asarray(abs(y).max(axis=0, keepdims=True))
+def _given(name: str, grid: Grid, columns: int, things: str, rows: str) -> Grid:
+    """A grid that was given, which must have as many columns as the rows."""
+    if len(grid) != columns:
+        raise InvalidInput(
+            f"{name} has {len(grid)} columns, but {rows} has {columns} {things}. Give the grid of "
+            f"rows like these: Grid.covering({rows})."
+        )
+    return grid
 
 
 def _target_grid(model: LinearModel) -> Grid:
-    """The grid of the digits of a regressor's targets."""
-    grid = model.sums.grid
-    return Grid(grid.exponents[len(model.grid) :], grid.bits)
+    """The grid of a regressor's targets."""
+    return model.sums.grid[len(model.grid) :]
 
 
 def _columns(y: Array) -> Array:

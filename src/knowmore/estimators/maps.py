@@ -24,8 +24,8 @@ from knowmore.estimators.shell import fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
 from knowmore.files import Savable
 from knowmore.kernels import AnyKernel, corner, cross, default_kernel
-from knowmore.linalg.grid import BLOCK, blocks, extremes
 from knowmore.linalg.products import evaluated
+from knowmore.linalg.tables import BLOCK, blocks, extremes
 from knowmore.memory import check_free
 from knowmore.tables import names_of
 

@@ -31,7 +31,7 @@ from knowmore.errors import InvalidInput
 from knowmore.estimators import NPlusOneClassifier
 from knowmore.examples import array_of_ids
 from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs, last_step, processes
-from knowmore.linalg.grid import blocks
+from knowmore.linalg.tables import blocks
 from knowmore.models import KernelModel, LinearModel
 from knowmore.models.forest import columns_in
 

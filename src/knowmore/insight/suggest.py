@@ -34,8 +34,8 @@ from knowmore.concurrency import cached_property
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.insight.asking import WITH_VARIANCE, asked, generator, inputs, processes
 from knowmore.kernels import corner, cross
-from knowmore.linalg.grid import blocks
 from knowmore.linalg.products import product
+from knowmore.linalg.tables import blocks
 from knowmore.models import Following, KernelModel, LinearModel, class_probabilities
 from knowmore.models.covariance import finite
 from knowmore.models.forest import Forest, answered, columns_in

@@ -1,12 +1,14 @@
-"""The loops of exact sums, compiled at first use.
+"""The loops of exact sums, compiled at first use, and whole numbers in words.
 
-A sum of products may need more than 64 bits. It is two words, `high` 2**62 + `low`, with `low` from
--2**61 to 2**61 - 1: so every number has one form, and equal sums are equal bits.
+A sum of products may need more than 64 bits. It is the sum of words[w] 2**(62 w), with words from
+-2**61 to 2**61 - 1: so every number has one form, and equal sums are equal bits. An array of such
+numbers has as many words as the largest needs.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from math import ldexp
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from knowmore.arrays import Array, read_only
 from knowmore.compiling import Function, compiled
 from knowmore.concurrency import uninterrupted
 
+WORD = 62
 HALF = np.int64(2**61)
 # The types of rows that are read as they are.
 READ = tuple(map(np.dtype, (np.float64, np.float32, np.uint8)))
@@ -23,6 +26,7 @@ READ = tuple(map(np.dtype, (np.float64, np.float32, np.uint8)))
 class Loops(NamedTuple):
     """The compiled loops."""
 
+    hashed: Function
     read: Function
     count: Function
     accumulate: Function
@@ -38,43 +42,68 @@ def loops() -> Loops:
     """
 
     def trial(*made: Function) -> None:
-        read, count, accumulate, combine, difference = made
-        scale, whole = np.ones(2), np.ones(1, np.int64)
+        hashed, read, count, accumulate, combine, difference = made
+        ones, whole = read_only(np.ones(2)), np.ones(1, np.int64)
         sums, words = np.zeros((1, 2), np.int64), np.zeros((2, 2, 2), np.int64)
+        places = np.arange(2)
+        rows = np.zeros((1, 2))
+        keys = rows.view(np.uint64)
+        hashed(read_only(rows), read_only(keys), keys[0].copy(), 1.0, keys[:, 0].copy(), np.ones(2))
+        for kind in READ:
+            read(read_only(np.zeros((1, 2), kind)), ones, ones, 2.0, rows)
         for Z in np.zeros((1, 2)), np.zeros((1, 2), np.float32):
-            for kind in READ:
-                read(read_only(np.zeros((1, 2), kind)), scale, 2.0, 16, Z)
             count(Z, np.zeros(1, np.int64), whole, sums)
-            accumulate(words, np.zeros((2, 2), Z.dtype), 8, 1)
-        words = read_only(words)
+            accumulate(words, np.zeros((2, 2), Z.dtype), places, places, 8, 1, False)
+        words, sums = read_only(words), read_only(sums)
         combine(words, words, -1)
-        difference(words, 1, sums[0], sums[0], True)
+        difference(words, 1, sums, sums, places, places, True)
 
-    functions = read, count, accumulate, combine, difference
+    functions = hashed, read, count, accumulate, combine, difference
     return uninterrupted(lambda: Loops(*compiled(trial, *functions, nogil=True)))
 
 
-def read(X: Array, scale: Array, limit: float, shift: int, Z: Array) -> int:
-    """Write X (n, D) times scale (D,), as whole numbers, into Z (n, D) or, in two slices, (n, 2 D).
+def hashed(
+    X: Array, keys: Array, multipliers: Array, largest: float, codes: Array, least: Array
+) -> int:
+    """Write a code of each row of X (n, D) to codes (n,): equal rows have equal codes.
 
-    Returns the first row with a number beyond the limit, or -1.
+    keys : the bits of X, (n, D)
+    multipliers : odd numbers of 64 bits, (D,)
+    least : the smallest absolute values but zero so far, (D,), which are updated
+
+    Returns the first row with a number beyond the largest, or -1.
     """
     n, D = X.shape
-    up, down = 2.0**shift, 2.0**-shift
+    for i in range(n):
+        code, inside = np.uint64(0), True
+        for j in range(D):
+            size = abs(X[i, j])
+            inside = bool(inside and size <= largest)
+            # Zeros of both signs are one number.
+            if size > 0:
+                code += (keys[i, j] ^ (keys[i, j] >> np.uint64(32))) * multipliers[j]
+                if size < least[j]:
+                    least[j] = size
+        if not inside:
+            return i
+        codes[i] = code
+    return -1
+
+
+def read(X: Array, centres: Array, scale: Array, largest: float, Q: Array) -> int:
+    """Write (X - centres) times scale (D,), as whole numbers, into Q; X and Q are (n, D).
+
+    Returns the first row with a number beyond the largest, or -1.
+    """
+    n, D = X.shape
     for i in range(n):
         inside = True
         for j in range(D):
-            k = np.rint(X[i, j] * scale[j])
-            inside &= abs(k) <= limit
-            Z[i, j] = k
+            x = np.float64(X[i, j])
+            inside = bool(inside and abs(x) <= largest)
+            Q[i, j] = np.rint((x - centres[j]) * scale[j])
         if not inside:
             return i
-        if Z.shape[1] > D:
-            for j in range(D):
-                k = np.rint(X[i, j] * scale[j])
-                high = np.rint(k * down)
-                Z[i, j] = high
-                Z[i, D + j] = k - high * up
     return -1
 
 
@@ -86,59 +115,163 @@ def count(Z: Array, groups: Array, weights: Array, sums: Array) -> None:
             sums[group, j] += weight * np.int64(Z[i, j])
 
 
-def accumulate(words: Array, C: Array, shift: int, sign: int) -> None:
-    """Add sign C 2**shift to the words (2, P, P): the lower triangle of whole numbers C (P, P).
+def accumulate(
+    words: Array, C: Array, rows: Array, columns: Array, shift: int, sign: int, mixed: bool
+) -> None:
+    """Add sign C 2**shift to the words (W, P, P), of which the lower triangle counts.
 
-    shift : at most 16; entries of C are at most 2**53
+    C : whole numbers (r, c) of at most 2**53, for these rows and columns of the sums
+    mixed : whether C is the product of two different limbs, so that C + C' is added; otherwise C
+        is symmetric
     """
+    W, first, shift = len(words), shift // 62, shift % 62
     part = np.int64(62 - shift)
-    for i in range(len(C)):
-        for j in range(i + 1):
-            value = sign * np.int64(C[i, j])
-            high = (value + (np.int64(1) << (part - 1))) >> part
-            low = words[1, i, j] + ((value - (high << part)) << shift)
-            carry = (low + HALF) >> 62
-            words[0, i, j] += high + carry
-            words[1, i, j] = low - (carry << 62)
+    for a in range(len(rows)):
+        for b in range(len(columns)):
+            i, j = rows[a], columns[b]
+            if i < j:
+                if not mixed:
+                    break
+                i, j = j, i
+            value = sign * np.int64(C[a, b])
+            if mixed and i == j:
+                value *= 2
+            # The last word has no other to carry to, and room.
+            carry = value >> part if first + 1 < W else np.int64(0)
+            low = words[first, i, j] + ((value - (carry << part)) << shift)
+            for w in range(first, W):
+                if w > first:
+                    low = words[w, i, j] + carry
+                    carry = np.int64(0)
+                more = (low + HALF) >> 62 if w + 1 < W else np.int64(0)
+                words[w, i, j] = low - (more << 62)
+                carry += more
+                if not carry:
+                    break
 
 
 def combine(a: Array, b: Array, sign: int) -> Array:
-    """The words of a + sign b, (2, P, P)."""
+    """The words of a + sign b, (W, P, P), for as many of each."""
     words = np.zeros_like(a)
+    W = len(a)
     for i in range(a.shape[1]):
         for j in range(i + 1):
-            low = a[1, i, j] + sign * b[1, i, j]
-            carry = (low + HALF) >> 62
-            words[0, i, j] = a[0, i, j] + sign * b[0, i, j] + carry
-            words[1, i, j] = low - (carry << 62)
+            carry = np.int64(0)
+            for w in range(W):
+                low = a[w, i, j] + sign * b[w, i, j] + carry
+                carry = (low + HALF) >> 62 if w + 1 < W else np.int64(0)
+                words[w, i, j] = low - (carry << 62)
     return words
 
 
-def difference(words: Array, total: int, a: Array, b: Array, triangle: bool) -> Array:
-    """V - a b' / N, (R, P), for the words of V (2, R, P), the whole number N, a (R,) and b (P,).
+def difference(
+    words: Array, total: int, a: Array, b: Array, up: Array, across: Array, triangle: bool
+) -> Array:
+    """(V - a b' / N) 2**(up + across'), (R, P), for whole numbers V, a (R,), b (P,) in words.
 
-    N V - a b' is exact; only the result is rounded. Numbers are written to the base 2**31: N is
-    below 2**41, a and b are at most 2**61, V is at most 2**81.
-
+    words : those of V, (W, R, P); a, b : (U, R) and (U, P)
+    up, across : whole numbers, (R,) and (P,)
     triangle : whether V is symmetric, and only its lower triangle is given
+
+    N V - a b' is exact; only the result is rounded. Numbers are written to the base 2**31, with a
+    sign in the highest digit.
     """
-    rows, columns = words.shape[1:]
-    D = np.empty((rows, columns))
-    base, digit = 31, 2**31 - 1
-    n1, n0 = total >> base, total & digit
-    for i in range(rows):
-        a1, a0 = a[i] >> base, a[i] & digit
-        for j in range(i + 1 if triangle else columns):
-            b1, b0 = b[j] >> base, b[j] & digit
-            v2, v1, v0 = words[0, i, j], words[1, i, j] >> base, words[1, i, j] & digit
-            c0 = n0 * v0 - a0 * b0
-            c1 = n0 * v1 + n1 * v0 - a1 * b0 - a0 * b1 + (c0 >> base)
-            c2 = n0 * v2 + n1 * v1 - a1 * b1 + (c1 >> base)
-            c3 = n1 * v2 + (c2 >> base)
-            value = float(c3)
-            for c in (c2, c1, c0):
-                value = value * 2.0**31 + float(c & digit)
-            D[i, j] = value / total
+    W, R, P = words.shape
+    U = len(a)
+    found, digits = np.empty((R, P)), np.empty(max(2 * W, 4 * U) + 4, np.int64)
+    base, digit = np.int64(31), np.int64(2**31 - 1)
+    n0, n1 = total & digit, total >> base
+    narrow = W == 2 and U == 1
+    for i in range(R):
+        for j in range(i + 1 if triangle else P):
+            value, k = 0.0, 0
+            if narrow and abs(words[1, i, j]) < 2**20:
+                # Rows of one limb: four digits, and no sum of their products overflows.
+                a0, a1, b0, b1 = a[0, i] & digit, a[0, i] >> base, b[0, j] & digit, b[0, j] >> base
+                v0, v1, v2 = words[0, i, j] & digit, words[0, i, j] >> base, words[1, i, j]
+                c0 = n0 * v0 - a0 * b0
+                c1 = n0 * v1 + n1 * v0 - a1 * b0 - a0 * b1 + (c0 >> base)
+                c2 = n0 * v2 + n1 * v1 - a1 * b1 + (c1 >> base)
+                value = float(n1 * v2 + (c2 >> base))
+                for c in (c2, c1, c0):
+                    value = value * 2.0**31 + float(c & digit)
+            else:
+                digits[:] = 0
+                for w in range(W):
+                    v0, v1 = words[w, i, j] & digit, words[w, i, j] >> base
+                    digits[2 * w] += n0 * v0 & digit
+                    digits[2 * w + 1] += (n0 * v0 >> base) + (n0 * v1 & digit) + (n1 * v0 & digit)
+                    digits[2 * w + 2] += (n0 * v1 >> base) + (n1 * v0 >> base) + (n1 * v1 & digit)
+                    digits[2 * w + 3] += n1 * v1 >> base
+                for u in range(U):
+                    a0, a1 = a[u, i] & digit, a[u, i] >> base
+                    for v in range(U):
+                        b0, b1 = b[v, j] & digit, b[v, j] >> base
+                        k = 2 * (u + v)
+                        digits[k] -= a0 * b0 & digit
+                        digits[k + 1] -= (a0 * b0 >> base) + (a0 * b1 & digit) + (a1 * b0 & digit)
+                        digits[k + 2] -= (a0 * b1 >> base) + (a1 * b0 >> base) + (a1 * b1 & digit)
+                        digits[k + 3] -= a1 * b1 >> base
+                for d in range(len(digits) - 1):
+                    digits[d + 1] += digits[d] >> base
+                    digits[d] &= digit
+                # Three digits are more than a double holds; many could be beyond its range.
+                k = len(digits)
+                while k and abs(value) < 2.0**93:
+                    k -= 1
+                    value = value * 2.0**31 + float(digits[k])
+            found[i, j] = ldexp(value / total, 31 * k + up[i] + across[j])
             if triangle:
-                D[j, i] = D[i, j]
-    return D
+                found[j, i] = found[i, j]
+    return found
+
+
+def trimmed(words: Array, least: int = 1) -> Array:
+    """The same numbers, (W, ...), in as few words as the largest needs, but at least so many."""
+    needed = len(words)
+    while needed > least and not words[needed - 1].any():
+        needed -= 1
+    return words[:needed]
+
+
+def padded(words: Array, length: int) -> Array:
+    """The same numbers in so many words, (W, ...)."""
+    if len(words) >= length:
+        return words
+    return np.concatenate([words, np.zeros((length - len(words), *words.shape[1:]), np.int64)])
+
+
+def added(a: Array, b: Array, sign: int) -> Array:
+    """a + sign b for numbers in words, (W, ...) each."""
+    length = max(len(a), len(b)) + 1
+    total, carry = [], np.int64(0)
+    for one, other in zip(padded(a, length), padded(b, length), strict=True):
+        low = one + sign * other + carry
+        carry = (low + HALF) >> WORD
+        total.append(low - (carry << WORD))
+    return trimmed(np.array(total))
+
+
+def in_words(numbers: Array, least: int = 1) -> Array:
+    """Python's whole numbers (...), of type object, in words, (W, ...)."""
+    words, rest = list[Array](), np.asarray(numbers, dtype=object)
+    while len(words) < least or rest.any():
+        low = (rest + 2**61) % 2**WORD - 2**61
+        words.append(low.astype(np.int64))
+        rest = (rest - low) // 2**WORD
+    return np.array(words)
+
+
+def from_words(words: Array) -> Array:
+    """Numbers in words, (W, ...), as Python's whole numbers, (...), of type object."""
+    places = [2 ** (WORD * w) for w in range(len(words))]
+    parts = [word.astype(object) * place for word, place in zip(words, places, strict=True)]
+    return np.asarray(sum(parts), dtype=object)
+
+
+def approximate(words: Array) -> Array:
+    """Numbers in words, (W, ...), to the 64 bits of a long double, (...)."""
+    value = np.zeros(words.shape[1:], np.longdouble)
+    for word in words[::-1]:
+        value = value * np.longdouble(2.0**WORD) + word
+    return value

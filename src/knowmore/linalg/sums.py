@@ -2,9 +2,10 @@
 
 Rows are read as whole numbers (see `Grid`), so their count, their sums and their sums of products
 are whole numbers too. BLAS computes them exactly: a product in floating point is exact, in any
-order and on any number of threads, while no partial sum exceeds the precision. Between blocks of
-rows they are added as integers. So sums can be added and subtracted for ever, and nothing is left
-of a row that came and went.
+order and on any number of threads, while no partial sum exceeds the precision. Numbers that are too
+large for that are cut into limbs, whose products are summed apart. Between blocks of rows all are
+added as integers of as many words as they need. So sums can be added and subtracted for ever, and
+nothing is left of a row that came and went, however far it was from the others.
 """
 
 from __future__ import annotations
@@ -23,8 +24,18 @@ from knowmore._progress import report
 from knowmore.arguments import a_type, one_each, real_numbers, some
 from knowmore.arrays import Array, Frozen, derived, enough_memory, read_only
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
-from knowmore.linalg.counting import HALF, loops
-from knowmore.linalg.grid import LAYOUTS, Grid, block, height, table
+from knowmore.linalg.counting import (
+    HALF,
+    WORD,
+    added,
+    approximate,
+    in_words,
+    loops,
+    padded,
+    trimmed,
+)
+from knowmore.linalg.grid import LAYOUTS, Grid, limbs
+from knowmore.linalg.tables import BLOCK, block, height, table
 from knowmore.linalg.tasks import side_by_side
 from knowmore.linalg.threads import FEW, blas_threads, threads_for
 from knowmore.memory import available_memory, check_free
@@ -35,17 +46,18 @@ Key = Hashable
 UNIT: Final = 256
 _MOST: Final = 2**16 - 1
 # The total weight, in units, up to which no sum overflows: 8.5 billion rows of weight one.
-_HEAVIEST: Final = 2**41
+_LOG_HEAVIEST: Final = 41
+_HEAVIEST: Final = 2**_LOG_HEAVIEST
+# Words that sums of products have at least: enough for rows of one limb.
+WORDS: Final = 2
 # Logarithms of weights are read on a grid of 2**-32.
 LOG_UNIT: Final = 2.0**32
 # The largest logarithm of a weight, up or down, on that grid.
 _LONGEST: Final = int(np.ceil(LOG_UNIT * np.log(UNIT)))
-# The squares of no rows. A float would round those of waiting rows to its own precision.
-_NOTHING: Final = np.longdouble(0)
+# The squares of no rows.
+_NOTHING: Final = read_only(np.zeros((1, 1), np.int64))
 # Rows that wait to be summed: a few at a time would cost as much as many.
 _WAITING: Final = 128
-# Rows that are read and multiplied at a time.
-_ROWS: Final = 1024
 # What rounding may do to a sum of squares of 64 bits.
 _ROUNDING: Final = 32 * np.finfo(np.longdouble).eps
 # Whether so many bytes are free is looked up before they are taken.
@@ -61,7 +73,10 @@ NO_ROWS: Final = (
 
 
 class Group(NamedTuple):
-    """What is known of the rows of one group: their number, weight in units, and sums (P,)."""
+    """What is known of the rows of one group: their number, weight in units, and sums.
+
+    first : the sums in words, (U, P)
+    """
 
     rows: int
     weight: int
@@ -72,50 +87,54 @@ class Group(NamedTuple):
         return Group(
             self.rows + sign * other.rows,
             self.weight + sign * other.weight,
-            read_only(self.first + sign * other.first),
+            read_only(added(self.first, other.first, sign)),
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether this is the group of no rows."""
+        return not (self.rows or self.weight or self.first.any())
 
 
 class _Batch(NamedTuple):
     """Rows (n, P) to add or, with sign -1, to remove, and their weights in units (n,)."""
 
-    Z: Array
+    Q: Array
     units: Array
     sign: int
 
 
 class _Products(NamedTuple):
-    """Sums of products: those of many rows in two words, (2, P, P), and rows still to be summed.
+    """Sums of products: those of many rows in words, (W, P, P), and rows still to be summed.
 
-    diagonal : the sums of squares of the former, (P,), to 64 bits
-    squares : the sums of squares of the latter, (P,), whole numbers: so few rows fit into 63 bits
+    diagonal, squares : the sums of squares of the former and of the latter, (U, P), in words
     length : the number of the latter
     """
 
     words: Array | None
-    diagonal: Array | np.longdouble = _NOTHING
+    diagonal: Array = _NOTHING
     waiting: tuple[_Batch, ...] = ()
-    squares: Array | int = 0
+    squares: Array = _NOTHING
     length: int = 0
 
     @classmethod
     def summed(cls, words: Array) -> _Products:
         """These sums; no row waits."""
-        high, low = (word.diagonal().astype(np.longdouble) for word in words)
         # Compiled loops return a type of their own, which would show in pickles.
-        return cls(read_only(words.view(np.int64)), high * 2.0**62 + low)
+        words = read_only(trimmed(words, WORDS).view(np.int64))
+        return cls(words, words.diagonal(axis1=1, axis2=2))
 
     def without_pairs(self) -> _Products:
         """The same sums, if no row was summed yet, without waiting rows that came and went."""
         if self.words is not None:
             return self
         net, rows = dict[bytes, int](), list[tuple[bytes, _Batch]]()
-        for Z, units, sign in self.waiting:
-            for i in range(len(Z)):
+        for Q, units, sign in self.waiting:
+            for i in range(len(Q)):
                 # -0.0 and 0.0 are one number.
-                row = (Z[i] + 0).tobytes()
+                row = (Q[i] + 0).tobytes()
                 net[row] = net.get(row, 0) + sign * int(units[i])
-                rows.append((row, _Batch(Z[i : i + 1], units[i : i + 1], sign)))
+                rows.append((row, _Batch(Q[i : i + 1], units[i : i + 1], sign)))
         left = tuple(batch for row, batch in rows if net[row])
         return self._replace(waiting=left, length=len(left))
 
@@ -125,7 +144,7 @@ class _Products(NamedTuple):
 class Sums(Frozen):
     """The moments of a multiset of rows, each of some group; `+` and `-` are exact.
 
-    grid : what rows are read on; P is its number of columns times its slices
+    grid : what rows are read on; P is its number of columns
     groups : the rows, weight and sums of each group that has rows, by its key
     log_weights : the sum of the logarithms of the weights, in units of 2**-32
 
@@ -155,25 +174,24 @@ class Sums(Frozen):
         if not isinstance(grid, Grid):
             raise InvalidType(f"The grid is {a_type(grid)}. Give a Grid, such as Grid.covering(X).")
         X = tuple(map(table, X)) if isinstance(X, tuple) else table(X)
-        n, P = height(X), width(grid)
+        n = height(X)
         names, codes = _coded(keys, n)
         units = _in_units(weights, n)
-        firsts = np.zeros((len(names), P), np.int64)
         # A few rows wait until more have come, or a question.
         if n <= _WAITING:
             batch = _Batch(grid.multiples(block(X, slice(n))), units, 1)
-            loops().count(batch.Z, codes, units, firsts)
-            squares = units @ batch.Z.astype(np.int64) ** 2
-            products = _Products(None, waiting=(batch,) if n else (), squares=squares, length=n)
+            firsts = _Firsts(grid, len(names)).count(batch.Q, codes, units).words
+            waiting = (batch,) if n else ()
+            products = _Products(None, waiting=waiting, squares=_squares(batch), length=n)
         else:
-            totals = _swept(grid, X, codes, units, firsts)
-            products = _Products.summed(reduce(_sum, totals))
+            firsts, words = _swept(grid, X, len(names), codes, units)
+            products = _Products.summed(words)
         counts = np.bincount(codes, units > 0, len(names)).astype(int)
         heavy = np.bincount(codes, units, len(names)).astype(int)
         groups = {
-            name: Group(rows, weight, read_only(first))
-            for name, rows, weight, first in zip(
-                names, counts.tolist(), heavy.tolist(), firsts, strict=True
+            name: Group(rows, weight, read_only(trimmed(firsts[:, i])))
+            for i, (name, rows, weight) in enumerate(
+                zip(names, counts.tolist(), heavy.tolist(), strict=True)
             )
             if rows
         }
@@ -188,16 +206,19 @@ class Sums(Frozen):
     def restored(
         cls, grid: Grid, groups: Mapping[Key, Group], log_weights: int, words: Array
     ) -> Sums:
-        """Sums from their parts, as they were stored; words : (2, P, P), lower triangle.
+        """Sums from their parts, as they were stored; words : (W, P, P), lower triangle.
 
         Raises InvalidInput unless rows can have such sums, as far as single sums tell.
         """
         found = cls(grid, groups, log_weights, _Products.summed(words))._checked()
-        counted = all(group.rows > 0 and _possible(group, grid) for group in groups.values())
+        counted = all(
+            group.rows > 0 and _proper(group.first) and found._possible(group)
+            for group in groups.values()
+        )
         alike = len({*map(type, groups)}) <= 1
         if not counted or not alike or abs(log_weights) > _LONGEST * found.rows:
             raise InvalidInput(NO_ROWS)
-        if not (found._squares_suffice() and found._products_suffice()):
+        if groups and not (found._possible(found._whole) and found._products_suffice()):
             raise InvalidInput(NO_ROWS)
         return found
 
@@ -222,7 +243,7 @@ class Sums(Frozen):
     @derived
     def _whole(self) -> Group:
         """All groups in one. An edit passes it on: to add up all groups would take longer."""
-        nothing = Group(0, 0, np.zeros(width(self.grid), np.int64))
+        nothing = Group(0, 0, np.zeros((1, len(self.grid)), np.int64))
         groups = [*self.groups.values()] or [nothing]
         return reduce(lambda one, other: one.combined(other, 1), groups)
 
@@ -238,12 +259,12 @@ class Sums(Frozen):
 
     @property
     def first(self) -> Array:
-        """The sum of all rows, in multiples of the steps, (P,)."""
+        """The sum of all rows, in multiples of the steps, in words, (U, P)."""
         return self._whole.first
 
     @property
     def words(self) -> Array:
-        """The sums of products in two words, (2, P, P), lower triangle: see `counting`."""
+        """The sums of products in words, (W, P, P), lower triangle: see `counting`."""
         products = self._products
         if products.words is None or products.waiting:
             # At once, so that another thread never counts the rows twice.
@@ -257,11 +278,21 @@ class Sums(Frozen):
         """The memory that the words take now: rows that wait have none."""
         return 0 if self._products.words is None else self._products.words.nbytes
 
+    @property
+    def length(self) -> int:
+        """How many words the sums of products have, or will have when waiting rows are summed."""
+        return max(WORDS, len(self._products.diagonal), len(self._products.squares))
+
     def mean(self) -> Array:
-        """The mean of all rows, (D,)."""
+        """The mean of all rows, (P,)."""
+        return np.asarray(self.grid.centres + self.offset())
+
+    def offset(self) -> Array:
+        """The mean of all rows, minus the centres of the grid, (P,). It is rounded once."""
         if not self.rows:
             raise NoExamples("These are the sums of no rows, so they have no mean. Add rows first.")
-        return self._joined(self.first / self.weight)
+        (total,) = self._about(self.first[:, None], np.zeros(1, np.int64))
+        return np.asarray(total * UNIT / self.weight)
 
     def weights(self, keys: list[Key]) -> Array:
         """The weights of these groups, in units of 1 / UNIT, (G,)."""
@@ -274,39 +305,39 @@ class Sums(Frozen):
         raise UnknownId(f"No row has the key {key!r}. Give one of {some([*self.groups])}.")
 
     def scatter(self, *, centred: bool = True) -> Array:
-        """sum w (x - mean) (x - mean)', or without the means, (D, D). Each entry is rounded once.
+        """sum w (x - mean) (x - mean)', or sum w x x', (P, P).
 
-        Two slices are put together in floating point.
+        About the mean, or about the centres of the grid, each entry is rounded once.
         """
         first = self.first if centred else np.zeros_like(self.first)
-        S = loops().difference(self.words, max(self.weight, 1), first, first, True)
+        up = self.grid.exponents
+        S = loops().difference(self.words, max(self.weight, 1), first, first, up, up - 8, True)
         if (np.diagonal(S) < 0).any():
             raise InvalidInput(NO_ROWS)
-        if len(S) == len(self.grid):
-            S *= self.grid.steps[:, None] / UNIT
-            S *= self.grid.steps
-            return np.asarray(S)
-        S = self._joined(self._joined(S).T)
-        # Two slices join in one order above the diagonal, and in another below it.
-        return np.asarray((S + S.T) / (2 * UNIT))
+        if not centred and self.rows and (c := self.grid.centres).any():
+            N, cs = self.weight / UNIT, np.outer(self.grid.centres, self.offset())
+            S = S + N * (np.outer(c, c) + cs + cs.T)
+        return np.asarray(S)
 
     def cross(self, keys: list[Key], *, centred: bool = True) -> Array:
-        """sum w x over each group, minus its weight times the mean of all rows if centred, (G, D).
+        """sum w x over each group, minus its weight times the mean of all rows if centred, (G, P).
 
-        Each entry is rounded once; two slices are put together in floating point.
+        About the mean, or about the centres of the grid, each entry is rounded once.
         """
-        sums = np.array([self._group(key).first for key in keys])
-        weights = self.weights(keys) * centred
-        words = read_only(np.array([np.zeros_like(sums), sums]))
-        C = loops().difference(words, self.weight, weights, self.first, False)
-        return self._joined(C) / UNIT
+        firsts = [self._group(key).first for key in keys]
+        length = max(map(len, firsts), default=1)
+        sums = np.array([padded(first, length) for first in firsts])
+        weights = self.weights(keys)
+        C = self._about(sums.swapaxes(0, 1), weights * centred)
+        return C if centred else C + np.outer(weights / UNIT, self.grid.centres)
 
-    def _joined(self, A: Array) -> Array:
-        """Multiples of the steps in slices, (..., P), as values, (..., D)."""
-        D = len(self.grid)
-        shift = LAYOUTS[self.grid.bits].shift
-        whole = A if A.shape[-1] == D else np.ldexp(A[..., :D], shift) + A[..., D:]
-        return np.asarray(whole * self.grid.steps)
+    def _about(self, sums: Array, weights: Array) -> Array:
+        """Sums in words (U, G, P) minus weights (G,) times the mean of all rows, (G, P)."""
+        length = len(self.first)
+        a = read_only(padded(weights[None].astype(np.int64), length))
+        words, zero = read_only(np.ascontiguousarray(sums)), np.zeros(len(weights), np.int64)
+        up = self.grid.exponents - 8
+        return np.asarray(loops().difference(words, self.weight, a, self.first, zero, up, False))
 
     # -- algebra ------------------------------------------------------------------------------
 
@@ -333,12 +364,11 @@ class Sums(Frozen):
             )
         groups = dict(self.groups)
         for key, new in other.groups.items():
-            old = groups.get(key) or Group(0, 0, np.zeros_like(new.first))
-            group = old.combined(new, sign)
-            if not _possible(group, self.grid):
-                raise _not_learnt(key, old.rows)
-            groups[key] = group
-            if not group.rows:
+            old = groups.get(key) or Group(0, 0, np.zeros_like(new.first[:1]))
+            groups[key] = old.combined(new, sign)
+            if not groups[key].rows:
+                if not groups[key].is_empty:
+                    raise _not_learnt(key, old.rows)
                 del groups[key]
         result = Sums(
             self.grid,
@@ -351,48 +381,54 @@ class Sums(Frozen):
             if result.log_weights or not result._cancels():
                 raise _not_learnt(None, self.rows)
             return Sums(self.grid)
-        if sign < 0 and not result._squares_suffice():
+        for key in other.groups:
+            if key in groups and not result._possible(groups[key]):
+                raise _not_learnt(key, self.groups[key].rows if key in self.groups else 0)
+        if sign < 0 and not result._possible(result._whole):
             raise _not_learnt(None, self.rows)
         return result._checked()
 
     def _products_with(self, other: Sums, sign: int) -> _Products:
         mine, theirs = self._products, other._products
         if theirs.words is not None:
-            return _Products.summed(loops().combine(self.words, other.words, sign))
+            return _Products.summed(_combined(self.words, other.words, sign))
         joined = _Products(
             mine.words,
             mine.diagonal,
             mine.waiting + tuple(b._replace(sign=sign * b.sign) for b in theirs.waiting),
-            mine.squares + sign * theirs.squares,
+            added(mine.squares, theirs.squares, sign),
             mine.length + theirs.length,
         )
         if joined.length > _WAITING:
             joined = joined.without_pairs()
         return joined if joined.length <= _WAITING else _settled(self.grid, joined)
 
-    def _squares_suffice(self) -> bool:
-        """Whether rows can have these squares and sums, by Cauchy and Schwarz for each column.
+    def _possible(self, group: Group) -> bool:
+        """Whether some of the rows may have this number, weight and sum.
 
-        The sides are equal if all rows are.
+        By Cauchy and Schwarz for each column, with the squares of all rows: the sides are equal if
+        all rows are, and are in the group.
         """
-        squares = self._products.diagonal + self._products.squares
-        most = squares * (np.longdouble(self.weight) * (1 + _ROUNDING))
-        return bool((most >= self.first.astype(np.longdouble) ** 2).all())
+        rows, weight, first = group
+        products = self._products
+        squares = approximate(added(products.diagonal, products.squares, 1))
+        most = squares * (np.longdouble(weight) * (1 + _ROUNDING))
+        return 0 <= rows <= weight <= _MOST * rows and bool((most >= approximate(first) ** 2).all())
 
     def _products_suffice(self) -> bool:
-        """The same for products of two columns, whose words have the one form that they can."""
-        (high, low), roots = self.words, np.sqrt(self._products.diagonal)
-        for i in range(len(high)):
-            tail, part = low[i, : i + 1], np.longdouble(2.0**62) * high[i, : i + 1]
+        """Whether products of two columns agree with their squares, in the one form of words."""
+        words, roots = self.words, np.sqrt(approximate(self._products.diagonal))
+        for i in range(words.shape[1]):
+            row = words[:, i, : i + 1]
             most = roots[i] * roots[: i + 1] * (1 + _ROUNDING)
-            if (abs(part + tail) > most).any() or not ((tail >= -HALF) & (tail < HALF)).all():
+            if not _proper(row) or (abs(approximate(row)) > most).any():
                 return False
         return True
 
     def _cancels(self) -> bool:
         """Whether all sums of products are zero; the words are computed only if they must be."""
         products = self._products.without_pairs()
-        if products.words is None and (not products.waiting or np.any(products.squares)):
+        if products.words is None and (not products.waiting or products.squares.any()):
             return not products.waiting
         return not self.words.any()
 
@@ -418,23 +454,24 @@ class Sums(Frozen):
             and self._kind == other._kind
             and self.groups.keys() == other.groups.keys()
             and all(
-                one[:2] == other.groups[key][:2] and (one.first == other.groups[key].first).all()
+                one[:2] == other.groups[key][:2]
+                and np.array_equal(one.first, other.groups[key].first)
                 for key, one in self.groups.items()
             )
-            and bool((self.words == other.words).all())
+            and np.array_equal(self.words, other.words)
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def digest(self) -> str:
         """The SHA-256 of grid, groups and sums, in hexadecimal: that of the multiset of rows."""
-        sha = hashlib.sha256(b"knowmore sums 1")
+        sha = hashlib.sha256(b"knowmore sums 2")
         for part in self._canonical():
             sha.update(len(part).to_bytes(8, "little"))
             sha.update(part)
         # A copy of the lower triangle would need as much memory again.
-        words, P = self.words.astype("<i8", copy=False), width(self.grid)
-        sha.update((8 * P * (P + 1)).to_bytes(8, "little"))
+        words, P = self.words.astype("<i8", copy=False), len(self.grid)
+        sha.update((4 * len(words) * P * (P + 1)).to_bytes(8, "little"))
         for word in words:
             for i in range(P):
                 sha.update(word[i, : i + 1])
@@ -442,6 +479,7 @@ class Sums(Frozen):
 
     def _canonical(self) -> Iterator[bytes]:
         yield np.append(self.grid.bits, self.grid.exponents).astype("<i8").tobytes()
+        yield (self.grid.centres + 0.0).astype("<f8").tobytes()
         yield str(self.log_weights).encode()
         for name, key in sorted((_name(key), key) for key in self.groups):
             yield name
@@ -449,40 +487,40 @@ class Sums(Frozen):
             yield self.groups[key].first.astype("<i8", copy=False).tobytes()
 
 
-def _swept(grid: Grid, X: Any, codes: Array, units: Array, firsts: Array) -> list[Array]:
-    """The sums of products of X (n, D) in parts, (2, P, P) each; its rows go to `firsts` (G, P).
+def _swept(grid: Grid, X: Any, many: int, codes: Array, units: Array) -> tuple[Array, Array]:
+    """The sums of rows X (n, D) of each of many groups, (U, G, P), and of products, (W, P, P).
 
     Each thread takes totals that no other has, and puts them back.
     """
     _check_room(grid)
     n = len(codes)
-    totals: list[tuple[Array, _Total]] = []
+    totals: list[tuple[_Firsts, _Total]] = []
 
     def learn(start: int) -> None:
         try:
-            own, total = totals.pop()
+            firsts, total = totals.pop()
         except IndexError:
-            own, total = np.zeros_like(firsts), _Total(grid)
-        part = slice(start, start + _ROWS)
-        Z = grid.multiples(block(X, part), start)
-        loops().count(Z, codes[part], units[part], own)
-        total.add(_Batch(Z, units[part], 1))
-        totals.append((own, total))
-        report(min(start + _ROWS, n) / n)
+            firsts, total = _Firsts(grid, many), _Total(grid)
+        part = slice(start, start + BLOCK)
+        Q = grid.multiples(block(X, part), start)
+        firsts.count(Q, codes[part], units[part])
+        total.add(_Batch(Q, units[part], 1))
+        totals.append((firsts, total))
+        report(min(start + BLOCK, n) / n)
 
-    starts = range(0, n, _ROWS)
+    starts = range(0, n, BLOCK)
     # Each thread has a total of its own.
     needed, free = blas_threads() * _bytes_of_a_total(grid), None
     if needed > MANY_BYTES:
         free = available_memory()
-    if n * width(grid) > FEW and (free is None or needed < free):
+    if n * len(grid) > FEW and (free is None or needed < free):
         side_by_side(learn, starts)
     else:
         for start in starts:
             learn(start)
-    for own, _ in totals:
-        firsts += own
-    return [total.words for _, total in totals]
+    firsts = reduce(lambda a, b: added(a, b, 1), (one.words for one, _ in totals))
+    words = reduce(lambda a, b: _combined(a, b, 1), (total.words for _, total in totals))
+    return firsts, words
 
 
 def _settled(grid: Grid, products: _Products) -> _Products:
@@ -492,29 +530,66 @@ def _settled(grid: Grid, products: _Products) -> _Products:
     for sign in (1, -1):
         # Together: a product of each row alone would cost as much as one of all.
         if alike := [batch for batch in products.waiting if batch.sign == sign]:
-            Z, units = (np.concatenate(part) for part in [*zip(*alike, strict=True)][:2])
-            total.add(_Batch(Z, units, sign))
+            Q, units = (np.concatenate(part) for part in [*zip(*alike, strict=True)][:2])
+            total.add(_Batch(Q, units, sign))
     return _Products.summed(total.words)
 
 
-def _sum(a: Array, b: Array) -> Array:
-    """The words of a + b, (2, P, P)."""
-    words: Array = loops().combine(read_only(a), read_only(b), 1)
-    return words
+def _combined(a: Array, b: Array, sign: int) -> Array:
+    """The words of a + sign b, (W, P, P)."""
+    length = max(len(a), len(b))
+    # Rows of one limb leave room in the second word.
+    length += length > WORDS
+    words = loops().combine(read_only(padded(a, length)), read_only(padded(b, length)), sign)
+    return trimmed(words, WORDS)
+
+
+def _squares(batch: _Batch) -> Array:
+    """The sums of squares of a few rows, times their weights, in words, (U, P)."""
+    Q, units, _ = batch
+    if not Q.size or units.sum() * np.square(abs(Q).max()) < HALF:
+        return (units @ Q.astype(np.int64) ** 2)[None]
+    whole = np.frompyfunc(int, 1, 1)(Q)
+    return in_words(units.astype(object) @ whole**2)
+
+
+class _Firsts:
+    """Sums of the rows of each group: for each limb, (G, P)."""
+
+    def __init__(self, grid: Grid, many: int) -> None:
+        self._limb, self._shape = LAYOUTS[grid.bits].limb, (many, len(grid))
+        self._sums: list[Array] = [np.zeros(self._shape, np.int64)]
+
+    def count(self, Q: Array, codes: Array, units: Array) -> _Firsts:
+        """Add rows Q (n, P), times their weights, to the sums of their groups."""
+        for k, (rows, Z) in enumerate(limbs(Q, self._limb)):
+            if k == len(self._sums):
+                self._sums.append(np.zeros(self._shape, np.int64))
+            loops().count(Z, codes[rows], units[rows], self._sums[k])
+        return self
+
+    @property
+    def words(self) -> Array:
+        """The sums of all limbs in words, (U, G, P)."""
+        if len(self._sums) == 1:
+            return self._sums[0][None]
+        whole = sum(one.astype(object) * 2 ** (self._limb * k) for k, one in enumerate(self._sums))
+        return in_words(whole)
 
 
 class _Total:
     """Sums of products that rows are added to: the only thing here that changes."""
 
     def __init__(self, grid: Grid, words: Array | None = None) -> None:
-        self._layout, P = LAYOUTS[grid.bits], width(grid)
-        self._words = np.zeros((2, P, P), np.int64) if words is None else words.copy()
+        self._layout, self._places = LAYOUTS[grid.bits], np.arange(len(grid))
+        shape = WORDS, len(grid), len(grid)
+        self._words = np.zeros(shape, np.int64) if words is None else words.copy()
         self._C: Array | None = None
         self._rows = 0
 
     @property
     def words(self) -> Array:
-        """The sums of products of all rows that were added, (2, P, P)."""
+        """The sums of products of all rows that were added, (W, P, P)."""
         self._flush()
         return self._words
 
@@ -524,40 +599,75 @@ class _Total:
         A weight is a sum of powers of two: for each of these the rows that have it are summed once,
         and shifted. A weight of one is a single power.
         """
-        Z, units, sign = batch
-        if sign == 1 and (units == UNIT).all():
+        Q, units, sign = batch
+        if (units == UNIT).all():
+            self._add(Q, UNIT.bit_length() - 1, sign)
+            return
+        for bit in range(int(units.max(initial=0)).bit_length()):
+            chosen = units >> bit & 1 == 1
+            if chosen.any():
+                self._add(Q if chosen.all() else Q[chosen], bit, sign)
+
+    def _add(self, Q: Array, bit: int, sign: int) -> None:
+        """Add the products of rows Q, times 2**bit, limb by limb."""
+        limb, dtype = self._layout.limb, self._layout.dtype
+        parts = [(rows, Z.astype(dtype, copy=False)) for rows, Z in limbs(Q, limb)]
+        self._widen(len(parts))
+        for k, (rows, Z) in enumerate(parts):
+            if k == 0:
+                self._add_near(Z, bit, sign)
+                continue
+            columns = np.flatnonzero(Z.any(axis=0))
+            far = np.ascontiguousarray(Z[:, columns])
+            for low, (others, near) in enumerate(parts[:k]):
+                C = _product(far, near[np.searchsorted(others, rows)])
+                self._accumulate(C, columns, self._places, limb * (k + low) + bit, sign, True)
+            self._accumulate(_gram(far), columns, columns, 2 * limb * k + bit, sign, False)
+
+    def _add_near(self, Z: Array, bit: int, sign: int) -> None:
+        """Add the products of the lowest limb. Those of rows of weight one wait in C."""
+        if sign == 1 and 2**bit == UNIT:
             if self._rows + len(Z) > self._layout.rows_at_once:
                 self._flush()
             C = _gram(Z)
             self._C = C if self._C is None else np.add(self._C, C, out=self._C)
             self._rows += len(Z)
-            return
-        for bit in range(int(units.max(initial=0)).bit_length()):
-            chosen = units >> bit & 1 == 1
-            if chosen.any():
-                some_rows = Z if chosen.all() else Z[chosen]
-                loops().accumulate(self._words, _gram(some_rows), bit, sign)
+        else:
+            self._accumulate(_gram(Z), self._places, self._places, bit, sign, False)
+
+    def _accumulate(
+        self, C: Array, rows: Array, columns: Array, shift: int, sign: int, mixed: bool
+    ) -> None:
+        loops().accumulate(self._words, C, rows, columns, shift, sign, mixed)
+
+    def _widen(self, many: int) -> None:
+        """Make room for the products of so many limbs."""
+        needed = -(-(2 * self._layout.limb * many + _LOG_HEAVIEST + 1) // WORD)
+        self._words = padded(self._words, needed)
 
     def _flush(self) -> None:
         if self._C is not None:
-            loops().accumulate(self._words, self._C, UNIT.bit_length() - 1, 1)
+            bit = UNIT.bit_length() - 1
+            self._accumulate(self._C, self._places, self._places, bit, 1, False)
             self._C, self._rows = None, 0
 
 
 def _check_room(grid: Grid) -> None:
     """Raise NotEnoughMemory if there is none for the words of one total and a product of rows."""
     if (needed := _bytes_of_a_total(grid)) > MANY_BYTES:
-        what = f"The sums of products of {width(grid):,} columns take"
+        what = f"The sums of products of {len(grid):,} columns take"
         check_free(needed, what, FEWER_COLUMNS)
 
 
 def _bytes_of_a_total(grid: Grid) -> int:
-    return 24 * width(grid) ** 2
+    """The bytes of two words and a product; numbers of more limbs than one may need more."""
+    return 24 * len(grid) ** 2
 
 
-def width(grid: Grid) -> int:
-    """P, the columns of rows in slices."""
-    return LAYOUTS[grid.bits].slices * len(grid)
+def _product(A: Array, B: Array) -> Array:
+    """A' B, (c, P), of limbs of the same rows."""
+    with threads_for(A.size // 4, B.shape[1]):
+        return np.asarray(A.T @ B)
 
 
 def _gram(Z: Array) -> Array:
@@ -632,11 +742,9 @@ def _in_units(weights: Array | None, n: int) -> Array:
     return np.asarray(units, dtype=np.int64)
 
 
-def _possible(group: Group, grid: Grid) -> bool:
-    """Whether any rows have this number, weight and sum."""
-    rows, weight, first = group
-    most = weight * 2 ** (LAYOUTS[grid.bits].shift - 1)
-    return 0 <= rows <= weight <= _MOST * rows and bool((abs(first) <= most).all())
+def _proper(words: Array) -> bool:
+    """Whether words are in the range that gives each number one form."""
+    return bool(((words >= -HALF) & (words < HALF)).all())
 
 
 def _not_learnt(key: Key, held: int) -> InvalidInput:

@@ -24,9 +24,9 @@ import numpy as np
 from knowmore.arrays import Array, Frozen, bounded, derived, enough_memory, first_not_finite
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.linalg import Cholesky, Factor, Grid, Sums
-from knowmore.linalg.grid import LAYOUTS, blocks
 from knowmore.linalg.products import eigh, product
-from knowmore.linalg.sums import FEWER_COLUMNS, LOG_UNIT, MANY_BYTES, NO_ROWS, UNIT, width
+from knowmore.linalg.sums import FEWER_COLUMNS, LOG_UNIT, MANY_BYTES, NO_ROWS, UNIT, WORDS
+from knowmore.linalg.tables import blocks
 from knowmore.linalg.tasks import side_by_side
 from knowmore.memory import check_free
 from knowmore.models.expected import expected_trial
@@ -51,12 +51,15 @@ class _Moments(NamedTuple):
 
     weight : the sum of the weights, N
     means : of the features, (D,), and of the targets, (M,); zero without an intercept
+    origin : the mean of the features in two parts, (2, D): the centres of the grid, and the rest.
+        So columns far from zero lose no digits.
     scatter : (D, D); cross : features with targets, (D, M); squares : of the targets, (M,). All are
     about the means.
     """
 
     weight: float
     means: tuple[Array, Array]
+    origin: Array
     scatter: Array
     cross: Array
     squares: Array
@@ -82,7 +85,7 @@ class _Without(NamedTuple):
 class LinearModel(Frozen):
     """A frozen model of the rows that were summed; M columns of targets, D features.
 
-    sums : of the rows, in groups by class; a regressor's rows continue with the digits of targets
+    sums : of the rows, in groups by class; a regressor's rows continue with the targets
     names : the columns of scores, (M,), in ascending order
     wanted_noise : sigma^2, or "evidence" or "loo": see `noise`
     intercept : whether each column has an offset
@@ -120,20 +123,17 @@ class LinearModel(Frozen):
             return self.of_classes(sums, self.wanted_noise, intercept=self.intercept)
         return replace(self, sums=sums)
 
-    def check_room(self) -> None:
-        """Raise NotEnoughMemory if no more rows can be learnt, and then be asked about."""
-        check_room(len(self.grid), width(self.sums.grid), self.sums.nbytes)
+    def check_room(self, more: Sums | None = None) -> None:
+        """Raise NotEnoughMemory if the rows, and more, cannot be learnt and then be asked about."""
+        length = max(self.sums.length, 0 if more is None else more.length)
+        check_room(len(self.grid), len(self.sums.grid), length, self.sums.nbytes)
 
     # -- what was learnt -----------------------------------------------------------------------
 
     @property
     def grid(self) -> Grid:
         """The grid of the features."""
-        grid = self.sums.grid
-        if self.classes:
-            return grid
-        features = len(grid) - len(self.names) * LAYOUTS[grid.bits].digits
-        return Grid(grid.exponents[:features], grid.bits)
+        return self.sums.grid[: len(self.sums.grid) - (0 if self.classes else len(self.names))]
 
     @derived
     def moments(self) -> _Moments:
@@ -146,23 +146,20 @@ class LinearModel(Frozen):
     def _moments(self) -> _Moments:
         sums, centred = self.sums, self.intercept
         N, D = sums.weight / UNIT, len(self.grid)
-        mean = sums.mean() if centred else np.zeros(len(sums.grid))
-        S = sums.scatter(centred=centred)
-        if self.classes:
-            cross = 2 * sums.cross(self.names.tolist(), centred=centred).T
-            share = sums.weights(self.names.tolist()) / sums.weight
-            if centred:
-                return _Moments(N, (mean, 2 * share - 1), S, cross, 4 * N * share * (1 - share))
-            cross -= N * sums.mean()[:, None]
-            return _Moments(N, (mean, np.zeros(len(share))), S, cross, np.full(len(share), N))
-        means = mean[:D], self.whole(mean[D:])
-        cross = self.whole(S[:D, D:])
-        squares = np.diagonal(self.whole(self.whole(S[D:, D:]).T))
-        return _Moments(N, means, S[:D, :D], cross, np.maximum(squares, 0))
-
-    def whole(self, digits: Array) -> Array:
-        """Columns of digits, (..., M k), added up to those of targets, (..., M)."""
-        return np.asarray(digits.reshape(*digits.shape[:-1], len(self.names), -1).sum(axis=-1))
+        origin = centred * np.array([sums.grid.centres, sums.offset()])
+        S, mean = sums.scatter(centred=centred), origin.sum(axis=0)
+        if not self.classes:
+            squares = np.maximum(np.diagonal(S)[D:], 0)
+            means = mean[:D], mean[D:]
+            return _Moments(N, means, origin[:, :D], S[:D, :D], S[:D, D:], squares)
+        cross = 2 * sums.cross(self.names.tolist(), centred=centred).T
+        share = sums.weights(self.names.tolist()) / sums.weight
+        if centred:
+            squares = 4 * N * share * (1 - share)
+            return _Moments(N, (mean, 2 * share - 1), origin, S, cross, squares)
+        cross -= N * sums.mean()[:, None]
+        means = mean, np.zeros(len(share))
+        return _Moments(N, means, origin, S, cross, np.full(len(share), N))
 
     @derived
     def scale(self) -> Array:
@@ -277,11 +274,13 @@ class LinearModel(Frozen):
 
         Sums do not know whether such rows were learnt. In a table of few columns there are none.
         """
-        mean = self.moments.means[0]
-        if len(mean) < FEW:
+        centres, rest = self.moments.origin
+        if len(centres) < FEW:
             return self._asked(X, lambda Z: np.zeros(len(Z), dtype=bool))
-        used = (np.diagonal(self.moments.scatter) > 0) | (mean != 0)
-        return self._asked(X, lambda Z: (Z[:, used] == -mean[used]).all(axis=1))
+        used = (np.diagonal(self.moments.scatter) > 0) | (self.moments.means[0] != 0)
+        # Zeros as `_asked` reads them.
+        zeros = (0 - centres - rest)[used]
+        return self._asked(X, lambda Z: (Z[:, used] == zeros).all(axis=1))
 
     @property
     def largest_variance(self) -> Array:
@@ -304,13 +303,13 @@ class LinearModel(Frozen):
         sigma^2 (1/N + (x - m)' A^-1 (y - m)), the first term only with an intercept; of targets as
         the model learns them, normalised if they are.
         """
-        means, N = self.moments.means, self.moments.weight
-        B = self._factor[0].solve((np.vstack([*blocks(Y)]) - means[0]).T)
+        (centres, rest), N = self.moments.origin, self.moments.weight
+        B = self._factor[0].solve((np.vstack([*blocks(Y)]) - centres - rest).T)
         return self._asked(X, lambda Z: self.noise * (product(Z, B) + self.intercept / N))
 
     def _asked(self, X: Any, answer: Any) -> Array:
         """The answers to all rows of X, from blocks of them about the mean."""
-        mean, _ = self.moments.means
+        centres, rest = self.moments.origin
 
         def answers() -> Iterator[Array]:
             for i, block in enumerate(blocks(X, _ROWS)):
@@ -319,7 +318,7 @@ class LinearModel(Frozen):
                         f"Input X contains NaN or infinity, first in row {i * _ROWS + row}. Remove "
                         f"these rows, or fill in the values."
                     )
-                yield answer(block - mean)
+                yield answer(block - centres - rest)
 
         return bounded(lambda: np.concatenate([*answers()]))
 
@@ -374,8 +373,7 @@ class LinearModel(Frozen):
         W, share, _ = self._indicators
         counts = np.array([self.sums.groups[one].rows for one in self.names.tolist()])
 
-        mean = self.moments.means[0]
-        parts = (self.grid.rounded(block) - mean for block in blocks(X, _ROWS))
+        parts = map(self._as_learnt, blocks(X, _ROWS))
         found = [(product(Z, W) + share, self._leverages(Z)) for Z in parts]
         m, leverage = (np.concatenate(one) for one in zip(*found, strict=True))
         a, h = -m, weights * leverage
@@ -511,7 +509,7 @@ class LinearModel(Frozen):
                 "Leaving all rows out at once leaves none to compute an intercept from. Learn more "
                 "rows, or use smaller groups or intercept=False."
             )
-        Z = self.grid.rounded(X) - m.means[0]
+        Z = self._as_learnt(X)
         out = self._without(Z, T, w, together=together)
         blurred = self._blurred(out.h, share, together=together)
         if (out.least < -2 * blurred).any():
@@ -530,6 +528,11 @@ class LinearModel(Frozen):
         variance = np.where(lost, far, self.noise / (w * out.free))
         error = self._rounding(T, w, out, blurred, together=together)
         return LooMoments(T - out.missed, variance, np.where(lost[:, None], np.inf, error), prior)
+
+    def _as_learnt(self, X: Any) -> Array:
+        """Rows X (n, D) as they were learnt, on the grid, about the mean."""
+        centres, rest = self.moments.origin
+        return np.asarray(self.grid.offsets(X) + (self.grid.centres - centres) - rest)
 
     def _without(self, Z: Array, T: Array, w: Array, *, together: bool) -> _Without:
         """The closed form for rows Z about the mean with targets T and weights w."""
@@ -577,8 +580,8 @@ class LinearModel(Frozen):
 
     @derived
     def _shift(self) -> float:
-        """|D^-1/2 m|, D = diag A, for the mean m of the features."""
-        return float(np.linalg.norm(self.moments.means[0] / self._size))
+        """|D^-1/2 m|, D = diag A, for the mean m of the features about the centres of the grid."""
+        return float(np.linalg.norm(self.moments.origin[1] / self._size))
 
     def _blurred(self, h: Array, share: Array, *, together: bool) -> Array:
         """The bound of the rounding of leverages h (n,), or for a group of the matrix H, (1,).
@@ -613,16 +616,17 @@ class LinearModel(Frozen):
         return np.asarray(self._roundings * (abs(T) + abs(out.missed)) + gained)
 
 
-def check_room(D: int, P: int, held: int = 0) -> None:
+def check_room(D: int, P: int, length: int = WORDS, held: int = 0) -> None:
     """Raise NotEnoughMemory if there is none for a model of D features, in P columns of sums.
 
-    What rows need may be taken only when the model is asked, and must be there then: words of 16
-    P^2 bytes, those of the next edit beside them, and a scatter, its factor and the inverse of
-    that, 8 D^2 bytes each.
+    What rows need may be taken only when the model is asked, and must be there then: sums of
+    products in words of 8 P^2 bytes, those of the next edit beside them, and a scatter, its factor
+    and the inverse of that, 8 D^2 bytes each.
 
+    length : the number of words
     held : the bytes of the words that there are
     """
-    needed = 8 * (5 * P**2 + 3 * D**2) - held
+    needed = 8 * ((2 * length + 1) * P**2 + 3 * D**2) - held
     if needed > MANY_BYTES:
         what = f"A linear model of {D:,} columns holds the sums of D^2 products: with its work"
         check_free(needed, f"{what} space", FEWER_COLUMNS)
@@ -661,41 +665,3 @@ def _parts(n: int, groups: Array | None) -> Iterator[Any]:
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.append(True, groups[order][1:] != groups[order][:-1]))
     yield from np.split(order, starts[1:])
-
-
-def digits(Y: Array, grid: Grid) -> Array:
-    """Targets Y (n, M) as columns of digits on the grid of the targets, (n, M k).
-
-    grid : that of the digits, (M k,), as `target_grid` makes it
-    """
-    k = LAYOUTS[grid.bits].digits
-    limits, step = grid.limits[::k], grid.steps[::k]
-    if (outside := abs(Y) - limits > step / 2).any():
-        row, column = np.argwhere(outside)[0].tolist()
-        raise InvalidInput(
-            f"Row {row} of y has {Y[row, column]:g}, but targets there must be between "
-            f"-{limits[column]:g} and {limits[column]:g}: the model reads them on a grid that the "
-            f"first rows or y_limit decided. Leave the row out, or fit again with a y_limit that "
-            f"reaches as far."
-        )
-    columns, rest = [], np.asarray(Y, dtype=float)
-    for place in range(k):
-        step = grid.steps[place::k]
-        digit = np.rint(rest / step) * step
-        columns.append(digit)
-        rest = rest - digit
-    return np.stack(columns, axis=-1).reshape(len(Y), -1)
-
-
-def target_grid(Y: Array, bits: int, limit: Any = None) -> Grid:
-    """The grid of the digits of targets like Y (n, M), or of those up to a limit, (M,).
-
-    Without a limit there is room for at least eight times their size.
-    """
-    if limit is None:
-        largest = abs(Y).max(axis=0, initial=0)
-        above = np.log2(Grid.reaching(largest, bits).limits).astype(int) + (3 if bits == 8 else 0)
-    else:
-        above = np.ceil(np.log2(np.broadcast_to(limit, Y.shape[1:]))).astype(int)
-    places = (bits - 1) * (1 + np.arange(LAYOUTS[bits].digits))
-    return Grid((above[:, None] - places).reshape(-1), bits)

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, derived, enough_memory
+from knowmore.arrays import Array, Frozen, derived, enough_memory, mixed
 from knowmore.concurrency import cached_property
 from knowmore.edits import Id
 from knowmore.examples import Examples, among, array_of_ids, never_again
@@ -62,14 +62,6 @@ _SPREAD = 64
 
 
 # -- hashes ----------------------------------------------------------------------------------------
-
-
-def mixed(z: Any) -> Any:
-    """A hash of z, an integer below 2^64 or an array of them: one step of SplitMix64."""
-    z = (z + 0x9E3779B97F4A7C15) & _BITS
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _BITS
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _BITS
-    return z ^ (z >> 31)
 
 
 def _mixed_with(keys: Array, key: int) -> Array:

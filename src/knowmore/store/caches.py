@@ -26,8 +26,10 @@ from knowmore.errors import InvalidInput
 from knowmore.estimators.linear import LinearGP
 from knowmore.kernels import AnyKernel, diagonal
 from knowmore.linalg import Cholesky, Factor, Grid, Inverse, Sums
+from knowmore.linalg.counting import padded, trimmed
+from knowmore.linalg.earlier import Earlier
 from knowmore.linalg.panels import PANEL, Panel
-from knowmore.linalg.sums import Group, width
+from knowmore.linalg.sums import WORDS, Group
 from knowmore.models.oneshot import OneShot
 from knowmore.store import kinds
 from knowmore.store.codec import Form, bytes_of, plain, valued
@@ -377,17 +379,20 @@ def write_sums(
     prefix : empty if they are no cache, but all that is there
     """
     sums = estimator._held.sums
-    P, groups = width(sums.grid), sums.groups
-    rows, columns = np.tril_indices(P)
+    P, groups = len(sums.grid), sums.groups
+    firsts = [group.first for group in groups.values()]
+    length = max(map(len, firsts), default=1)
     about = {
         "position": position,
         "grid": plain(sums.grid),
         "keys": [plain(key) for key in groups],
         "counts": [[int(group.rows), int(group.weight)] for group in groups.values()],
         "log_weights": sums.log_weights,
+        "words": [length, len(sums.words)],
     }
-    first = np.array([group.first for group in groups.values()], np.int64).reshape(-1, P)
-    data = bytes_of(np.concatenate([first.ravel(), sums.words[:, rows, columns].ravel()]))
+    first = np.array([padded(one, length) for one in firsts], np.int64)
+    packed = sums.words[:, *np.tril_indices(P)]
+    data = bytes_of(np.concatenate([first.ravel(), packed.ravel()]))
     step = 8 * _WORDS
     parts = [data[begin : begin + step] for begin in range(0, len(data), step)]
     number = write_parts(file, number, prefix + SUMS, dict(enumerate(parts)))
@@ -399,26 +404,42 @@ def read_sums(file: File, grid: Grid, prefix: str = CACHE) -> tuple[int, Sums] |
     """The entry of the journal that the sums in the file belong to, and these; None if none."""
     try:
         about = loads(_only(file, prefix + ABOUT))
-        P, keys = width(grid), [valued(key) for key in about["keys"]]
-        wanted = len(keys) * P + P * (P + 1)
-        if valued(about["grid"]) != grid:
+        keys, earlier = [valued(key) for key in about["keys"]], None
+        if "words" not in about:
+            earlier = _earlier(about["grid"], grid)
+        elif valued(about["grid"]) != grid:
+            raise Doubt
+        P = len(grid) if earlier is None else earlier.width
+        length, many = (int(one) for one in about.get("words", (1, WORDS)))
+        wanted = len(keys) * length * P + many * P * (P + 1) // 2
+        if length < 1 or many < WORDS:
             raise Doubt
         claimed = "SELECT total(length(data)) FROM arrays WHERE name = ?"
         if file.connection.execute(claimed, (prefix + SUMS,)).fetchone()[0] != 8 * wanted:
             raise Doubt
         numbers = np.frombuffer(b"".join(read_parts(file, prefix + SUMS)), "<i8").astype(np.int64)
-        first, packed = np.split(numbers, [len(keys) * P])
-        words = np.zeros((2, P, P), np.int64)
-        words[:, *np.tril_indices(P)] = packed.reshape(2, -1)
+        first, packed = np.split(numbers, [len(keys) * length * P])
+        words = np.zeros((many, P, P), np.int64)
+        words[:, *np.tril_indices(P)] = packed.reshape(many, -1)
+        firsts = first.reshape(-1, length, P)
+        if earlier is not None:
+            firsts, words = earlier.firsts(firsts[:, 0]).swapaxes(0, 1), earlier.words(words)
         groups = {
-            key: Group(int(rows), int(weight), one)
-            for key, (rows, weight), one in zip(
-                keys, about["counts"], first.reshape(-1, P), strict=True
-            )
+            key: Group(int(rows), int(weight), trimmed(one))
+            for key, (rows, weight), one in zip(keys, about["counts"], firsts, strict=True)
         }
         return int(about["position"]), Sums.restored(grid, groups, int(about["log_weights"]), words)
     except (Doubt, ArithmeticError, LookupError, TypeError, ValueError):
         return None
+
+
+def _earlier(found: dict[str, Any], grid: Grid) -> Earlier:
+    """The grid of sums that an earlier version wrote, if it is that of the model."""
+    for targets in range(len(grid)):
+        earlier = Earlier(np.array(found["grid"]), int(found["bits"]), targets)
+        if len(earlier.grid) == len(grid) and earlier.grid == grid:
+            return earlier
+    raise Doubt
 
 
 class Kept(NamedTuple):

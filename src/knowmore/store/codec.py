@@ -76,7 +76,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, slice):
         return {"slice": [plain(part) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, Grid):
-        return {"grid": value.exponents.tolist(), "bits": value.bits}
+        centres = value.centres.tolist()
+        return {"grid": value.exponents.tolist(), "bits": value.bits, "centres": centres}
     if isinstance(value, Truncation):
         return {"truncation": [value.rank, value.fraction, value.tolerance]}
     kind: Any = type(value)
@@ -111,7 +112,8 @@ def valued(found: Any) -> Any:
         case {"slice": [start, stop, step]}:
             return slice(start, stop, step)
         case {"grid": list(exponents), "bits": int(bits)}:
-            return Grid(np.array(exponents, dtype=np.int64), bits)
+            # Earlier files have no centres.
+            return Grid(np.array(exponents, dtype=np.int64), bits, found.get("centres"))
         case {"truncation": [rank, fraction, tolerance]}:
             return Truncation(rank, fraction, tolerance)
         case {"kernel": str(name), "with": dict(parameters)}:

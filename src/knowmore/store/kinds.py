@@ -26,6 +26,7 @@ from knowmore.estimators.living import EditableEstimator
 from knowmore.estimators.shell import names_in, unnamed
 from knowmore.examples import Examples
 from knowmore.linalg import Eigenspace, Grid, Sums
+from knowmore.linalg.earlier import Earlier
 from knowmore.models import KernelModel, LinearModel
 from knowmore.models.forest import Forest
 from knowmore.store.codec import plain, valued
@@ -59,7 +60,9 @@ _APART: Final = {"supports", "semantics", "source"}
 # Parameters that leave-one-out over the first examples may choose.
 _BY_LOO: Final = ("C", "noise")
 # Parameters that files of earlier versions lack: they have their defaults.
-_LATER: Final = {"probability", "loss"}
+_LATER: Final = {"probability", "loss", "y_resolution"}
+# Parameters of files of earlier versions that have no meaning any more.
+_GONE: Final = {"y_limit"}
 # What models did before they had these parameters: files of that time do not name them.
 _BEFORE: Final[dict[str, dict[str, Any]]] = {
     "n-plus-one": {"scaled": False},
@@ -101,6 +104,7 @@ def parameters(estimator: BaseEstimator) -> dict[str, Any]:
 def unfitted(kind: str, settings: dict[str, Any]) -> Any:
     """The estimator with these parameters; raises any error if they are not its own."""
     made, settings = KINDS[kind], _BEFORE.get(kind, {}) | settings
+    settings = {name: value for name, value in settings.items() if name not in _GONE}
     values = {name: valued(value) for name, value in settings.items()}
     if kind == "n-plus-one":
         values["source"] = None
@@ -209,8 +213,7 @@ def without_loo(estimator: Any) -> Any:
 
 def linear(estimator: LinearGP, found: dict[str, Any], sums: Sums | None = None) -> LinearGP:
     """A copy that holds these sums, or none, on the grid of a state."""
-    grid: Grid = valued(found["grid"])
-    sums = Sums(grid) if sums is None else sums
+    sums = Sums(_grid(found)) if sums is None else sums
     noise, made = estimator._noise(), copy(estimator)
     if found["targets"] is None:
         made.model_ = LinearModel.of_classes(sums, noise, intercept=estimator.intercept)
@@ -220,6 +223,15 @@ def linear(estimator: LinearGP, found: dict[str, Any], sums: Sums | None = None)
     names = np.arange(q)
     made.model_ = LinearModel(sums, names, noise, estimator.intercept, False, normalised, flat)
     return made
+
+
+def _grid(found: dict[str, Any]) -> Grid:
+    """The grid of a state."""
+    if "centres" not in found["grid"] and found["targets"] is not None:
+        (q,) = found["targets"] or [1]
+        return Earlier(np.array(found["grid"]["grid"]), found["grid"]["bits"], q).grid
+    grid: Grid = valued(found["grid"])
+    return grid
 
 
 def living(

@@ -16,7 +16,6 @@ from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import KnowmoreError
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels.rules import describe_difference
-from knowmore.linalg.sums import width
 from knowmore.memory import check_free
 from knowmore.models.forest import Forest
 from knowmore.store import codec, kinds, sources
@@ -212,7 +211,7 @@ def _summed(
         made = kinds.linear(estimator, facts["state"], sums)
         if (after := _caught_up(file, made, facts, begin, position)) is not None:
             return after
-    size = 16 * width(grid) ** 2
+    size = 16 * len(grid) ** 2
     check_free(size, f"The sums of {len(grid)} columns take", "Open it on a larger machine.")
     return _add_all(file, empty, facts, live, 1)
 

@@ -225,8 +225,8 @@ BAD[40, 2] = np.nan
 MISTAKES = {
     "NaN": (
         lambda at: fit(LinearGPClassifier(), pairs(BAD, Y)),
-        "Shard 2: Column 2 of X contains NaN or infinity. Remove these rows, or fill in the "
-        "values.",
+        "Shard 2: Input X contains NaN or infinity: row 4, column 2 (nan). Remove these rows, or "
+        "fill in the values.",
     ),
     "NaN with a grid": (
         lambda at: fit(LinearGPClassifier(resolution=WHOLE.grid_), pairs(BAD, Y)),

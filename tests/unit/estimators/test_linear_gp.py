@@ -59,11 +59,7 @@ def assert_refused(model, act, words):
 ROWS = {
     "NaN": ([np.nan, 0, 0], r"^Input X contains NaN or infinity: row 1, column 0 \(nan\)\. Remove"),
     "infinite": ([0, np.inf, 0], r"^Input X contains NaN or infinity: row 1, column 1 \(inf\)\."),
-    "outside": (
-        [0, 0, 1e4],
-        r"^Row 1 of X has 10000 in column 2, but values there must be between",
-    ),
-    "far outside": ([0, -1e308, 0], r"^Row 1 of X has -1e\+308 in column 1, but values there"),
+    "huge": ([0, -1e308, 0], r"^Row 1 of X has -1e\+308 in column 1, but the squares of values"),
     "wide": ([0, 0, 0, 0], r"^X has 4 features, but LinearGP\w+ is expecting 3 features"),
     "text": (["a", "b", "c"], r"Encode them with a OneHotEncoder\.$|not compatible with arrays of"),
 }
@@ -135,12 +131,12 @@ def test_huge_and_tiny_rows_are_learnt(name, scale, noise):
 
 
 @both
-@pytest.mark.parametrize("scale", [1e200, 1e-200])
-def test_rows_whose_products_are_no_numbers_are_refused(name, scale):
+def test_rows_whose_squares_are_no_numbers_are_refused(name):
     make, y = BOTH[name]
-    model = make()
-    words = r"^Column 0 would be read in multiples of 2\*\*.* Scale the features and targets\.$"
-    assert_refused(model, lambda model: model.fit(scale * X, y), words)
+    words = r"^Row 0 of X has .* in column 0, but the squares of values beyond 3e\+144 are no"
+    assert_refused(make(), lambda model: model.fit(1e200 * X, y), words)
+    tiny = clone(make()).fit(1e-200 * X, y)
+    assert np.isfinite(tiny.predict(1e-200 * X)).all()
 
 
 @both
@@ -214,12 +210,9 @@ def test_digests_tell_labels_of_different_kinds_apart():
 
 
 @pytest.mark.parametrize("verb", ["partial_fit", "forget"])
-def test_targets_outside_their_grid_are_refused_by_name(verb):
-    for targets, given, value in (
-        (X[:, 0], [1e4], r"10000"),
-        (X[:, :2], [[0.0, -1e308]], r"-1e\+308"),
-    ):
-        words = rf"^Row 0 of y has {value}, but targets there must be between -"
+def test_targets_whose_squares_are_no_numbers_are_refused(verb):
+    words = r"^y has -1e\+308 in row 0, but the squares of values beyond 3e\+144 are no numbers\."
+    for targets, given in ((X[:, 0], [-1e308]), (X[:, :2], [[0.0, -1e308]])):
         model = regressor(targets=targets)
         assert_refused(model, lambda m, y=given: getattr(m, verb)(X[:1], y), words)
 
@@ -340,7 +333,7 @@ def test_rows_that_could_not_have_been_there_are_refused_at_once():
     digits, labels = load_digits(return_X_y=True)
     model = LinearGPClassifier().fit(digits, labels)
     for wrong in (np.full((1, 64), 100.0), np.ones((5, 64))):
-        words = r"^These rows cannot all have been learnt: 1797 are held"
+        words = r"^These rows of 3 cannot all have been learnt: 183 are held"
         assert_refused(model, lambda m, X=wrong: m.forget(X, [3] * len(X)), words)
 
 
@@ -364,14 +357,15 @@ def test_a_regressor_without_the_history_has_the_same_digest():
     t = Z.sum(axis=1) * np.repeat([1.0, 9.0], 100)
     model = LinearGPRegressor().fit(Z[:100], t[:100]).partial_fit(Z[100:], t[100:])
     model.forget(Z[:100], t[:100])
-    fresh = LinearGPRegressor(resolution=model.grid_, y_limit=model.y_limit_)
+    fresh = LinearGPRegressor(resolution=model.grid_, y_resolution=model.y_grid_)
     assert fresh.fit(Z[100:], t[100:]).digest() == model.digest()
-    stream = LinearGPRegressor(y_limit=1000).partial_fit(Z[:1], [0.0])
-    assert stream.y_limit_.tolist() == [1024.0]
-    assert stream.partial_fit(Z, t).n_samples_ == 201
-    for wrong in (0, -1.0, np.nan, "x", [1.0, 2.0]):
-        with pytest.raises(KnowmoreError, match="y_limit"):
-            LinearGPRegressor(y_limit=wrong).fit(Z, t)
+    for wrong in (0, "x", [1.0, 2.0]):
+        with pytest.raises(KnowmoreError, match=r"^y_resolution=.* Give a Grid"):
+            LinearGPRegressor(y_resolution=wrong).fit(Z, t)
+    with pytest.raises(KnowmoreError, match=r"^y_resolution has 2 columns, but y has 1 columns\."):
+        LinearGPRegressor(y_resolution=Grid([0, 0])).fit(Z, t)
+    with pytest.raises(KnowmoreError, match=r"^The grids have 21 and 8 bits"):
+        LinearGPRegressor(y_resolution=Grid([0], 8)).fit(Z, t)
 
 
 def test_a_likelihood_beyond_numbers_is_refused():
@@ -523,7 +517,7 @@ def test_pixels_are_learnt_with_eight_bits():
     pixels = np.random.default_rng(2).integers(0, 256, (40, 3)).astype(np.uint8)
     pixels[0] = 255
     model = LinearGPClassifier(resolution=8).fit(pixels, Y)
-    assert model.grid_.steps.tolist() == [2.0] * 3
+    assert (model.grid_.steps <= 4).all()
     assert model.forget(pixels[:3], Y[:3]).n_samples_ == 37
 
 

@@ -20,12 +20,11 @@ from knowmore import (
     IntersectionMap,
     KnowmoreError,
     LinearGPClassifier,
-    LinearGPRegressor,
     living,
     memory,
 )
 from knowmore.distributed import fit, load_sums, refresh_sums, save_sums
-from knowmore.errors import KnowmoreWarning, NotEnoughMemory
+from knowmore.errors import NotEnoughMemory
 from knowmore.linalg import Sums
 
 rng = np.random.default_rng(0)
@@ -184,36 +183,7 @@ def test_a_leaf_that_finds_no_memory_is_told_at_fit_and_changes_nothing(monkeypa
     assert len(ForestGPClassifier(RBF(), capacity=500).fit(rows, labels).ids_) == 4200
 
 
-# -- columns that the grid is too coarse for -------------------------------------------------------
-
-STAMPS = np.column_stack([X[:, 0], 1.7e9 + np.arange(40.0)])
-LOST = (
-    "Column {} of X varies by 39 about 1.7e+09, but is read in steps of 524288: nearly all that it "
-    "says is lost in rounding. Subtract an offset from it, such as 1.7e+09, or read it in finer "
-    "steps: resolution='exact' (42 bits), or a Grid."
-)
-
-
-@pytest.mark.parametrize("kind", [LinearGPClassifier, LinearGPRegressor])
-def test_a_column_that_is_lost_in_rounding_is_told_once_at_fit(kind, recwarn):
-    model = kind().fit(STAMPS, Y).partial_fit(STAMPS, Y)
-    model.predict(STAMPS)
-    assert [str(one.message) for one in recwarn] == [LOST.format(1)]
-    assert recwarn[0].category is KnowmoreWarning
-    assert recwarn[0].filename == __file__
-
-
-def test_shards_and_grids_tell_it_too_and_know_the_name_of_the_column():
-    pd = pytest.importorskip("pandas")
-    table = pd.DataFrame(STAMPS, columns=["x", "time"])
-    for call in (
-        lambda: LinearGPClassifier().fit(table, Y),
-        lambda: Grid.covering(table),
-        lambda: fit(LinearGPClassifier(), [table[:20], table[20:]], [Y[:20], Y[20:]]),
-    ):
-        with pytest.warns(KnowmoreWarning) as told:
-            call()
-        assert [str(one.message) for one in told] == [LOST.format("'time'")]
+# -- ordinary rows ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("resolution", [None, 8, 16, "exact"])
@@ -233,13 +203,6 @@ def test_ordinary_rows_raise_no_alarm(rows, resolution):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         LinearGPClassifier(resolution=resolution).fit(rows, np.arange(rows.shape[0]) % 2)
-
-
-def test_the_remedies_help():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LinearGPClassifier(resolution="exact").fit(STAMPS, Y)
-        LinearGPClassifier().fit(STAMPS - [0, 1.7e9], Y)
 
 
 NO_IDS = "LinearGPClassifier keeps no rows and no ids, so it has no"

@@ -56,15 +56,20 @@ def test_few_wide_rows_are_refused_although_they_would_wait(little, make):
     assert str(caught.value) == refused(D, 0.7)
 
 
-def test_two_slices_and_many_targets_count_too(monkeypatch):
-    with_free(monkeypatch, 1)
+def test_long_numbers_and_many_targets_count_too(monkeypatch):
+    with_free(monkeypatch, 0.8)
     LinearGPClassifier().fit(X[:5], Y[:5])
-    with pytest.raises(NotEnoughMemory) as caught:
-        LinearGPClassifier(resolution="exact").fit(X[:5], Y[:5])
-    assert str(caught.value) == refused(D, 2.1, "1.0")
+    far = X[:5] * np.array([1e30, 1, 1, 1, 1])[:, None]
+    clf = LinearGPClassifier().fit(X[:20], Y[:20])
+    for learn, needed in ((LinearGPClassifier().fit, 1.3), (clf.partial_fit, 1.1)):
+        with pytest.raises(NotEnoughMemory) as caught:
+            learn(far, Y[:5])
+        assert str(caught.value) == refused(D, needed, "0.8")
+    assert clf.n_samples_ == 20
+    with_free(monkeypatch, 0.4)
     with pytest.raises(NotEnoughMemory) as caught:
         LinearGPRegressor().fit(X[:5, :2], X[:5])
-    assert str(caught.value) == refused(2, 1.8, "1.0")
+    assert str(caught.value) == refused(2, 0.5, "0.4")
 
 
 def test_a_model_that_cannot_learn_more_is_as_it_was(monkeypatch):

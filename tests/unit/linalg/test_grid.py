@@ -1,4 +1,4 @@
-"""What is read on a grid, and what is refused."""
+"""What is read on a grid, what it is chosen by, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,26 +11,33 @@ from scipy import sparse
 
 from knowmore import Grid, KnowmoreError
 from knowmore.linalg.counting import READ, loops
-from knowmore.linalg.grid import LAYOUTS, blocks
+from knowmore.linalg.grid import LAYOUTS, limbs
+from knowmore.linalg.sketch import Sketch
+from knowmore.linalg.tables import blocks
 
 BITS = [8, 16, 21, 42]
 every = pytest.mark.parametrize("bits", BITS)
 
 
 def whole(grid, X):
-    """X in multiples of the steps, in Python's integers: the nearest, half to even."""
+    """X in steps from the centres, in Python's integers: the nearest to a difference of doubles."""
     units = [Fraction(2) ** int(e) for e in grid.exponents]
-    rows = np.asarray(X).astype(float).tolist()
+    rows = (np.asarray(X).astype(float) - grid.centres).tolist()
     return [[round(Fraction(x) / u) for x, u in zip(row, units, strict=True)] for row in rows]
 
 
 def read(grid, X):
-    """What the grid makes of X, put together from its slices in Python's integers."""
-    D = len(grid)
-    Z = [[int(z) for z in row] for row in grid.multiples(np.asarray(X))]
-    if LAYOUTS[grid.bits].slices == 1:
-        return Z
-    return [[row[j] * 2 ** LAYOUTS[grid.bits].shift + row[D + j] for j in range(D)] for row in Z]
+    """What the grid makes of X, in Python's integers."""
+    return [[int(q) for q in row] for row in grid.multiples(np.asarray(X))]
+
+
+def put_together(parts, bits, shape):
+    """Limbs as whole numbers, in Python's integers."""
+    found = np.zeros(shape, dtype=object)
+    for k, (rows, Z) in enumerate(parts):
+        assert abs(Z).max(initial=0) <= 2 ** (bits - 1)
+        found[rows] += np.frompyfunc(int, 1, 1)(Z) * 2 ** (bits * k)
+    return found.tolist()
 
 
 @every
@@ -43,65 +50,112 @@ def test_values_are_read_as_the_nearest_multiple(bits, dtype):
     grid = Grid.covering(X, bits)
     assert read(grid, X) == whole(grid, X)
     rounded = np.array(whole(grid, X), dtype=float) * grid.steps
-    np.testing.assert_array_equal(grid.rounded(X), rounded)
-    np.testing.assert_array_equal(grid.rounded(rounded), rounded)
+    np.testing.assert_array_equal(grid.offsets(X), rounded)
+    np.testing.assert_array_equal(grid.rounded(X), grid.centres + rounded)
+    np.testing.assert_array_equal(grid.rounded(grid.rounded(X)), grid.rounded(X))
 
 
 @every
-def test_slices_and_their_products_stay_exact(bits):
-    grid = Grid(np.zeros(3, int), bits)
-    largest = 2 ** (bits - 1)
-    X = np.array([[largest, -largest, largest - 1], [0, 1, 2**20 % largest]], dtype=float)
-    Z = grid.multiples(X)
-    assert abs(Z).max() <= 2 ** (LAYOUTS[grid.bits].shift - 1)
-    assert read(grid, X) == X.astype(int).tolist()
-    most = LAYOUTS[grid.bits].rows_at_once * 2 ** (2 * LAYOUTS[grid.bits].shift - 2)
-    assert most == 2 ** (np.finfo(LAYOUTS[grid.bits].dtype).nmant + 1)
-
-
-@every
-def test_a_grid_fits_the_rows_it_was_made_for(bits):
+def test_limbs_and_their_products_stay_exact(bits):
     rng = np.random.default_rng(bits)
-    # Just below a power of two, rounding goes up to it.
-    edges = [np.nextafter(1, 0), np.nextafter(2, 0), 1.0, 255.0, 0.99885, 1e-20]
-    X = np.vstack([edges, rng.uniform(-1, 1, (30, 6)) * edges])
+    layout = LAYOUTS[bits]
+    sizes = 2.0 ** rng.integers(0, 900, (40, 3))
+    edges = [[2.0 ** (layout.limb - 1), -(2.0 ** (layout.limb - 1)), 2.0**layout.limb - 1]]
+    Q = np.vstack([edges, np.rint(rng.normal(size=(40, 3)) * sizes), np.zeros((1, 3))])
+    assert put_together(limbs(Q, layout.limb), layout.limb, Q.shape) == [
+        [int(q) for q in row] for row in Q
+    ]
+    # Rows without far cells have no other limb.
+    assert [len(rows) for rows, _ in limbs(Q[:1, :2], layout.limb)] == [1]
+    most = layout.rows_at_once * 2 ** (2 * layout.limb - 2)
+    assert most == 2 ** (np.finfo(layout.dtype).nmant + 1)
+
+
+@every
+def test_the_steps_are_as_much_finer_than_the_spread_as_the_bits_say(bits):
+    rng = np.random.default_rng(bits)
+    sizes = np.array([1.0, 1e-20, 1e20, 300])
+    X = rng.normal(size=(400, 4)) * sizes + sizes * [0, 3, -5, 1e6]
     grid = Grid.covering(X, bits)
-    assert read(grid, X) == whole(grid, X)
-    room = 1 if bits == 8 else 8
-    assert read(grid, room * X) == whole(grid, room * X)
-    with pytest.raises(KnowmoreError, match=r"^Row 31 of X has .* in column 2, but values there"):
-        grid.multiples(np.vstack([X, edges * grid.limits * [0, 0, 1.01, 2, 0, 0]]))
+    centre = np.sort(X, axis=0)[199]
+    spread = np.sort(abs(X - centre), axis=0)[199]
+    finer = spread / grid.steps
+    assert (finer >= 2 ** LAYOUTS[bits].below).all()
+    assert (finer < 2 ** (LAYOUTS[bits].below + 1)).all()
+    assert (abs(grid.centres - centre) <= grid.steps / 2).all()
+    assert (grid.centres == np.rint(grid.centres / grid.steps) * grid.steps).all()
 
 
-def test_the_limits_are_inside_and_what_is_beyond_is_named():
+@pytest.mark.parametrize("value", [1e5, 1e30, -1e30, 1e-30])
+def test_a_single_row_moves_the_steps_by_a_power_of_two_at_most(value):
+    rng = np.random.default_rng(0)
+    for n in (5, 50, 2000):
+        X = rng.normal((0, 1e4, -3), size=(n, 3))
+        grid = Grid.covering(X)
+        spoilt = Grid.covering(np.vstack([X, np.full((1, 3), value)]))
+        assert abs(spoilt.exponents - grid.exponents).max() <= (1 if n > 5 else 3)
+
+
+def test_columns_with_few_values_keep_them():
+    X = np.zeros((5000, 5))
+    X[:, 0] = np.arange(5000) % 2
+    X[::50, 1] = 0.25
+    X[7, 2] = 2.0**-30
+    X[8, 2] = 1e9
+    X[:, 3] = 7.0
+    X[9, 3] = np.nextafter(7, 8)
+    grid = Grid.covering(X)
+    np.testing.assert_array_equal(grid.rounded(X)[:, :4], X[:, :4])
+    # Nothing is known of the last one, which is read finer than the others.
+    assert grid.exponents[4] < np.median(grid.exponents[:4])
+
+
+def test_a_grid_does_not_depend_on_the_order_or_the_shards():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(1, size=(5000, 3)) * [1, 1e-9, 1e9] + [0, 1, 5e9]
+    X[3000:3100] = X[7]
+    grid = Grid.covering(X)
+    assert Grid.covering(X[rng.permutation(5000)]) == grid
+    for cuts in ([1], [2500], [10, 11, 4000]):
+        parts = [Sketch.of(part) for part in np.split(X, cuts)]
+        for order in (parts, parts[::-1]):
+            exponents, centres = order[0].merge(*order[1:]).columns(LAYOUTS[21].below)
+            assert Grid(exponents, 21, centres) == grid
+    # The rows of a sketch are drawn as if at random: their medians are those of all.
+    spread = np.median(abs(X - np.median(X, axis=0)), axis=0)
+    assert (abs(grid.centres - np.median(X, axis=0)) < 0.2 * spread).all()
+
+
+def test_what_no_grid_can_read_is_named():
     grid = Grid([0, -15], 16)
-    assert grid.limits.tolist() == [32768.0, 1.0]
-    assert grid.multiples(np.array([[-32768.0, 1.0]])).tolist() == [[-32768.0, 32768.0]]
+    assert grid.multiples(np.array([[-1e6, 1.0]])).tolist() == [[-1e6, 32768.0]]
     with pytest.raises(KnowmoreError) as refused:
-        grid.rounded(np.array([[0.0, 0.0]] * 2000 + [[1.0, -1.1]]))
+        grid.rounded(np.array([[0.0, 0.0]] * 2000 + [[1.0, -1e145]]))
     assert str(refused.value) == (
-        "Row 2000 of X has -1.1 in column 1, but values there must be between -1 and 1: the model "
-        "reads rows on a grid that the first rows decided. Leave the row out or clip it, or fit "
-        "again with resolution=Grid.covering(X) for an X that reaches as far."
+        "Row 2000 of X has -1e+145 in column 1, but the squares of values beyond 3e+144 are no "
+        "numbers. Leave the row out, or scale the column."
     )
-    with pytest.raises(KnowmoreError, match=r"^Row 0 of X has 1e\+308 in column 1, but"):
-        grid.rounded([[0.0, 1e308]])
+    with pytest.raises(KnowmoreError, match=r"^Row 1 of X has 1e\+308 in column 1, but"):
+        Grid.covering([[0.0, 0.0], [0.0, 1e308]])
+    largest = np.array([[2.0**480, -(2.0**480)]])
+    assert read(Grid([-480, 480]), largest) == [[2**960, -1]]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_what_is_no_number_is_refused(value):
     X = np.array([[1.0, 2.0], [3.0, value]])
-    with pytest.raises(KnowmoreError, match=r"^Column 1 of X contains NaN or infinity\. Remove"):
+    wanted = rf"^Input X contains .*: row 1, column 1 \({value}\)"
+    with pytest.raises(KnowmoreError, match=wanted):
         Grid.covering(X)
     grid = Grid.covering(X[:1])
-    with pytest.raises(KnowmoreError, match=rf"^Input X contains .*: row 1, column 1 \({value}\)"):
+    with pytest.raises(KnowmoreError, match=wanted):
         grid.multiples(X)
 
 
-def test_columns_of_zeros_are_read_like_the_others():
-    grid = Grid.covering([[0.0, 4.0, 64.0, 1.0]])
+def test_the_grid_of_largest_values_is_about_zero():
+    grid = Grid.reaching([0.0, 4.0, 64.0, 1.0])
     assert grid.exponents.tolist() == [-9, -9, -5, -11]
-    assert Grid.covering(np.zeros((2, 3))).limits.tolist() == [2.0] * 3
+    assert not grid.centres.any()
 
 
 @every
@@ -151,6 +205,12 @@ def test_grids_are_values():
     assert grid != "grid"
     assert grid + Grid([7]) == Grid([1, -2, 7])
     assert repr(grid) == "Grid(2 columns in steps of 2**-2 to 2**1, bits=21)"
+    centred = Grid([1, -2], 21, [7.1, 0.2])
+    assert centred.centres.tolist() == [8.0, 0.25]
+    assert centred != grid
+    assert centred == pickle.loads(pickle.dumps(centred))
+    assert centred[:1] + centred[1:] == centred
+    assert repr(centred[1:]) == "Grid(1 columns in steps of 2**-2 about 0.25, bits=21)"
     with pytest.raises(ValueError, match="read-only"):
         grid.exponents[0] = 3
 
@@ -168,16 +228,20 @@ def test_what_is_no_list_of_exponents_is_refused(exponents):
         Grid(exponents)
 
 
-@pytest.mark.parametrize("exponent", [151, -151, -(2**63), 2**63])
+@pytest.mark.parametrize("exponent", [481, -481, -(2**63), 2**63])
 def test_exponents_whose_products_are_no_numbers_are_refused(exponent):
     with pytest.raises(KnowmoreError) as refused:
         Grid([0, exponent] if exponent < 2**63 else np.array([0, exponent], np.uint64))
     assert str(refused.value) == (
         f"Column 1 would be read in multiples of 2**{exponent}, but the exponents of a grid are "
-        f"between -150 and 150: beyond, products are no numbers. Scale the features and targets."
+        f"between -480 and 480: beyond, squares are no numbers. Scale the features and targets."
     )
-    with pytest.raises(KnowmoreError, match=r"^Column 0 would be read"):
-        Grid.covering([[1e200]])
+
+
+@pytest.mark.parametrize("centres", [[1.0], [[1.0, 2.0]], [np.nan, 0.0], [1e200, 0.0]])
+def test_what_are_no_centres_is_refused(centres):
+    with pytest.raises(KnowmoreError, match=r"^centres=.* Give a number for each of 2 columns"):
+        Grid([0, 0], 21, centres)
 
 
 @pytest.mark.parametrize("X", [[1.0, 2.0], 3.0, np.zeros((2, 2, 2)), np.zeros((2, 0))])

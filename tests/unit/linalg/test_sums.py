@@ -20,9 +20,17 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from knowmore import KnowmoreError
+from knowmore.arrays import read_only
 from knowmore.linalg import Grid, Sums
-from knowmore.linalg.counting import loops
-from knowmore.linalg.grid import LAYOUTS
+from knowmore.linalg.counting import (
+    added,
+    approximate,
+    from_words,
+    in_words,
+    loops,
+    padded,
+    trimmed,
+)
 from knowmore.linalg.sums import LOG_UNIT, UNIT
 
 BITS = [8, 16, 21, 42]
@@ -33,40 +41,27 @@ ROUNDINGS = 4
 
 
 def draw(rng, n, D=3, bits=16):
-    """Rows (n, D) of unequal columns, keys and weights in units of 1/256, some of them zero."""
-    X = rng.normal(size=(n, D)) * 10.0 ** rng.integers(-3, 4, D)
+    """Rows (n, D) of unequal columns, keys and weights in units of 1/256, some of them zero.
+
+    Some cells are far from all others, up and down.
+    """
+    X = rng.normal(size=(n, D)) * 10.0 ** rng.integers(-3, 4, D) + 10.0 ** rng.integers(-5, 6, D)
+    X *= np.where(rng.random((n, D)) < 0.02, 10.0 ** rng.integers(-20, 20, (n, D)), 1.0)
     return X, rng.integers(0, 3, n), rng.integers(0, 2**16, n) * (rng.random(n) > 0.1)
 
 
 def whole(grid, X):
-    return [[int(k) for k in row] for row in np.rint(np.asarray(X, dtype=float) / grid.steps)]
-
-
-def sliced(grid, rows):
-    """Whole rows cut into slices, in Python's integers."""
-    if LAYOUTS[grid.bits].slices == 1:
-        return rows
-    base = 2 ** LAYOUTS[grid.bits].shift
-    high = [[(k + base // 2) // base for k in row] for row in rows]
-    low = [
-        [k - base * h for k, h in zip(*both, strict=True)] for both in zip(rows, high, strict=True)
-    ]
-    # Half a slice is rounded to even, as in floating point.
-    for above, below in zip(high, low, strict=True):
-        for j, k in enumerate(below):
-            if k == -base // 2 and above[j] % 2:
-                above[j], below[j] = above[j] - 1, base // 2
-    return [a + b for a, b in zip(high, low, strict=True)]
+    apart = np.asarray(X, dtype=float) - grid.centres
+    return [[int(k) for k in row] for row in np.rint(apart / grid.steps)]
 
 
 def words(sums):
     """The sums of products, lower triangle, in Python's integers."""
-    high, low = sums.words.tolist()
     assert not np.triu(sums.words, 1).any()
-    assert all(-(2**61) <= v < 2**61 for row in low for v in row)
-    return [
-        [h * 2**62 + v for h, v in zip(*both, strict=True)] for both in zip(high, low, strict=True)
-    ]
+    assert (abs(sums.words) <= 2**61).all()
+    # No more words than are needed.
+    assert len(sums.words) == 2 or sums.words[-1].any()
+    return from_words(sums.words).tolist()
 
 
 def lower(A):
@@ -75,38 +70,32 @@ def lower(A):
 
 def assert_exact(sums, rows, units, times=1):
     """Are these the sums of so many times the whole rows of these weights?"""
-    first, second = oracle.whole_sums(sliced(sums.grid, rows), units)
+    first, second = oracle.whole_sums(rows, units)
     assert sums.weight == times * sum(units)
-    assert sums.first.tolist() == [times * a for a in first]
+    assert from_words(sums.first).tolist() == [times * a for a in first]
     assert words(sums) == lower([[times * a for a in row] for row in second])
 
 
 def assert_scatter(sums, rows, units, times=1):
-    """Is the scatter that of the fractions, to a few roundings of each entry or column?"""
+    """Is the scatter that of the fractions, to a few roundings of each entry?"""
     first, second = oracle.whole_sums(rows, units)
     total, steps = sum(units), [Fraction(step) for step in sums.grid.steps]
-    centred = oracle.whole_scatter(total, first, second)
-    for want, got in ((centred, sums.scatter()), (second, sums.scatter(centred=False))):
-        np.testing.assert_array_equal(got, got.T)
-        for i, row in enumerate(want):
-            for j, value in enumerate(row):
-                exact = Fraction(value) * times * steps[i] * steps[j] / UNIT
-                size = (
-                    abs(exact)
-                    if LAYOUTS[sums.grid.bits].slices == 1
-                    else _length(want, i, j) * times
-                )
-                size = (
-                    size
-                    if LAYOUTS[sums.grid.bits].slices == 1
-                    else size * steps[i] * steps[j] / UNIT
-                )
-                assert abs(Fraction(got[i, j]) - exact) <= ROUNDINGS * Fraction(EPS) * size
-
-
-def _length(S, i, j):
-    """Slices are put together in floating point: the error is that of the columns' lengths."""
-    return Fraction(np.sqrt(float(S[i][i])) * np.sqrt(float(S[j][j])))
+    want, got = oracle.whole_scatter(total, first, second), sums.scatter()
+    np.testing.assert_array_equal(got, got.T)
+    for i, row in enumerate(want):
+        for j, value in enumerate(row):
+            exact = Fraction(value) * times * steps[i] * steps[j] / UNIT
+            assert abs(Fraction(got[i, j]) - exact) <= ROUNDINGS * Fraction(EPS) * abs(exact)
+    # About zero, columns have the error of their lengths.
+    centres = [Fraction(c) for c in sums.grid.centres.tolist()]
+    far = [[k * g + c for k, g, c in zip(row, steps, centres, strict=True)] for row in rows]
+    _, second = oracle.whole_sums(far, units)
+    got = sums.scatter(centred=False)
+    for i, row in enumerate(second):
+        for j, value in enumerate(row):
+            size = Fraction(np.sqrt(float(second[i][i])) * np.sqrt(float(second[j][j])))
+            error = abs(Fraction(got[i, j]) - Fraction(value) * times / UNIT)
+            assert error <= 4 * ROUNDINGS * Fraction(EPS) * size * times / UNIT
 
 
 @every
@@ -125,10 +114,10 @@ def test_sums_are_those_of_python_s_integers(bits, weighted, n):
         assert_scatter(sums, rows, units.tolist())
     for key, group in sums.groups.items():
         mine = np.flatnonzero(y == key)
-        first, _ = oracle.whole_sums(sliced(grid, [rows[i] for i in mine]), units[mine].tolist())
+        first, _ = oracle.whole_sums([rows[i] for i in mine], units[mine].tolist())
         assert group.rows == (units[mine] > 0).sum()
         assert group.weight == units[mine].sum()
-        assert group.first.tolist() == first
+        assert from_words(group.first).tolist() == first
 
 
 @every
@@ -141,23 +130,25 @@ def test_means_and_cross_sums_are_those_of_fractions(bits, weighted):
     rows = whole(grid, X)
     sums = Sums.of(grid, X, y, units / UNIT)
     keys, steps, total = sorted(sums.groups), grid.steps.tolist(), int(units.sum())
-    all_first, second = oracle.whole_sums(rows, units.tolist())
-    # Of a single slice each entry is rounded by itself; else columns have the error of the largest.
-    sizes = [float(second[j][j]) ** 0.5 * total**0.5 for j in range(3)]
+    all_first, _ = oracle.whole_sums(rows, units.tolist())
     for j in range(3):
         exact = Fraction(all_first[j], total) * Fraction(steps[j])
-        assert abs(Fraction(sums.mean()[j]) - exact) <= ROUNDINGS * EPS * abs(exact)
+        assert abs(Fraction(sums.offset()[j]) - exact) <= ROUNDINGS * EPS * abs(exact)
+        mean = exact + Fraction(grid.centres[j])
+        size = abs(exact) + abs(Fraction(grid.centres[j]))
+        assert abs(Fraction(sums.mean()[j]) - mean) <= ROUNDINGS * EPS * size
     for centred in (True, False):
         C = sums.cross(keys, centred=centred)
         for key, row in zip(keys, C, strict=True):
             mine = np.flatnonzero(y == key)
             first, _ = oracle.whole_sums([rows[i] for i in mine], units[mine].tolist())
-            share = int(units[mine].sum()) * centred
+            weight = int(units[mine].sum())
             for j in range(3):
-                exact = Fraction(first[j] * total - share * all_first[j], total)
-                scale = abs(exact) if LAYOUTS[grid.bits].slices == 1 else Fraction(sizes[j])
-                error = abs(Fraction(row[j]) - exact * Fraction(steps[j]) / UNIT)
-                assert error <= ROUNDINGS * EPS * scale * Fraction(steps[j]) / UNIT
+                exact = Fraction(first[j] * total - centred * weight * all_first[j], total)
+                exact *= Fraction(steps[j])
+                about = 0 if centred else weight * Fraction(grid.centres[j])
+                error = abs(Fraction(row[j]) - (exact + about) / UNIT)
+                assert error <= ROUNDINGS * EPS * (abs(exact) + abs(about)) / UNIT
 
 
 @every
@@ -165,7 +156,7 @@ def test_means_and_cross_sums_are_those_of_fractions(bits, weighted):
 def test_a_scatter_far_from_zero_loses_nothing(bits, spread):
     rng = np.random.default_rng(bits)
     X = 1 + spread * rng.normal(size=(300, 3)) * [1, -0.1, 3] + [0, 2.0**-18, -1.5]
-    # A grid as fine as the bits allow: with few of them a narrow spread is a handful of steps.
+    # About zero, where with few bits a narrow spread is a handful of steps.
     grid = Grid(np.frexp(abs(X).max(axis=0))[1] - (bits - 1), bits)
     units = rng.integers(1, 2**16, 300)
     sums = Sums.of(grid, X, None, units / UNIT)
@@ -200,45 +191,79 @@ def test_doubling_carries_into_the_second_word_up_to_the_refused_weight(bits, si
     assert_exact(sums, rows, units, times)
 
 
-def in_words(A):
-    """Whole numbers (P, Q) in two words, (2, P, Q)."""
-    high = [[(a + 2**61) >> 62 for a in row] for row in A]
-    low = [
-        [a - (h << 62) for a, h in zip(*both, strict=True)] for both in zip(A, high, strict=True)
-    ]
-    return np.array([high, low])
-
-
-def test_words_carry_at_their_edges():
+def test_numbers_and_their_words():
     rng = np.random.default_rng(0)
+    edges = [2**e + d for e in (0, 31, 60, 61, 62, 63, 123, 124, 900) for d in (-1, 0, 1)]
+    values = np.array([0, *edges, *(-edge for edge in edges)], dtype=object)
+    assert from_words(in_words(values)).tolist() == values.tolist()
+    for one in values:
+        few = in_words(np.array([one], dtype=object))
+        assert trimmed(padded(few, 9)).tolist() == few.tolist()
+        assert (few >= -(2**61)).all()
+        assert (few < 2**61).all()
+        assert float(approximate(few)[0]) == pytest.approx(float(one), rel=4 * EPS)
+    order = rng.permutation(len(values))
+    for sign in (1, -1):
+        total = added(in_words(values), in_words(values[order]), sign)
+        assert from_words(total).tolist() == (values + sign * values[order]).tolist()
+
+
+@pytest.mark.parametrize("W", [2, 3, 6])
+def test_words_carry_at_their_edges(W):
+    rng = np.random.default_rng(W)
     edges = [2**e + d for e in (0, 31, 53, 60, 61, 62, 63, 80) for d in (-1, 0, 1)]
+    edges += [2 ** (62 * w - 1) + d for w in range(3, W) for d in (-1, 0, 1)]
     values = [0, *edges, *(-edge for edge in edges)]
     values += [int(a) * 2**20 + int(b) for a, b in rng.integers(-(2**60), 2**60, (20, 2))]
-    rows = [[value] * len(values) for value in values]
-    A, B = in_words(rows), in_words([values] * len(values))
+    n = len(values)
+
+    def words_of(A):
+        return padded(in_words(np.array(lower(A), dtype=object), 2), W)
+
+    rows = [[value] * n for value in values]
+    A, B = words_of(rows), words_of([values] * n)
     for sign in (1, -1):
-        want = in_words(lower([[a + sign * b for b in values] for a in values]))
+        want = words_of([[a + sign * b for b in values] for a in values])
         np.testing.assert_array_equal(loops().combine(A, B, sign), want)
-    added = [2**53, -(2**53), 2**53 - 1, 1, -1, 0, *rng.integers(-(2**53), 2**53, 99).tolist()]
-    C = np.array([added[: len(values)]] * len(values), dtype=float)
-    for shift in (0, 8, 15):
-        got = in_words(lower(rows))
-        loops().accumulate(got, C, shift, -1)
+    summands = [2**53, -(2**53), 2**53 - 1, 1, -1, 0]
+    summands = (summands + rng.integers(-(2**53), 2**53, n).tolist())[:n]
+    C, places = np.array([summands] * n, dtype=float), np.arange(n)
+    for shift in (0, 8, 15, *range(50, 62 * (W - 2), 17)):
+        got = words_of(rows)
+        loops().accumulate(got, C, places, places, shift, -1, False)
         want = [[a - (int(c) << shift) for c in C[0]] for a in values]
-        np.testing.assert_array_equal(got, in_words(lower(want)))
+        np.testing.assert_array_equal(got, words_of(want))
+        # Products of two limbs are added with their transposes.
+        some = np.array([1, 4, 5])
+        got = words_of([[0] * n] * n)
+        loops().accumulate(got, C[:3], some, places, shift, 1, True)
+        want = [[0] * n for _ in range(n)]
+        for a, i in enumerate(some):
+            for j in range(n):
+                want[i][j] += int(C[a, j]) << shift
+                want[j][i] += int(C[a, j]) << shift
+        np.testing.assert_array_equal(got, words_of(want))
 
 
-def test_differences_are_rounded_only_at_the_end():
+@pytest.mark.parametrize("far", [0, 300])
+def test_differences_are_rounded_only_at_the_end(far):
     rng = np.random.default_rng(0)
-    values = [s * (2**e + d) for e in (0, 30, 61, 62, 80) for d in (-1, 0, 1) for s in (1, -1)]
-    b = [2**61, -(2**61), 2**31 - 1, -(2**31), 0, 1, *rng.integers(-(2**61), 2**61, 4).tolist()]
+    sizes = (0, 30, 61, 62, 80, *((123, 200, far) if far else ()))
+    values = [s * (2**e + d) for e in sizes for d in (-1, 0, 1) for s in (1, -1)]
+    b = [2**60, -(2**60), 2**31 - 1, -(2**31), 0, 1, *rng.integers(-(2**60), 2**60, 4).tolist()]
+    b += [2**far // 3, -(2**far) // 7] if far else []
     a = (b * len(values))[: len(values)]
-    A = in_words([[value] * len(b) for value in values])
+    A = in_words(np.array([[value] * len(b) for value in values], dtype=object), 2)
+    A, a_words, b_words = (
+        read_only(one) for one in (A, *(in_words(np.array(c, dtype=object)) for c in (a, b)))
+    )
+    up, across = rng.integers(-400, 5, len(a)), rng.integers(-400, 5, len(b))
     for total in (1, 3, 2**31, 2**31 - 1, 2**41 - 1):
-        got = loops().difference(A, total, np.array(a), np.array(b), False)
+        got = loops().difference(A, total, a_words, b_words, up, across, False)
         for i, value in enumerate(values):
             for j in range(len(b)):
                 exact = Fraction(total * value - a[i] * b[j], total)
+                exact *= Fraction(2) ** int(up[i] + across[j])
                 assert abs(Fraction(got[i, j]) - exact) <= ROUNDINGS * EPS * abs(exact)
 
 
@@ -367,7 +392,7 @@ for keys in (["b", "a", "ü\\U0001fae8", "b"], [2, 1, 2, 3], [True, False, True,
     assert elsewhere == printed.getvalue().split()
     assert len(set(elsewhere)) == 4
     # So that no release changes it unnoticed.
-    assert elsewhere[1].startswith("901927bd6f583c92")
+    assert elsewhere[1].startswith("814f49b32cfe4f2f")
 
 
 def test_keys_of_different_types_never_share_a_digest():
@@ -463,7 +488,7 @@ def test_what_would_be_the_sums_of_no_rows_is_refused_and_nothing_changes():
         "more weight": Sums.of(grid, X[:1], ["b"], [2.0]),
         "less weight of the last row": Sums.of(grid, X[2:3], ["b"], [0.5]),
         "weights that single rows cannot have": Sums.of(grid, X[:1], ["a"], [1 / 256]) + sums,
-        "sums that rows on the grid cannot have": Sums.of(grid, X[:1] - 127, ["a"]),
+        "sums that the squares of the others forbid": Sums.of(grid, X[:1] - 127, ["a"]),
     }
     for what, other in refused.items():
         with pytest.raises(
@@ -577,7 +602,7 @@ def test_a_pickle_has_no_row(bits):
 def test_they_say_what_they_are():
     X = np.zeros((3, 2))
     assert repr(Sums.of(Grid.covering(X), X, [1, 1, 2])) == (
-        "Sums(3 rows in 2 groups, Grid(2 columns in steps of 2**-19, bits=21))"
+        "Sums(3 rows in 2 groups, Grid(2 columns in steps of 2**-42, bits=21))"
     )
     with pytest.raises(TypeError, match="unhashable"):
         hash(Sums(Grid([0])))

@@ -22,9 +22,7 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.linalg import Sums
-from knowmore.linalg.grid import LAYOUTS
 from knowmore.models import LinearModel
-from knowmore.models.linear import digits, target_grid
 
 DOT = DotProduct(0)
 
@@ -448,26 +446,13 @@ def test_the_residual_is_a_few_roundings():
         assert clf.residual() <= 10 * np.finfo(float).eps
 
 
-@pytest.mark.parametrize("bits", [8, 16, 21, 42])
-def test_targets_are_written_in_digits_of_at_least_28_bits(bits):
-    rng = np.random.default_rng(bits)
-    Y = rng.normal(size=(100, 3)) * [1, 1e-8, 1e8]
-    grid = target_grid(Y, bits)
-    D = digits(Y, grid)
-    assert D.shape == (100, 3 * LAYOUTS[bits].digits)
-    np.testing.assert_array_equal(grid.rounded(D), D)
-    error = abs(D.reshape(100, 3, -1).sum(axis=-1) - Y)
-    assert (error <= 2.0**-25 * abs(Y).max(axis=0)).all()
-    assert digits(8 * Y, grid).shape == D.shape
-    with pytest.raises(KnowmoreError, match=r"^Row 0 of y has "):
-        digits(np.nextafter(grid.limits[:: LAYOUTS[bits].digits] * 1.01, np.inf)[None], grid)
-
-
-@pytest.mark.parametrize("bits", [8, 16, 21, 42])
-def test_the_largest_targets_are_read(bits):
-    grid = target_grid(np.ones((1, 1)), bits)
-    largest = grid.limits[:1]
-    for y in (largest, -largest):
-        D = digits(y[None], grid)
-        np.testing.assert_array_equal(grid.rounded(D), D)
-        assert D.sum() == y
+@pytest.mark.parametrize("bits", [8, 16, 21, "exact"])
+def test_targets_are_read_to_35_bits_of_their_spread(bits):
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(100, 3)) * [1, 1e-8, 1e8] + [0, 1, 1.7e9]
+    Y[7] = 1e30
+    reg = LinearGPRegressor(resolution=bits).fit(rng.normal(size=(100, 2)), Y)
+    spread = np.median(abs(Y - np.median(Y, axis=0)), axis=0)
+    apart = Y - reg.y_grid_.centres
+    error = abs(reg.y_grid_.offsets(Y) - apart)
+    assert (error <= 2.0**-35 * spread + np.finfo(float).eps * abs(apart)).all()

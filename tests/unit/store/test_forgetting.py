@@ -168,7 +168,7 @@ def test_examples_without_weight_choose_nothing(path):
     "estimator",
     [
         LinearGPClassifier(resolution=Grid.covering(100 * X)),
-        LinearGPRegressor(resolution=Grid.covering(100 * X), y_limit=99.0),
+        LinearGPRegressor(resolution=Grid.covering(100 * X), y_resolution=Grid([-30])),
     ],
 )
 def test_a_grid_that_was_given_stays_and_no_other_row_is_read(path, estimator, monkeypatch):
