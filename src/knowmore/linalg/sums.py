@@ -537,11 +537,14 @@ def _settled(grid: Grid, products: _Products) -> _Products:
 
 def _combined(a: Array, b: Array, sign: int) -> Array:
     """The words of a + sign b, (W, P, P)."""
-    length = max(len(a), len(b))
-    # Rows of one limb leave room in the second word.
-    length += length > WORDS
+    length = max(map(_with_room, (a, b)))
     words = loops().combine(read_only(padded(a, length)), read_only(padded(b, length)), sign)
     return trimmed(words, WORDS)
+
+
+def _with_room(words: Array) -> int:
+    """How many words sums of products (W, P, P) need if they may double: the squares tell."""
+    return len(words) + bool((abs(words[-1].diagonal()) >= HALF // 2).any())
 
 
 def _squares(batch: _Batch) -> Array:
@@ -643,7 +646,7 @@ class _Total:
     def _widen(self, many: int) -> None:
         """Make room for the products of so many limbs."""
         needed = -(-(2 * self._layout.limb * many + _LOG_HEAVIEST + 1) // WORD)
-        self._words = padded(self._words, needed)
+        self._words = padded(self._words, max(needed, _with_room(self._words)))
 
     def _flush(self) -> None:
         if self._C is not None:
