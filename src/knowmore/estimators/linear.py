@@ -36,7 +36,7 @@ from knowmore.files import Savable
 from knowmore.linalg import Grid, Sums
 from knowmore.linalg.grid import LAYOUTS
 from knowmore.linalg.sketch import Sketch
-from knowmore.linalg.sums import FEWER_COLUMNS
+from knowmore.linalg.sums import FEWER_COLUMNS, in_units
 from knowmore.linalg.tables import LARGEST
 from knowmore.models import LeftOut, LinearModel
 from knowmore.models.linear import check_room
@@ -555,11 +555,13 @@ class Survey:
         # Blocks of so wide rows may be too large themselves.
         check_room(X.shape[1], X.shape[1])
         some = y[:1]
+        # Copies of a row, and its weight, are the same to the model.
+        counts = in_units(weights, X.shape[0])
         if weights is not None and not weights.all():
-            X, y = X[np.flatnonzero(weights)], y[np.flatnonzero(weights)]
-        x = Sketch.of(X[:0] if isinstance(estimator.resolution, Grid) else X)
+            X, y, counts = (part[np.flatnonzero(weights)] for part in (X, y, counts))
+        x = Sketch.of(X[:0] if isinstance(estimator.resolution, Grid) else X, counts)
         Y = np.empty((0, 1)) if isinstance(estimator, LinearGPClassifier) else _columns(y)
-        return cls(estimator, x, Sketch.of(Y), some)
+        return cls(estimator, x, Sketch.of(Y, counts), some)
 
     def merge(self, other: Survey) -> Survey:
         """The survey of both shards."""

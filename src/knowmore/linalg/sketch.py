@@ -22,23 +22,30 @@ _UNKNOWN: Final = 28
 class Sketch(Frozen):
     """Some rows of a table, chosen by their content: the same whatever their order and shards.
 
-    The rows with the smallest hashes are kept, all if there are few. Equal rows count once.
+    The rows with the smallest hashes are kept, all if there are few. Equal rows are kept once.
 
     hashes : (k,), ascending
     rows : (k, D)
+    counts : how often each of them occurs in the table, or their weight, (k,)
     least : of each column the smallest absolute value but zero, (D,), of all rows; infinity if
         there is none
     """
 
     hashes: Array
     rows: Array
+    counts: Array
     least: Array
 
     @classmethod
-    def of(cls, X: Any) -> Sketch:
-        """The sketch of rows X (n, D), read in blocks."""
-        D = X.shape[1]
-        kept = cls(np.empty(0, np.uint64), np.empty((0, D)), np.full(D, np.inf))
+    def of(cls, X: Any, counts: Array | None = None) -> Sketch:
+        """The sketch of rows X (n, D), read in blocks.
+
+        counts : how often each row counts, whole numbers (n,); None: once
+        """
+        n, D = X.shape
+        counts = np.ones(n, np.int64) if counts is None else counts
+        nothing = np.empty(0, np.int64)
+        kept = cls(nothing.astype(np.uint64), np.empty((0, D)), nothing, np.full(D, np.inf))
         multipliers = mixed(np.arange(D, dtype=np.uint64)) | np.uint64(1)
         begin, waiting, least = 0, [kept], kept.least.copy()
         for part in blocks(X):
@@ -48,8 +55,9 @@ class Sketch(Frozen):
             if bad >= 0:
                 raise beyond(rows[bad], begin + bad)
             hashes = mixed(codes)
-            low = hashes < waiting[0]._most
-            waiting.append(cls(hashes[low], rows[low], least))
+            low = hashes <= waiting[0]._most
+            often = counts[begin : begin + len(rows)][low]
+            waiting.append(cls(hashes[low], rows[low], often, least))
             begin += len(rows)
             if sum(len(one.hashes) for one in waiting[1:]) > _KEPT:
                 waiting = [kept.merge(*waiting)]
@@ -57,36 +65,42 @@ class Sketch(Frozen):
 
     @property
     def _most(self) -> np.uint64:
-        """The hash that a row must be below to be kept."""
+        """The largest hash of a row that may be kept."""
         full = len(self.hashes) == _KEPT
         return np.uint64(self.hashes[-1] if full else np.iinfo(np.uint64).max)
 
     def merge(self, *others: Sketch) -> Sketch:
         """The sketch of all rows of these."""
         parts = (self, *others)
-        hashes, first = np.unique(np.concatenate([one.hashes for one in parts]), return_index=True)
+        all_hashes = np.concatenate([one.hashes for one in parts])
+        hashes, first, codes = np.unique(all_hashes, return_index=True, return_inverse=True)
         rows = np.concatenate([one.rows for one in parts])[first[:_KEPT]]
-        return Sketch(hashes[:_KEPT], rows, np.min([one.least for one in parts], axis=0))
+        counts = np.zeros(len(hashes), np.int64)
+        np.add.at(counts, codes, np.concatenate([one.counts for one in parts]))
+        least = np.min([one.least for one in parts], axis=0)
+        return Sketch(hashes[:_KEPT], rows, counts[:_KEPT], least)
 
     def columns(self, below: int) -> tuple[Array, Array]:
         """The exponents of steps, at least 2**below finer than the spreads, and the centres; (D,).
 
         The centre of a column is its median. Its spread is the median distance from the centre; if
-        most values are equal, the median distance of those that are not. If all rows of the sketch
-        agree, the smallest value of the column tells its size, or, where all are alike but zero,
-        the last digit of the centre. Steps that are too fine cost time, but no precision.
+        most values are equal, the median distance of those that are not. Both are taken of the
+        rows as often as they occur, and of different rows: a few far rows may be most of the
+        latter, and copies of one far row most of the former. The smaller spread is right.
+        If all rows of the sketch agree, the smallest value of the column tells its size, or, where
+        all are alike but zero, the last digit of the centre. Steps that are too fine cost time, but
+        no precision.
         """
         D = len(self.least)
         if not len(self.rows):
             return np.full(D, -below), np.zeros(D)
-        centres = _median(self.rows)
-        apart = abs(self.rows - centres)
-        spreads = _median(apart)
+        centres, spreads = self._about(np.ones_like(self.counts))
+        if self.counts.min() < self.counts.max():
+            others, narrower = self._about(self.counts)
+            centres = np.where(narrower < spreads, others, centres)
+            spreads = np.minimum(spreads, narrower)
         for j in np.flatnonzero(spreads == 0):
-            others = apart[apart[:, j] > 0, j]
-            if len(others):
-                spreads[j] = _median(others[:, None])[0]
-            elif centres[j]:
+            if centres[j]:
                 spreads[j] = np.ldexp(np.spacing(abs(centres[j])), below)
             elif np.isfinite(self.least[j]):
                 spreads[j] = self.least[j]
@@ -96,9 +110,29 @@ class Sketch(Frozen):
         exponents = np.where(known, exponents, usual - _UNKNOWN)
         return np.clip(exponents, -FARTHEST, FARTHEST).astype(np.int64), centres
 
+    def _about(self, counts: Array) -> tuple[Array, Array]:
+        """The centres and spreads of the columns, (D,), of rows that occur so often, (k,).
 
-def _median(values: Array) -> Array:
-    """The lower median of each column, (D,): one of its values."""
-    middle = (len(values) - 1) // 2
+        A spread is zero only if all rows agree.
+        """
+        centres = _median(self.rows, counts)
+        apart = abs(self.rows - centres)
+        spreads = _median(apart, counts)
+        for j in np.flatnonzero(spreads == 0):
+            others = apart[:, j] > 0
+            if others.any():
+                spreads[j] = _median(apart[others, j][:, None], counts[others])[0]
+        return centres, spreads
+
+
+def _median(values: Array, counts: Array) -> Array:
+    """The lower median of each column, (D,), of rows that occur so often: one of its values."""
     # Along the rows of a copy it takes a third of the time.
-    return np.asarray(np.partition(np.ascontiguousarray(values.T), middle)[:, middle])
+    columns = np.ascontiguousarray(values.T)
+    if counts.min() == counts.max():
+        middle = (len(counts) - 1) // 2
+        return np.asarray(np.partition(columns, middle)[:, middle])
+    order = columns.argsort()
+    before = counts[order].cumsum(axis=1)
+    place = (2 * before >= counts.sum()).argmax(axis=1)
+    return np.asarray(np.take_along_axis(columns, order, axis=1)[np.arange(len(columns)), place])

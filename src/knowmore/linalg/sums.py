@@ -176,7 +176,7 @@ class Sums(Frozen):
         X = tuple(map(table, X)) if isinstance(X, tuple) else table(X)
         n = height(X)
         names, codes = _coded(keys, n)
-        units = _in_units(weights, n)
+        units = in_units(weights, n)
         # A few rows wait until more have come, or a question.
         if n <= _WAITING:
             batch = _Batch(grid.multiples(block(X, slice(n))), units, 1)
@@ -550,7 +550,8 @@ def _with_room(words: Array) -> int:
 def _squares(batch: _Batch) -> Array:
     """The sums of squares of a few rows, times their weights, in words, (U, P)."""
     Q, units, _ = batch
-    if not Q.size or units.sum() * np.square(abs(Q).max()) < HALF:
+    # Not squared: that may be beyond the range of numbers.
+    if not Q.size or np.sqrt(max(units.sum(), 1)) * abs(Q).max() < 2**30:
         return (units @ Q.astype(np.int64) ** 2)[None]
     whole = np.frompyfunc(int, 1, 1)(Q)
     return in_words(units.astype(object) @ whole**2)
@@ -728,8 +729,8 @@ def _logarithms(units: Array) -> int:
     return int(logs.sum())
 
 
-def _in_units(weights: Array | None, n: int) -> Array:
-    """The weights of n rows in units, (n,)."""
+def in_units(weights: Array | None, n: int) -> Array:
+    """The weights of n rows in units of 1 / UNIT, (n,); None: one each."""
     if weights is None:
         return np.full(n, UNIT, np.int64)
     weights = real_numbers("weights", weights)

@@ -110,6 +110,52 @@ def test_columns_with_few_values_keep_them():
     assert grid.exponents[4] < np.median(grid.exponents[:4])
 
 
+@pytest.mark.parametrize("outliers", [3, 100, 1000])
+@pytest.mark.parametrize("values", [2, 5, 20])
+def test_a_few_far_rows_do_not_outvote_many_equal_ones(values, outliers):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, values, (20_000, 1)).astype(float)
+    far = 1e12 * rng.random((outliers, 1))
+    grid = Grid.covering(np.vstack([X, far]))
+    np.testing.assert_array_equal(grid.rounded(X), X)
+
+
+def test_one_row_that_is_there_often_does_not_outvote_the_others():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 2))
+    steps = Grid.covering(X).steps
+    hashes = Sketch.of(X).hashes
+    # A row of the sketch stands for six; copies of one that is in it must not stand for more.
+    for far in 1e9 + np.arange(100.0):
+        row = np.full((1, 2), far)
+        if Sketch.of(row).hashes[0] < hashes[500]:
+            break
+    grid = Grid.covering(np.vstack([X, *[row] * 2500]))
+    assert (grid.steps <= 2 * steps).all()
+
+
+def test_copies_are_counted_whatever_the_order_and_the_shards():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(3000, 2)), rng.integers(1, 9, 3000), axis=0)
+    X[::3] = X[:5].repeat(len(X[::3]) // 5 + 1, axis=0)[: len(X[::3])]
+    whole = Sketch.of(X)
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    known = dict(zip(map(tuple, rows.tolist()), counts.tolist(), strict=True))
+    assert whole.counts.tolist() == [known[tuple(row)] for row in whole.rows.tolist()]
+    shuffled = X[rng.permutation(len(X))]
+    parts = [Sketch.of(part) for part in np.split(shuffled, [1, 700, 5000])]
+    again = parts[3].merge(parts[1], parts[0], parts[2])
+    for name in ("hashes", "rows", "counts", "least"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(whole, name))
+
+
+def test_the_weight_of_a_row_counts_like_copies():
+    rng = np.random.default_rng(0)
+    X, counts = rng.standard_t(1, size=(2000, 3)), rng.integers(1, 9, 2000)
+    exponents, centres = Sketch.of(X, 256 * counts).columns(14)
+    assert Grid(exponents, 21, centres) == Grid.covering(X.repeat(counts, axis=0))
+
+
 def test_a_grid_does_not_depend_on_the_order_or_the_shards():
     rng = np.random.default_rng(0)
     X = rng.standard_t(1, size=(5000, 3)) * [1, 1e-9, 1e9] + [0, 1, 5e9]

@@ -525,6 +525,13 @@ def test_what_would_be_the_sums_of_no_rows_is_refused_and_nothing_changes():
     assert sums.digest() == digest
 
 
+def test_rows_whose_squares_are_beyond_the_range_of_numbers_are_summed_without_a_warning():
+    X = np.array([[1.0], [2.0**300]])
+    grid = Grid([-300])
+    assert Sums.of(grid, X) - Sums.of(grid, X[1:]) == Sums.of(grid, X[:1])
+    assert Sums.of(grid, X, weights=np.zeros(2)) == Sums(grid)
+
+
 def test_all_rows_are_forgotten_only_with_their_products():
     grid = Grid([-8])
     sums = Sums.of(grid, np.array([[1.0], [-1.0]]))
