@@ -104,7 +104,8 @@ class Exact(Follower):
 
     def equals_fit(self, stream: Stream, window: slice) -> tuple[bool, float]:
         """Whether the sums are those of a fresh fit of the window, and the seconds it took."""
-        fresh = clone(self.model).set_params(resolution=self.model.grid_)
+        grids = {"resolution": self.model.grid_, "y_resolution": self.model.y_grid_}
+        fresh = clone(self.model).set_params(**grids)
         began = perf_counter()
         fresh.fit(stream.sparse[window], stream.y[window])
         return fresh.digest() == self.model.digest(), perf_counter() - began

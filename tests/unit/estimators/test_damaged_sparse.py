@@ -69,7 +69,7 @@ READERS = {
     "Sums": lambda Z: Sums.of(Grid.covering(X), Z),
     "a histogram kernel": HistogramIntersection(),
     "On": On(slice(0, 1), HistogramIntersection()),
-    "Task": Task(0, 0.5),
+    "Task": Task(0.5, 0),
 }
 
 
