@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from papers.arrays import Array
 
@@ -104,8 +104,9 @@ class Exact(Follower):
 
     def equals_fit(self, stream: Stream, window: slice) -> tuple[bool, float]:
         """Whether the sums are those of a fresh fit of the window, and the seconds it took."""
-        grids = {"resolution": self.model.grid_, "y_resolution": self.model.y_grid_}
-        fresh = clone(self.model).set_params(**grids)
+        fresh = clone(self.model).set_params(resolution=self.model.grid_)
+        if is_regressor(self.model):
+            fresh.set_params(y_resolution=self.model.y_grid_)
         began = perf_counter()
         fresh.fit(stream.sparse[window], stream.y[window])
         return fresh.digest() == self.model.digest(), perf_counter() - began

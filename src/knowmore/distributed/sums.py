@@ -20,7 +20,8 @@ from knowmore.estimators.shell import fitted, names_in
 from knowmore.linalg import Grid, Sums
 from knowmore.linalg.counting import padded, trimmed
 from knowmore.linalg.earlier import Earlier
-from knowmore.linalg.sums import WORDS, Group
+from knowmore.linalg.sums import Group
+from knowmore.linalg.totals import WORDS
 
 _KIND: Final = "Sums"
 # Files of version 1 have no centres, and numbers of two words.

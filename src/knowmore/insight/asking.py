@@ -30,7 +30,7 @@ from knowmore.estimators import (
 )
 from knowmore.estimators.pipeline import FittedPipeline
 from knowmore.estimators.shell import fitted, names_in
-from knowmore.linalg.sums import UNIT
+from knowmore.linalg.totals import UNIT
 from knowmore.models import KernelModel, LinearModel
 from knowmore.models.forest import Forest, Reached
 from knowmore.models.novelty import Unseen, unseen

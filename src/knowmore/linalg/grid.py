@@ -237,21 +237,35 @@ def _centres(given: Any, steps: Array) -> Array:
     return np.where(abs(multiples) < 2.0**53, np.rint(multiples) * steps, centres) + 0.0
 
 
-def limbs(Q: Array, bits: int) -> list[tuple[Array, Array]]:
-    """Whole numbers Q (n, P) in limbs: the rows (r,) that have limb k, and its digits (r, P).
+class Limb(NamedTuple):
+    """One limb of whole numbers: the rows (r,) and columns (c,) that have it, its digits (r, c)."""
 
-    Q is the sum of 2**(bits k) times limb k, with digits of at most 2**(bits - 1) in size. All
-    rows have limb 0; only rows with a number that is too large for it have others. Remainders of
-    whole numbers by powers of two are exact in floating point.
+    rows: Array
+    columns: Array
+    digits: Array
+
+
+def limbs(Q: Array, bits: int) -> list[Limb]:
+    """Whole numbers Q (n, P) in limbs, the lowest first.
+
+    Q is the sum of 2**(bits k) times limb k, with digits of at most 2**(bits - 1) in size. Limb 0
+    has all rows and columns; others only those with a number that is too large for it. Remainders
+    of whole numbers by powers of two are exact in floating point.
     """
     base, half = 2.0**bits, 2.0 ** (bits - 1)
-    found, rows = [], np.arange(len(Q))
-    while len(Q) and (Q.max() > half or Q.min() < -half):
-        high = np.rint(Q / base)
-        found.append((rows, Q - high * base))
-        far = high.any(axis=1)
-        rows, Q = rows[far], high[far]
-    return [*found, (rows, Q)]
+    rows, columns = np.arange(len(Q)), np.arange(Q.shape[1])
+    found = list[Limb]()
+    while len(Q):
+        far = np.flatnonzero((Q.max(axis=0) > half) | (Q.min(axis=0) < -half))
+        if not len(far):
+            break
+        high = np.rint(Q[:, far] / base)
+        near = Q.copy()
+        near[:, far] -= high * base
+        found.append(Limb(rows, columns, near))
+        some = high.any(axis=1)
+        rows, columns, Q = rows[some], columns[far], high[some]
+    return [*found, Limb(rows, columns, Q)]
 
 
 def _check_bits(bits: Any) -> None:

@@ -13,6 +13,8 @@ from knowmore.linalg.tables import FARTHEST, LARGEST, beyond, blocks
 
 # Rows that a sketch keeps: a median of so many is right to a twentieth of the spread.
 _KEPT: Final = 1024
+# Binary digits of the centre of a column whose values agree.
+_DIGITS: Final = 12
 # How many powers of two a column of which nothing is known is read finer than the others.
 _UNKNOWN: Final = 28
 
@@ -83,10 +85,11 @@ class Sketch(Frozen):
     def columns(self, below: int) -> tuple[Array, Array]:
         """The exponents of steps, at least 2**below finer than the spreads, and the centres; (D,).
 
-        The centre of a column is its median. Its spread is the median distance from the centre; if
-        most values are equal, the median distance of those that are not. Both are taken of the
-        rows as often as they occur, and of different rows: a few far rows may be most of the
-        latter, and copies of one far row most of the former. The smaller spread is right.
+        The centre of a column is its median, to the size of its spread. The spread is the median
+        distance from the centre; if most values are equal, the median distance of those that are
+        not. Both are taken of the rows as often as they occur, and of different rows: a few far
+        rows may be most of the latter, and copies of one far row most of the former. The smaller
+        spread is right.
         If all rows of the sketch agree, the smallest value of the column tells its size, or, where
         all are alike but zero, the last digit of the centre. Steps that are too fine cost time, but
         no precision.
@@ -99,13 +102,17 @@ class Sketch(Frozen):
             others, narrower = self._about(self.counts)
             centres = np.where(narrower < spreads, others, centres)
             spreads = np.minimum(spreads, narrower)
-        for j in np.flatnonzero(spreads == 0):
+        agree = spreads == 0
+        for j in np.flatnonzero(agree):
             if centres[j]:
                 spreads[j] = np.ldexp(np.spacing(abs(centres[j])), below)
             elif np.isfinite(self.least[j]):
                 spreads[j] = self.least[j]
         known = spreads > 0
         exponents = np.frexp(spreads)[1] - 1 - below
+        # To the size of a spread: a centre shall not be the value of a row that may be forgotten.
+        places = np.where(agree, np.frexp(centres)[1] - _DIGITS, exponents + below)
+        centres = np.ldexp(np.rint(np.ldexp(centres, -places)), places)
         usual = int(np.median(exponents[known])) if known.any() else -below
         exponents = np.where(known, exponents, usual - _UNKNOWN)
         return np.clip(exponents, -FARTHEST, FARTHEST).astype(np.int64), centres

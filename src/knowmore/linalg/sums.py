@@ -24,32 +24,18 @@ from knowmore._progress import report
 from knowmore.arguments import a_type, one_each, real_numbers, some
 from knowmore.arrays import Array, Frozen, derived, enough_memory, read_only
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
-from knowmore.linalg.counting import (
-    HALF,
-    WORD,
-    added,
-    approximate,
-    in_words,
-    loops,
-    padded,
-    trimmed,
-)
+from knowmore.linalg.counting import HALF, added, approximate, in_words, loops, padded, trimmed
 from knowmore.linalg.grid import LAYOUTS, Grid, limbs
 from knowmore.linalg.tables import BLOCK, block, height, table
 from knowmore.linalg.tasks import side_by_side
-from knowmore.linalg.threads import FEW, blas_threads, threads_for
+from knowmore.linalg.threads import FEW, blas_threads
+from knowmore.linalg.totals import HEAVIEST, UNIT, WORDS, Batch, Firsts, Total, combined
 from knowmore.memory import available_memory, check_free
 
 Key = Hashable
 
-# Weights are counted in units of 1 / 256, with 16 bits.
-UNIT: Final = 256
+# The largest weight of a row, in units.
 _MOST: Final = 2**16 - 1
-# The total weight, in units, up to which no sum overflows: 8.5 billion rows of weight one.
-_LOG_HEAVIEST: Final = 41
-_HEAVIEST: Final = 2**_LOG_HEAVIEST
-# Words that sums of products have at least: enough for rows of one limb.
-WORDS: Final = 2
 # Logarithms of weights are read on a grid of 2**-32.
 LOG_UNIT: Final = 2.0**32
 # The largest logarithm of a weight, up or down, on that grid.
@@ -96,14 +82,6 @@ class Group(NamedTuple):
         return not (self.rows or self.weight or self.first.any())
 
 
-class _Batch(NamedTuple):
-    """Rows (n, P) to add or, with sign -1, to remove, and their weights in units (n,)."""
-
-    Q: Array
-    units: Array
-    sign: int
-
-
 class _Products(NamedTuple):
     """Sums of products: those of many rows in words, (W, P, P), and rows still to be summed.
 
@@ -113,7 +91,7 @@ class _Products(NamedTuple):
 
     words: Array | None
     diagonal: Array = _NOTHING
-    waiting: tuple[_Batch, ...] = ()
+    waiting: tuple[Batch, ...] = ()
     squares: Array = _NOTHING
     length: int = 0
 
@@ -128,13 +106,13 @@ class _Products(NamedTuple):
         """The same sums, if no row was summed yet, without waiting rows that came and went."""
         if self.words is not None:
             return self
-        net, rows = dict[bytes, int](), list[tuple[bytes, _Batch]]()
+        net, rows = dict[bytes, int](), list[tuple[bytes, Batch]]()
         for Q, units, sign in self.waiting:
             for i in range(len(Q)):
                 # -0.0 and 0.0 are one number.
                 row = (Q[i] + 0).tobytes()
                 net[row] = net.get(row, 0) + sign * int(units[i])
-                rows.append((row, _Batch(Q[i : i + 1], units[i : i + 1], sign)))
+                rows.append((row, Batch(Q[i : i + 1], units[i : i + 1], sign)))
         left = tuple(batch for row, batch in rows if net[row])
         return self._replace(waiting=left, length=len(left))
 
@@ -179,8 +157,9 @@ class Sums(Frozen):
         units = in_units(weights, n)
         # A few rows wait until more have come, or a question.
         if n <= _WAITING:
-            batch = _Batch(grid.multiples(block(X, slice(n))), units, 1)
-            firsts = _Firsts(grid, len(names)).count(batch.Q, codes, units).words
+            batch = Batch(grid.multiples(block(X, slice(n))), units, 1)
+            parts = limbs(batch.Q, LAYOUTS[grid.bits].limb)
+            firsts = Firsts(grid, len(names)).count(parts, codes, units).words
             waiting = (batch,) if n else ()
             products = _Products(None, waiting=waiting, squares=_squares(batch), length=n)
         else:
@@ -391,7 +370,7 @@ class Sums(Frozen):
     def _products_with(self, other: Sums, sign: int) -> _Products:
         mine, theirs = self._products, other._products
         if theirs.words is not None:
-            return _Products.summed(_combined(self.words, other.words, sign))
+            return _Products.summed(combined(self.words, other.words, sign))
         joined = _Products(
             mine.words,
             mine.diagonal,
@@ -438,10 +417,10 @@ class Sums(Frozen):
         return next((type(key).__name__ for key in self.groups), "")
 
     def _checked(self) -> Sums:
-        if self.weight >= _HEAVIEST:
+        if self.weight >= HEAVIEST:
             raise InvalidInput(
                 f"The total weight would be {self.weight / UNIT:g}, but sums are exact only below "
-                f"{_HEAVIEST / UNIT:g}. Fit fewer rows, or give them smaller weights."
+                f"{HEAVIEST / UNIT:g}. Fit fewer rows, or give them smaller weights."
             )
         return self
 
@@ -494,17 +473,18 @@ def _swept(grid: Grid, X: Any, many: int, codes: Array, units: Array) -> tuple[A
     """
     _check_room(grid)
     n = len(codes)
-    totals: list[tuple[_Firsts, _Total]] = []
+    totals: list[tuple[Firsts, Total]] = []
 
     def learn(start: int) -> None:
         try:
             firsts, total = totals.pop()
         except IndexError:
-            firsts, total = _Firsts(grid, many), _Total(grid)
+            firsts, total = Firsts(grid, many), Total(grid)
         part = slice(start, start + BLOCK)
         Q = grid.multiples(block(X, part), start)
-        firsts.count(Q, codes[part], units[part])
-        total.add(_Batch(Q, units[part], 1))
+        parts = limbs(Q, LAYOUTS[grid.bits].limb)
+        firsts.count(parts, codes[part], units[part])
+        total.add(Batch(Q, units[part], 1), parts)
         totals.append((firsts, total))
         report(min(start + BLOCK, n) / n)
 
@@ -519,35 +499,23 @@ def _swept(grid: Grid, X: Any, many: int, codes: Array, units: Array) -> tuple[A
         for start in starts:
             learn(start)
     firsts = reduce(lambda a, b: added(a, b, 1), (one.words for one, _ in totals))
-    words = reduce(lambda a, b: _combined(a, b, 1), (total.words for _, total in totals))
+    words = reduce(lambda a, b: combined(a, b, 1), (total.words for _, total in totals))
     return firsts, words
 
 
 def _settled(grid: Grid, products: _Products) -> _Products:
     """The same sums after the rows that wait were summed."""
     _check_room(grid)
-    total = _Total(grid, products.words)
+    total = Total(grid, products.words)
     for sign in (1, -1):
         # Together: a product of each row alone would cost as much as one of all.
         if alike := [batch for batch in products.waiting if batch.sign == sign]:
             Q, units = (np.concatenate(part) for part in [*zip(*alike, strict=True)][:2])
-            total.add(_Batch(Q, units, sign))
+            total.add(Batch(Q, units, sign))
     return _Products.summed(total.words)
 
 
-def _combined(a: Array, b: Array, sign: int) -> Array:
-    """The words of a + sign b, (W, P, P)."""
-    length = max(map(_with_room, (a, b)))
-    words = loops().combine(read_only(padded(a, length)), read_only(padded(b, length)), sign)
-    return trimmed(words, WORDS)
-
-
-def _with_room(words: Array) -> int:
-    """How many words sums of products (W, P, P) need if they may double: the squares tell."""
-    return len(words) + bool((abs(words[-1].diagonal()) >= HALF // 2).any())
-
-
-def _squares(batch: _Batch) -> Array:
+def _squares(batch: Batch) -> Array:
     """The sums of squares of a few rows, times their weights, in words, (U, P)."""
     Q, units, _ = batch
     # Not squared: that may be beyond the range of numbers.
@@ -555,105 +523,6 @@ def _squares(batch: _Batch) -> Array:
         return (units @ Q.astype(np.int64) ** 2)[None]
     whole = np.frompyfunc(int, 1, 1)(Q)
     return in_words(units.astype(object) @ whole**2)
-
-
-class _Firsts:
-    """Sums of the rows of each group: for each limb, (G, P)."""
-
-    def __init__(self, grid: Grid, many: int) -> None:
-        self._limb, self._shape = LAYOUTS[grid.bits].limb, (many, len(grid))
-        self._sums: list[Array] = [np.zeros(self._shape, np.int64)]
-
-    def count(self, Q: Array, codes: Array, units: Array) -> _Firsts:
-        """Add rows Q (n, P), times their weights, to the sums of their groups."""
-        for k, (rows, Z) in enumerate(limbs(Q, self._limb)):
-            if k == len(self._sums):
-                self._sums.append(np.zeros(self._shape, np.int64))
-            loops().count(Z, codes[rows], units[rows], self._sums[k])
-        return self
-
-    @property
-    def words(self) -> Array:
-        """The sums of all limbs in words, (U, G, P)."""
-        if len(self._sums) == 1:
-            return self._sums[0][None]
-        whole = sum(one.astype(object) * 2 ** (self._limb * k) for k, one in enumerate(self._sums))
-        return in_words(whole)
-
-
-class _Total:
-    """Sums of products that rows are added to: the only thing here that changes."""
-
-    def __init__(self, grid: Grid, words: Array | None = None) -> None:
-        self._layout, self._places = LAYOUTS[grid.bits], np.arange(len(grid))
-        shape = WORDS, len(grid), len(grid)
-        self._words = np.zeros(shape, np.int64) if words is None else words.copy()
-        self._C: Array | None = None
-        self._rows = 0
-
-    @property
-    def words(self) -> Array:
-        """The sums of products of all rows that were added, (W, P, P)."""
-        self._flush()
-        return self._words
-
-    def add(self, batch: _Batch) -> None:
-        """Add the products of these rows.
-
-        A weight is a sum of powers of two: for each of these the rows that have it are summed once,
-        and shifted. A weight of one is a single power.
-        """
-        Q, units, sign = batch
-        if (units == UNIT).all():
-            self._add(Q, UNIT.bit_length() - 1, sign)
-            return
-        for bit in range(int(units.max(initial=0)).bit_length()):
-            chosen = units >> bit & 1 == 1
-            if chosen.any():
-                self._add(Q if chosen.all() else Q[chosen], bit, sign)
-
-    def _add(self, Q: Array, bit: int, sign: int) -> None:
-        """Add the products of rows Q, times 2**bit, limb by limb."""
-        limb, dtype = self._layout.limb, self._layout.dtype
-        parts = [(rows, Z.astype(dtype, copy=False)) for rows, Z in limbs(Q, limb)]
-        self._widen(len(parts))
-        for k, (rows, Z) in enumerate(parts):
-            if k == 0:
-                self._add_near(Z, bit, sign)
-                continue
-            columns = np.flatnonzero(Z.any(axis=0))
-            far = np.ascontiguousarray(Z[:, columns])
-            for low, (others, near) in enumerate(parts[:k]):
-                C = _product(far, near[np.searchsorted(others, rows)])
-                self._accumulate(C, columns, self._places, limb * (k + low) + bit, sign, True)
-            self._accumulate(_gram(far), columns, columns, 2 * limb * k + bit, sign, False)
-
-    def _add_near(self, Z: Array, bit: int, sign: int) -> None:
-        """Add the products of the lowest limb. Those of rows of weight one wait in C."""
-        if sign == 1 and 2**bit == UNIT:
-            if self._rows + len(Z) > self._layout.rows_at_once:
-                self._flush()
-            C = _gram(Z)
-            self._C = C if self._C is None else np.add(self._C, C, out=self._C)
-            self._rows += len(Z)
-        else:
-            self._accumulate(_gram(Z), self._places, self._places, bit, sign, False)
-
-    def _accumulate(
-        self, C: Array, rows: Array, columns: Array, shift: int, sign: int, mixed: bool
-    ) -> None:
-        loops().accumulate(self._words, C, rows, columns, shift, sign, mixed)
-
-    def _widen(self, many: int) -> None:
-        """Make room for the products of so many limbs."""
-        needed = -(-(2 * self._layout.limb * many + _LOG_HEAVIEST + 1) // WORD)
-        self._words = padded(self._words, max(needed, _with_room(self._words)))
-
-    def _flush(self) -> None:
-        if self._C is not None:
-            bit = UNIT.bit_length() - 1
-            self._accumulate(self._C, self._places, self._places, bit, 1, False)
-            self._C, self._rows = None, 0
 
 
 def _check_room(grid: Grid) -> None:
@@ -666,20 +535,6 @@ def _check_room(grid: Grid) -> None:
 def _bytes_of_a_total(grid: Grid) -> int:
     """The bytes of two words and a product; numbers of more limbs than one may need more."""
     return 24 * len(grid) ** 2
-
-
-def _product(A: Array, B: Array) -> Array:
-    """A' B, (c, P), of limbs of the same rows."""
-    with threads_for(A.size // 4, B.shape[1]):
-        return np.asarray(A.T @ B)
-
-
-def _gram(Z: Array) -> Array:
-    """Z' Z, (P, P), which NumPy computes as a symmetric product."""
-    # It has half of the products, and then copies the other half on one thread: for a few rows a
-    # second one gains little, and loses much while another program takes a core.
-    with threads_for(Z.size // 4, Z.shape[1]):
-        return np.asarray(Z.T @ Z)
 
 
 def _coded(keys: Any, n: int) -> tuple[list[Key], Array]:

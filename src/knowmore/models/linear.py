@@ -25,9 +25,10 @@ from knowmore.arrays import Array, Frozen, bounded, derived, enough_memory, firs
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.linalg import Cholesky, Factor, Grid, Sums
 from knowmore.linalg.products import eigh, product
-from knowmore.linalg.sums import FEWER_COLUMNS, LOG_UNIT, MANY_BYTES, NO_ROWS, UNIT, WORDS
+from knowmore.linalg.sums import FEWER_COLUMNS, LOG_UNIT, MANY_BYTES, NO_ROWS
 from knowmore.linalg.tables import blocks
 from knowmore.linalg.tasks import side_by_side
+from knowmore.linalg.totals import UNIT, WORDS
 from knowmore.memory import check_free
 from knowmore.models.expected import expected_trial
 from knowmore.models.likelihood import log_marginal_likelihood

@@ -29,7 +29,8 @@ from knowmore.linalg import Cholesky, Factor, Grid, Inverse, Sums
 from knowmore.linalg.counting import padded, trimmed
 from knowmore.linalg.earlier import Earlier
 from knowmore.linalg.panels import PANEL, Panel
-from knowmore.linalg.sums import WORDS, Group
+from knowmore.linalg.sums import Group
+from knowmore.linalg.totals import WORDS
 from knowmore.models.oneshot import OneShot
 from knowmore.store import kinds
 from knowmore.store.codec import Form, bytes_of, plain, valued
