@@ -273,7 +273,7 @@ class Work:
         key = self.after.facts.get(marks.KEY) or marks.new_key()
         self.after = replace(self.after, facts=self.after.facts | {marks.KEY: key})
         gone = map(codec.read_id, found.gone)
-        versions = [(codec.read_id(one.id), one) for one in found.deleted]
+        versions = [(codec.read_id(one.id), one) for one in found.bared]
         marks.mark(self.journal, key, gone, versions)
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:

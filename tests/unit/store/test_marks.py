@@ -80,6 +80,12 @@ def test_an_edit_that_is_forgotten_marks_the_version_alone(store):
 # -- labels that are right -----------------------------------------------------------------------
 
 
+def test_a_label_that_is_forgotten_marks_no_content_that_stays(store):
+    store.relabel("u", "b", contributor="bob")
+    assert store.forget(contributor="bob").changed == 1
+    assert store.was_forgotten(["u", "copy"], CONTENTS[:1] * 2) == [(False, False, False)] * 2
+
+
 def test_a_confirmed_label_is_remembered_until_it_changes(store, path):
     assert store.keep(["u", "v", "w"]) is store
     assert store.kept_.tolist() == ["u", "v", "w"]
