@@ -334,6 +334,25 @@ def test_a_label_corrected_by_hand_survives_other_features(kind):
     assert asked("verify", "m.km")["ok"]
 
 
+def test_a_label_corrected_by_hand_stays_that_of_who_corrected_it():
+    """Other features come from somebody who still has the first label."""
+    asked("learn", "m.km", table(), "--contributor", "ann")
+    asked("relabel", "m.km", "f2", "daisy", "--contributor", "cid")
+    table(points=[(0.7, 0.7), POINTS[1], (0.2, 0.2), *POINTS[3:]])
+    assert asked("learn", "m.km", "flowers.csv", "--contributor", "bob")["replaced"] == 2
+    with knowmore.open("m.km") as store:
+        found = store.records(["f0", "f2"])
+        assert [(one.contributor, one.labeller) for one in found] == [
+            ("bob", "bob"),
+            ("bob", "cid"),
+        ]
+        assert len(store.log()) == 3
+    assert asked("forget", "m.km", "--contributor", "cid")["changed"] == 1
+    with knowmore.open("m.km") as store:
+        (one,) = store.records(["f2"])
+        assert (one.label, one.contributor, one.labeller) == ("rose", "bob", "ann")
+
+
 def test_rows_without_ids_are_known_by_their_contents():
     with open("a.csv", "w") as file:
         file.write("a,label\n1,x\n2,y\n1,x\n")
