@@ -505,8 +505,8 @@ class Store:
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.
 
-        Contributors, origins, contents and thumbnails come along. The two must not share an id, and
-        their settings must agree.
+        Contributors, origins, contents, thumbnails and which labels are confirmed come along. The
+        two must not share an id, and their settings must agree.
         """
         if isinstance(other, (str, os.PathLike)):
             with Store(other) as opened:
@@ -530,6 +530,8 @@ class Store:
             vectors = vector_blobs(edit.X, edit.side, None)
             work.lag += len(records)
             work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
+            work.step()
+            work.journal.keep(work.versions([one.id for one in records if one.kept]), True)
         return self
 
     def _snapshot(self) -> tuple[Any, Examples, list[Record]]:

@@ -109,6 +109,20 @@ def test_a_confirmed_label_is_remembered_until_it_changes(store, path):
     assert store.kept_.tolist() == ["w"]
 
 
+def test_a_confirmed_label_comes_along_with_a_merge(store, tmp_path):
+    with Store(tmp_path / "other.km", knowmore.GPClassifier(RBF(2.0))) as other:
+        other.add(X + 5, Y, list("abcdef"), contributor="ann")
+        other.keep(["b", "d"])
+        store.keep("u").merge(other)
+    assert store.kept_.tolist() == ["u", "b", "d"]
+    assert [one.labeller for one in store.records(["b", "c"])] == ["ann", "ann"]
+    store.undo()
+    assert store.kept_.tolist() == ["u"]
+    store.redo()
+    assert store.kept_.tolist() == ["u", "b", "d"]
+    assert store.verify().ok
+
+
 def test_to_confirm_a_label_says_nothing_of_who_gave_it(path):
     with Store(path, knowmore.GPClassifier(RBF(2.0))) as store:
         store.add(X, Y, contributor="ann")
