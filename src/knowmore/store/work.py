@@ -464,7 +464,7 @@ def vector_blobs(X: Array, side: Array | None, given: Any) -> list[tuple[bytes, 
 
     given : the table that they were
     """
-    rows = codec.row_bytes(codec.narrowed(X, given))
+    rows = codec.narrow_rows(X, given)
     if side is None or not side.shape[1]:
         return [(row, None) for row in rows]
     return list(zip(rows, codec.row_bytes(np.ascontiguousarray(side, "<f8")), strict=True))
