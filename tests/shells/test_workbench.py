@@ -8,6 +8,7 @@ import json
 import os
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -716,6 +717,19 @@ def test_features_of_a_linear_model_have_their_names():
 
 
 # -- forgetting, history -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [["g0"], ["--contributor", "ben"]])
+def test_forgetting_what_was_undone(what, model, here):
+    """It is in the file until the next edit, though the model does not hold it."""
+    table("more.csv", [(77777.125, 1.0)], ["daisy"], ["g0"])
+    asked("learn", model, "more.csv", "--contributor", "ben")
+    asked("undo", model)
+    assert struct.pack("<d", 77777.125) in (here / model).read_bytes()
+    for option in (["--dry-run"], []):
+        found = asked("forget", model, *what, *option)
+        assert (found["forgotten"], found["examples"]) == (1, 7)
+    assert struct.pack("<d", 77777.125) not in (here / model).read_bytes()
 
 
 def test_forgetting_by_ids_a_file_a_contributor_and_an_origin(model, here):

@@ -465,6 +465,13 @@ class Store:
         leaving, changing = ([codec.read_id(t) for t in texts] for texts in found.ids)
         return Preview(leaving, changing)
 
+    def forgettable(self) -> set[Id]:
+        """The ids that `forget` takes: of the examples held, and of what was undone or changed."""
+        with self._lock, self._reading():
+            found = self._file.connection.execute("SELECT DISTINCT id FROM examples").fetchall()
+            with self._file.understood("examples"):
+                return {codec.read_id(text) for (text,) in found}
+
     def was_forgotten(
         self, ids: Sequence[Id], contents: Sequence[bytes | None] | None = None
     ) -> list[Marked]:
