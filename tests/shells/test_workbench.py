@@ -8,6 +8,7 @@ import json
 import os
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -332,6 +333,25 @@ def test_a_label_corrected_by_hand_survives_other_features(kind):
     assert counts(asked("learn", "m.km", "flowers.csv"))[1:3] == (6, 1)
     assert label() == "tulip"
     assert asked("verify", "m.km")["ok"]
+
+
+def test_a_label_corrected_by_hand_stays_that_of_who_corrected_it():
+    """Other features come from somebody who still has the first label."""
+    asked("learn", "m.km", table(), "--contributor", "ann")
+    asked("relabel", "m.km", "f2", "daisy", "--contributor", "cid")
+    table(points=[(0.7, 0.7), POINTS[1], (0.2, 0.2), *POINTS[3:]])
+    assert asked("learn", "m.km", "flowers.csv", "--contributor", "bob")["replaced"] == 2
+    with knowmore.open("m.km") as store:
+        found = store.records(["f0", "f2"])
+        assert [(one.contributor, one.labeller) for one in found] == [
+            ("bob", "bob"),
+            ("bob", "cid"),
+        ]
+        assert len(store.log()) == 3
+    assert asked("forget", "m.km", "--contributor", "cid")["changed"] == 1
+    with knowmore.open("m.km") as store:
+        (one,) = store.records(["f2"])
+        assert (one.label, one.contributor, one.labeller) == ("rose", "bob", "ann")
 
 
 def test_rows_without_ids_are_known_by_their_contents():
@@ -696,6 +716,19 @@ def test_features_of_a_linear_model_have_their_names():
 
 
 # -- forgetting, history -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [["g0"], ["--contributor", "ben"]])
+def test_forgetting_what_was_undone(what, model, here):
+    """It is in the file until the next edit, though the model does not hold it."""
+    table("more.csv", [(77777.125, 1.0)], ["daisy"], ["g0"])
+    asked("learn", model, "more.csv", "--contributor", "ben")
+    asked("undo", model)
+    assert struct.pack("<d", 77777.125) in (here / model).read_bytes()
+    for option in (["--dry-run"], []):
+        found = asked("forget", model, *what, *option)
+        assert (found["forgotten"], found["examples"]) == (1, 7)
+    assert struct.pack("<d", 77777.125) not in (here / model).read_bytes()
 
 
 def test_forgetting_by_ids_a_file_a_contributor_and_an_origin(model, here):

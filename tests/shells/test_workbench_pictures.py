@@ -186,6 +186,28 @@ def test_a_picture_that_moved_is_not_held_twice(folder, tmp_path):
     assert json.loads(run("learn", path, photos, "--json").stdout)["skipped"] == 6
 
 
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_picture_that_moved_keeps_who_gave_its_label(sync, folder, tmp_path):
+    path, photos = copied(folder, tmp_path)
+    run("relabel", path, "level/2.png", "level")
+    run("relabel", path, "level/2.png", "upright", "--contributor", "cid")
+    with knowmore.open(path) as store:
+        store.keep(["level/2.png", "level/0.png"])
+    (photos / "level/0.png").rename(photos / "upright/new.png")
+    (photos / "level/2.png").rename(photos / "level/9.png")
+    run("learn", path, photos, "--contributor", "bob", *["--sync"][:sync])
+    with knowmore.open(path) as store:
+        by_hand, new = (
+            ("level/9.png", "upright/new.png") if sync else ("level/2.png", "level/0.png")
+        )
+        found = store.records([by_hand, new])
+        assert [(one.label, one.contributor, one.labeller, one.kept) for one in found] == [
+            ("upright", "ann", "cid", True),
+            ("upright", "ann", "bob", False),
+        ]
+        assert store.verify().ok
+
+
 def test_a_folder_that_is_renamed_keeps_its_contributor(folder, tmp_path):
     path, photos = copied(folder, tmp_path)
     (photos / "upright").rename(photos / "plumb")

@@ -152,6 +152,8 @@ class _Learning:
         self.found = Learnt()
         # The ids under which pictures that have moved are held.
         self.moved: list[Id] = []
+        # The ids of rows that change, but for a label that was corrected by hand.
+        self.corrected: set[Id] = set()
 
     def run(self) -> Learnt:
         """Learn all of it, and say what was done."""
@@ -277,12 +279,17 @@ class _Learning:
         if new.ids:
             self._add(new, [one or self.request.contributor for one in new.contributors])
         if moved.ids:
-            weights = [self.held[one].weight for one in self.moved]
-            self._add(moved, moved.contributors, weights)
+            self._add(moved, moved.contributors, [self.held[one].weight for one in self.moved])
+            self._keep_labels(moved)
         if relabelled:
-            store.relabel(list(relabelled), list(relabelled.values()))
-        if changed.ids:
-            self._replace(changed)
+            who = self.request.contributor
+            store.relabel(list(relabelled), list(relabelled.values()), contributor=who)
+        by_hand = [i for i, one in enumerate(changed.ids) if one in self.corrected]
+        others = [i for i, one in enumerate(changed.ids) if one not in self.corrected]
+        if others:
+            self._replace(changed.of(others), changed.of(others).labels)
+        if by_hand:
+            self._replace(changed.of(by_hand), None)
         self.found.added += len(new.ids)
         self.found.replaced += len(changed.ids)
 
@@ -300,8 +307,20 @@ class _Learning:
             columns=self.source.columns,
         )
 
-    def _replace(self, part: Part) -> None:
-        """Give examples what the source says now; who gives it is who gave the source."""
+    def _keep_labels(self, part: Part) -> None:
+        """Pictures that were held under other ids keep who gave their labels or confirmed them."""
+        store, old = self.model.store, [self.held[one] for one in self.moved]
+        same = [one.label == label for one, label in zip(old, part.labels, strict=True)]
+        pairs = [*zip(old, same, strict=True)]
+        who = [one.labeller if stays else self.request.contributor for one, stays in pairs]
+        store.relabel(part.ids, part.labels, contributor=who)
+        store.keep([part.ids[i] for i, (one, stays) in enumerate(pairs) if one.kept and stays])
+
+    def _replace(self, part: Part, labels: list[Any] | None) -> None:
+        """Give examples what the source says now; who gives it is who gave the source.
+
+        labels : None if those that are held stay
+        """
         before = [self.held[one].contributor for one in part.ids]
         whose = [
             given or self.request.contributor or old
@@ -310,7 +329,7 @@ class _Learning:
         self.model.store.replace(
             part.ids,
             part.X,
-            part.labels,
+            labels,
             contributor=whose,
             origins=self.origin,
             contents=part.contents,
@@ -333,6 +352,7 @@ class _Learning:
                 if content(row.tobytes(), part.labels[i]) == self.held[part.ids[i]].content
             ]
         kept = {i: self.held[part.ids[i]].label for i in same}
+        self.corrected |= {part.ids[i] for i in same}
         return [kept.get(i, label) for i, label in enumerate(labels)]
 
     def _check_origins(self, part: Part) -> None:

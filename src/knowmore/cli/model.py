@@ -93,9 +93,12 @@ class Model:
         names = names_in(self.store.estimator) if noted is None else tuple(noted)
         return None if names is None or is_count(names) else tuple(map(str, names))
 
-    def ids(self, words: Sequence[str]) -> list[Id]:
-        """The ids of examples that words name; a word may stand for a whole number."""
-        held = set(self.store.ids_.tolist())
+    def ids(self, words: Sequence[str], *, undone: bool = False) -> list[Id]:
+        """The ids of examples that words name; a word may stand for a whole number.
+
+        undone : whether those of examples that were undone count, too
+        """
+        held = self.store.forgettable() if undone else set(self.store.ids_.tolist())
         found = [same_id(word, held) for word in words]
         unknown = [one for one in found if one not in held]
         if unknown:

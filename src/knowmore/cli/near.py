@@ -23,10 +23,10 @@ def meant(word: Any, known: Iterable[Any]) -> str:
     return f" Did you mean {found[0]}?" if found else ""
 
 
-def ids_of(model: Model, words: Sequence[str]) -> list[Id]:
-    """The ids of examples that words name; of one that is unknown, the error names the nearest."""
+def ids_of(model: Model, words: Sequence[str], *, undone: bool = False) -> list[Id]:
+    """As `Model.ids`; of an id that is unknown, the error names the nearest."""
     try:
-        return model.ids(words)
+        return model.ids(words, undone=undone)
     except UnknownId as error:
         held = set(model.store.ids_.tolist())
         strange = next(word for word in words if same_id(word, held) not in held)

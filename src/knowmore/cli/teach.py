@@ -281,10 +281,11 @@ def forget(
     with opened(model) as found:
         names = None
         if contributor is None and origin is None:
-            names = ids_of(found, ids or lines_of(str(ids_file)))
+            names = ids_of(found, ids or lines_of(str(ids_file)), undone=True)
         whose = {"contributor": contributor, "origin": origin}
         plan = found.store.preview_forget(names, **whose)
         gone, changed = len(plan.leaving), len(plan.changing)
+        leaving = len({*plan.leaving} & {*found.store.ids_.tolist()})
         what = _forgotten(gone, changed)
         if not dry_run and not confirm(f"Forget {what} for ever?", yes or as_json):
             talk("Nothing was forgotten.")
@@ -295,7 +296,7 @@ def forget(
             with progress_bar("forgetting"):
                 done = found.store.forget(names, **whose, mark=not no_mark)
             traces, warning, kept = len(done.traces), done.warning, done.kept
-        left = len(found.store) - dry_run * gone
+        left = len(found.store) - dry_run * leaving
     if as_json:
         counts = {"forgotten": gone, "changed": changed, "examples": left, "traces": traces}
         show_json({**counts, "warning": warning, "kept": list(kept), "dry_run": dry_run})

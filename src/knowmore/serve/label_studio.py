@@ -137,15 +137,15 @@ def learn(store: Any, message: dict[str, Any]) -> dict[str, Any]:
             labels, contributors = (list(one) for one in zip(*changed.values(), strict=True))
             store.relabel([*changed], labels, contributor=contributors)
     # This cannot be undone, so it is no part of the others; nor can it fail by its message.
-    gone = [name for name in empty if name in held]
+    gone = sorted(empty & store.forgettable())
     counts = {"added": len(new), "relabelled": len(changed), "ignored": len(empty) - len(gone)}
     return {**counts, **_forgotten(store, gone)}
 
 
 def forget(store: Any, message: dict[str, Any]) -> dict[str, Any]:
-    """Forget the annotations of a message that are held, for ever: see `learn`."""
-    held = set(store.ids_.tolist())
-    return _forgotten(store, [n for n in map(_name, _annotations(message)) if n in held])
+    """Forget the annotations of a message that are in the file, for ever: see `learn`."""
+    known = store.forgettable()
+    return _forgotten(store, [n for n in map(_name, _annotations(message)) if n in known])
 
 
 def _forgotten(store: Any, gone: list[str]) -> dict[str, Any]:

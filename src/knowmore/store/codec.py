@@ -218,19 +218,27 @@ class LabelType(NamedTuple):
 # -- arrays --------------------------------------------------------------------------------------
 
 
-def narrowed(X: Array, given: Any) -> Array:
-    """X (n, d) in the narrowest type, of those as wide as that which was `given`, that keeps it.
+def narrow_rows(X: Array, given: Any) -> list[bytes]:
+    """The bytes of each row of X (n, d) in the narrowest type that keeps it.
+
+    The type of a row follows from its own values, so that it says nothing of other rows, and is at
+    least as wide as that which was `given`.
 
     given : X as it was before it became float64: a table of any kind
     """
-    width = min(_width(given), 8)
+    X, width = np.ascontiguousarray(X, "<f8"), _width(given)
+    if width >= 8:
+        return row_bytes(X)
+    found, rest = [b""] * len(X), np.arange(len(X))
     for size, kind in _TYPES.items():
         if size >= width:
             with np.errstate(over="ignore", invalid="ignore"):
-                narrow = X.astype(kind)
-            if size == 8 or narrow.astype("<f8").tobytes() == X.astype("<f8").tobytes():
-                return np.ascontiguousarray(narrow)
-    raise AssertionError
+                narrow = X[rest].astype(kind)
+            kept = (narrow.astype("<f8").view("<u8") == X[rest].view("<u8")).all(axis=1)
+            for i, data in zip(rest[kept], row_bytes(narrow[kept]), strict=True):
+                found[i] = data
+            rest = rest[~kept]
+    return found
 
 
 def _width(given: Any) -> int:

@@ -116,7 +116,7 @@ class Journal:
     All edits of a transaction are one entry, which `write_entry` ends.
 
     verb, count : of the entry; by default the verb of its first edit
-    deleted : whether versions were deleted
+    deleted : whether versions or vectors were deleted
     passed : whether some of these had come with the same entry
     """
 
@@ -359,10 +359,14 @@ class Journal:
 
     def delete_versions(self, versions: Sequence[Version]) -> None:
         """Delete versions, and the vectors that no other version has."""
-        self.deleted |= bool(versions)
         self.file.delete("examples", [one.row for one in versions])
         self.file.delete("labelled", [one.row for one in versions])
         self.file.delete("changes", [one.row for one in versions], column=1)
+        self.delete_vectors(versions)
+
+    def delete_vectors(self, versions: Sequence[Version]) -> None:
+        """Delete the vectors that these versions had, and that no version has any more."""
+        self.deleted |= bool(versions)
         alone = {one.vector for one in versions}
         left = self.file.connection.execute("SELECT vector FROM examples").fetchall()
         alone.difference_update(vector for (vector,) in left)

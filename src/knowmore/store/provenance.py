@@ -32,6 +32,7 @@ class Withdrawal:
     """What must change in the file so that some contributions were never made.
 
     deleted : versions that go
+    bared : versions, as they were, whose features go, whether they go themselves or not
     rewritten : versions that stay, with other features or another label, and who gave the label
     prolonged : versions that come with one entry as before, and go with a later one or stay (None)
     gone : the ids of which nothing is left, as texts
@@ -39,6 +40,7 @@ class Withdrawal:
     """
 
     deleted: list[Version] = field(default_factory=list)
+    bared: list[Version] = field(default_factory=list)
     rewritten: list[tuple[Version, str | None]] = field(default_factory=list)
     prolonged: dict[int, tuple[Version, int, int | None]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -66,11 +68,13 @@ class Withdrawal:
             changes = [(comes, 1)] if goes is None else [(comes, 1), (goes, 0)]
             file.insert("changes", ((number, version.row, enters) for number, enters in changes))
         journal.delete_versions(self.deleted)
+        journal.delete_vectors(self.bared)
 
 
 def whole(versions: Sequence[Version]) -> Withdrawal:
     """The withdrawal of all versions of some examples."""
-    return Withdrawal(deleted=list(versions), gone=list(dict.fromkeys(v.id for v in versions)))
+    gone = list(dict.fromkeys(one.id for one in versions))
+    return Withdrawal(deleted=list(versions), bared=list(versions), gone=gone)
 
 
 def without(
@@ -120,6 +124,7 @@ def _withdraw(
     source: _Step | None = None
     named: _Step | None = None
     last: tuple[_Step, Version, str | None] | None = None
+    vectors: set[int] = set()
     for step in steps:
         version, givers = step.version, step.givers
         source = source if features(version, givers) else step
@@ -143,6 +148,8 @@ def _withdraw(
         if after != version or giver != givers.label:
             found.rewritten.append((after, giver))
         last = step, after, giver
+        vectors.add(after.vector)
+    found.bared += [step.version for step in steps if step.version.vector not in vectors]
     return last is not None
 
 

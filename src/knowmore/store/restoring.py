@@ -54,7 +54,7 @@ def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
             holds = _examples_in(part)
             if not again and (marks := _marks(target)) is not None:
                 _adopt(part, marks)
-                forgotten = _forgotten(part, marks)
+                forgotten = _forgotten(part, marks) if holds else []
     except OSError as error:
         if isinstance(error, KnowmoreError):
             raise

@@ -465,6 +465,13 @@ class Store:
         leaving, changing = ([codec.read_id(t) for t in texts] for texts in found.ids)
         return Preview(leaving, changing)
 
+    def forgettable(self) -> set[Id]:
+        """The ids that `forget` takes: of the examples held, and of what was undone or changed."""
+        with self._lock, self._reading():
+            found = self._file.connection.execute("SELECT DISTINCT id FROM examples").fetchall()
+            with self._file.understood("examples"):
+                return {codec.read_id(text) for (text,) in found}
+
     def was_forgotten(
         self, ids: Sequence[Id], contents: Sequence[bytes | None] | None = None
     ) -> list[Marked]:
@@ -505,8 +512,8 @@ class Store:
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.
 
-        Contributors, origins, contents and thumbnails come along. The two must not share an id, and
-        their settings must agree.
+        Contributors, origins, contents, thumbnails and which labels are confirmed come along. The
+        two must not share an id, and their settings must agree.
         """
         if isinstance(other, (str, os.PathLike)):
             with Store(other) as opened:
@@ -530,6 +537,8 @@ class Store:
             vectors = vector_blobs(edit.X, edit.side, None)
             work.lag += len(records)
             work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
+            work.step()
+            work.journal.keep(work.versions([one.id for one in records if one.kept]), True)
         return self
 
     def _snapshot(self) -> tuple[Any, Examples, list[Record]]:

@@ -273,7 +273,7 @@ class Work:
         key = self.after.facts.get(marks.KEY) or marks.new_key()
         self.after = replace(self.after, facts=self.after.facts | {marks.KEY: key})
         gone = map(codec.read_id, found.gone)
-        versions = [(codec.read_id(one.id), one) for one in found.deleted]
+        versions = [(codec.read_id(one.id), one) for one in found.bared]
         marks.mark(self.journal, key, gone, versions)
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
@@ -464,7 +464,7 @@ def vector_blobs(X: Array, side: Array | None, given: Any) -> list[tuple[bytes, 
 
     given : the table that they were
     """
-    rows = codec.row_bytes(codec.narrowed(X, given))
+    rows = codec.narrow_rows(X, given)
     if side is None or not side.shape[1]:
         return [(row, None) for row in rows]
     return list(zip(rows, codec.row_bytes(np.ascontiguousarray(side, "<f8")), strict=True))

@@ -86,6 +86,7 @@ class Studio:
         before, self._now = self._now, Snapshot(self.store, self._now)
         self.events.note(before, self._now)
         self._past = None
+        self.palette.slots(self._now.labels)
         if self._now.forgotten > before.forgotten:
             self._let_go(before, self._now)
         return self._now

@@ -9,7 +9,7 @@ from served import serving
 import knowmore
 from knowmore import GPClassifier, GPRegressor
 from knowmore.errors import InvalidInput
-from knowmore.serve.label_studio import control
+from knowmore.serve.label_studio import control, forget, learn
 
 VIEW = """<View><!-- a comment --><Text name="subject" value="$text"/>
 <Choices name="kind" toName="subject"><Choice value="near"/></Choices></View>"""
@@ -88,6 +88,20 @@ def test_an_annotation_is_learnt_corrected_and_forgotten(path):
         assert (status, body["model_version"]) == (201, "4")
     with knowmore.open(path) as store:
         assert [one.verb for one in store.log()] == ["add", "add", "relabel", "forget"]
+        assert b"label-studio/17" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_an_annotation_that_was_undone_is_forgotten_too(emptied, path):
+    """It is in the file until the next edit, though the model does not hold it."""
+    with knowmore.open(path) as store:
+        learn(store, event("ANNOTATION_CREATED", annotation(17, "stone")))
+        store.undo()
+        assert b"label-studio/17" in path.read_bytes()
+        gone = {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 17}, {"id": 99}]}
+        empty = event("ANNOTATION_UPDATED", annotation(17, "stone", result=[]))
+        done = learn(store, empty) if emptied else forget(store, gone)
+        assert done["forgotten"] == 1
         assert b"label-studio/17" not in path.read_bytes()
 
 

@@ -38,6 +38,25 @@ def settings_of(store):
     return (found[0].ok, found[0].says) if found else None
 
 
+# -- the width of numbers ------------------------------------------------------------------------
+
+
+def test_the_width_of_a_row_says_nothing_of_one_that_was_forgotten(path, tmp_path):
+    """3001 is no number of two bytes, so its row takes four; those that came with it do not."""
+    found = []
+    for at, secret in ((path, 3), (tmp_path / "other.km", 3001)):
+        rows = np.array([[1, 2], [secret, 5], [3, 4], [2049, 1]], dtype="i2")
+        with Store(at, GPClassifier()) as store:
+            store.add(rows, list("abab"), list("uvwx"))
+            assert store.examples.X.tolist() == rows.tolist()
+            store.forget("v")
+            sizes = store._file.connection.execute("SELECT length(data) FROM vectors")
+            found.append(sizes.fetchall())
+        with Store(at) as store:
+            assert store.examples.X.tolist() == rows[[0, 2, 3]].tolist()
+    assert found == [[(4,), (4,), (8,)]] * 2
+
+
 # -- the numbers of examples ---------------------------------------------------------------------
 
 

@@ -80,6 +80,12 @@ def test_an_edit_that_is_forgotten_marks_the_version_alone(store):
 # -- labels that are right -----------------------------------------------------------------------
 
 
+def test_a_label_that_is_forgotten_marks_no_content_that_stays(store):
+    store.relabel("u", "b", contributor="bob")
+    assert store.forget(contributor="bob").changed == 1
+    assert store.was_forgotten(["u", "copy"], CONTENTS[:1] * 2) == [(False, False, False)] * 2
+
+
 def test_a_confirmed_label_is_remembered_until_it_changes(store, path):
     assert store.keep(["u", "v", "w"]) is store
     assert store.kept_.tolist() == ["u", "v", "w"]
@@ -101,6 +107,20 @@ def test_a_confirmed_label_is_remembered_until_it_changes(store, path):
         assert again.verify().ok
     store.refresh()
     assert store.kept_.tolist() == ["w"]
+
+
+def test_a_confirmed_label_comes_along_with_a_merge(store, tmp_path):
+    with Store(tmp_path / "other.km", knowmore.GPClassifier(RBF(2.0))) as other:
+        other.add(X + 5, Y, list("abcdef"), contributor="ann")
+        other.keep(["b", "d"])
+        store.keep("u").merge(other)
+    assert store.kept_.tolist() == ["u", "b", "d"]
+    assert [one.labeller for one in store.records(["b", "c"])] == ["ann", "ann"]
+    store.undo()
+    assert store.kept_.tolist() == ["u"]
+    store.redo()
+    assert store.kept_.tolist() == ["u", "b", "d"]
+    assert store.verify().ok
 
 
 def test_to_confirm_a_label_says_nothing_of_who_gave_it(path):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+import struct
+from contextlib import closing
+from hashlib import sha256
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -94,6 +99,36 @@ def test_an_origin_gives_features_alone(store):
     assert held(store)["one"] == ([0.0, 1.0], "c", "ann", "bob")
     with pytest.raises(UnknownId, match=r"nothing whose origin is 'tue.csv'"):
         store.forget(origin="tue.csv")
+
+
+@pytest.mark.parametrize("kind", [knowmore.GPClassifier, knowmore.LinearGPClassifier])
+def test_features_of_an_origin_leave_the_file_though_their_label_stays(kind, tmp_path):
+    """No version goes: the one that brought them keeps its label."""
+    secret, content, path = 12345.678, sha256(b"tue").digest(), tmp_path / "model.km"
+    with made(path, kind()) as store:
+        store.add(X[:3], list("aba"), list("uvw"), contributor="ann", origins="mon.csv")
+        store.replace(
+            "u", [[secret, 9.0]], "b", contributor="bob", origins="tue.csv", contents=[content]
+        )
+    with Store(path) as store:
+        found = store.forget(origin="tue.csv")
+        assert (found.count, found.changed) == (0, 1)
+        assert held(store)["u"] == ([0.0, 1.0], "b", "ann", "bob")
+        assert store.verify().ok, str(store.verify())
+        assert store.was_forgotten(["u"], [content]) == [(False, True, True)]
+        assert struct.pack("<d", secret) not in path.read_bytes()
+        with made(tmp_path / "control.km", kind()) as control:
+            control.add(X[:3], list("bba"), list("uvw"))
+        names = ("cache/factor", "cache/sums")
+        assert [data for name, data in arrays(path) if name in names] in (
+            [],
+            [data for name, data in arrays(control.path) if name in names],
+        )
+
+
+def arrays(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT name, data FROM arrays").fetchall()
 
 
 def test_a_preview_says_so_and_changes_nothing(store, tmp_path):

@@ -140,6 +140,18 @@ def test_restore_puts_a_copy_in_place_whatever_the_journal(path, tmp_path):
             assert (answers(store, X) == scores).all()
 
 
+def test_restore_of_a_copy_that_has_no_examples_over_a_model_that_has_forgotten_some(
+    path, tmp_path
+):
+    copy = tmp_path / "pca.km"
+    fitted = knowmore.EigenspacePCA(2).fit(X)
+    fitted.save(copy)
+    with Store(path) as store:
+        store.forget([1])
+    assert restore(path, copy) == (0, [])
+    assert knowmore.load(path).mean_.tolist() == fitted.mean_.tolist()
+
+
 def test_restore_forgets_again_what_was_forgotten_since(path, tmp_path):
     copy = tmp_path / "copy.km"
     shutil.copy(path, copy)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import knowmore
+from knowmore import GPClassifier
 from knowmore.errors import InvalidInput
 from knowmore.studio.palette import Palette
+from knowmore.studio.studio import Studio
 
 
 def test_a_class_keeps_its_number_and_leaves_it_to_the_next():
@@ -41,6 +44,23 @@ def test_an_offered_class_stays_until_what_it_had_is_forgotten():
     palette.let_go(["a"])
     assert palette.offered(["a"]) == ["unused"]
     assert palette.slots(["a"]) == {"unused": 1, "a": 2}
+
+
+def test_a_class_that_was_forgotten_before_a_page_asked_is_not_offered(tmp_path):
+    """It had an example under that name, and then under another."""
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add([[0.0, 0.0], [1.0, 1.0]], ["a", "b"], ["x", "y"])
+        studio = Studio(store)
+        for label in ("secret", "unused"):
+            studio.palette.offer(label)
+        for edit in (
+            lambda: store.add([[2.0, 2.0]], ["secret"], ["z"]),
+            lambda: store.relabel("z", "a"),
+            lambda: store.forget("z"),
+        ):
+            edit()
+            studio._renewed()
+        assert [one["label"] for one in studio.state()["offered"]] == ["unused"]
 
 
 def test_no_more_are_offered_than_anybody_needs():
