@@ -243,13 +243,27 @@ def padded(words: Array, length: int) -> Array:
 
 def added(a: Array, b: Array, sign: int) -> Array:
     """a + sign b for numbers in words, (W, ...) each."""
+    if len(a) == len(b) == 1:
+        total = np.asarray(a + sign * b)
+        if not total.size or (total.min() >= -HALF and total.max() < HALF):
+            return total
     length = max(len(a), len(b)) + 1
-    total, carry = [], np.int64(0)
+    words, carry = [], np.int64(0)
     for one, other in zip(padded(a, length), padded(b, length), strict=True):
         low = one + sign * other + carry
         carry = (low + HALF) >> WORD
-        total.append(low - (carry << WORD))
-    return trimmed(np.array(total))
+        words.append(low - (carry << WORD))
+    return trimmed(np.array(words))
+
+
+def shifted(numbers: Array, shift: int) -> Array:
+    """Whole numbers below 2**61, (...), times 2**shift, in words, (W, ...)."""
+    first, shift = divmod(shift, WORD)
+    high = numbers >> (WORD - shift)
+    low = (numbers - (high << (WORD - shift))) << shift
+    none = np.zeros((first, *numbers.shape), np.int64)
+    # Added to nothing, so that both are in range.
+    return added(np.concatenate([none, low[None], high[None]]), np.zeros_like(low[None]), 1)
 
 
 def in_words(numbers: Array, least: int = 1) -> Array:

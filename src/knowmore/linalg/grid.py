@@ -255,10 +255,8 @@ def limbs(Q: Array, bits: int) -> list[Limb]:
     base, half = 2.0**bits, 2.0 ** (bits - 1)
     rows, columns = np.arange(len(Q)), np.arange(Q.shape[1])
     found = list[Limb]()
-    while len(Q):
+    while Q.size and (Q.max() > half or Q.min() < -half):
         far = np.flatnonzero((Q.max(axis=0) > half) | (Q.min(axis=0) < -half))
-        if not len(far):
-            break
         high = np.rint(Q[:, far] / base)
         near = Q.copy()
         near[:, far] -= high * base

@@ -11,7 +11,7 @@ nothing is left of a row that came and went, however far it was from the others.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
@@ -85,12 +85,11 @@ class Group(NamedTuple):
 class _Products(NamedTuple):
     """Sums of products: those of many rows in words, (W, P, P), and rows still to be summed.
 
-    diagonal, squares : the sums of squares of the former and of the latter, (U, P), in words
+    squares : the sums of squares of all of them, (U, P), in words
     length : the number of the latter
     """
 
     words: Array | None
-    diagonal: Array = _NOTHING
     waiting: tuple[Batch, ...] = ()
     squares: Array = _NOTHING
     length: int = 0
@@ -100,7 +99,7 @@ class _Products(NamedTuple):
         """These sums; no row waits."""
         # Compiled loops return a type of their own, which would show in pickles.
         words = read_only(trimmed(words, WORDS).view(np.int64))
-        return cls(words, words.diagonal(axis1=1, axis2=2))
+        return cls(words, squares=words.diagonal(axis1=1, axis2=2))
 
     def without_pairs(self) -> _Products:
         """The same sums, if no row was summed yet, without waiting rows that came and went."""
@@ -191,13 +190,14 @@ class Sums(Frozen):
         """
         found = cls(grid, groups, log_weights, _Products.summed(words))._checked()
         counted = all(
-            group.rows > 0 and _proper(group.first) and found._possible(group)
+            group.rows > 0 and _proper(group.first) and _possible(group, found._squares)
             for group in groups.values()
         )
         alike = len({*map(type, groups)}) <= 1
         if not counted or not alike or abs(log_weights) > _LONGEST * found.rows:
             raise InvalidInput(NO_ROWS)
-        if groups and not (found._possible(found._whole) and found._products_suffice()):
+        whole = not groups or _possible(found._whole, found._squares)
+        if not (whole and found._products_suffice()):
             raise InvalidInput(NO_ROWS)
         return found
 
@@ -260,7 +260,7 @@ class Sums(Frozen):
     @property
     def length(self) -> int:
         """How many words the sums of products have, or will have when waiting rows are summed."""
-        return max(WORDS, len(self._products.diagonal), len(self._products.squares))
+        return max(WORDS, len(self._products.squares))
 
     def mean(self) -> Array:
         """The mean of all rows, (P,)."""
@@ -360,12 +360,18 @@ class Sums(Frozen):
             if result.log_weights or not result._cancels():
                 raise _not_learnt(None, self.rows)
             return Sums(self.grid)
-        for key in other.groups:
-            if key in groups and not result._possible(groups[key]):
-                raise _not_learnt(key, self.groups[key].rows if key in self.groups else 0)
-        if sign < 0 and not result._possible(result._whole):
-            raise _not_learnt(None, self.rows)
+        if sign < 0:
+            result._check_possible(self, other.groups)
         return result._checked()
+
+    def _check_possible(self, before: Sums, keys: Iterable[Key]) -> None:
+        """Raise InvalidInput unless the rows that are left in these groups may have their sums."""
+        squares = self._squares
+        for key in keys:
+            if key in self.groups and not _possible(self.groups[key], squares):
+                raise _not_learnt(key, before.groups[key].rows if key in before.groups else 0)
+        if not _possible(self._whole, squares):
+            raise _not_learnt(None, before.rows)
 
     def _products_with(self, other: Sums, sign: int) -> _Products:
         mine, theirs = self._products, other._products
@@ -373,7 +379,6 @@ class Sums(Frozen):
             return _Products.summed(combined(self.words, other.words, sign))
         joined = _Products(
             mine.words,
-            mine.diagonal,
             mine.waiting + tuple(b._replace(sign=sign * b.sign) for b in theirs.waiting),
             added(mine.squares, theirs.squares, sign),
             mine.length + theirs.length,
@@ -382,21 +387,14 @@ class Sums(Frozen):
             joined = joined.without_pairs()
         return joined if joined.length <= _WAITING else _settled(self.grid, joined)
 
-    def _possible(self, group: Group) -> bool:
-        """Whether some of the rows may have this number, weight and sum.
-
-        By Cauchy and Schwarz for each column, with the squares of all rows: the sides are equal if
-        all rows are, and are in the group.
-        """
-        rows, weight, first = group
-        products = self._products
-        squares = approximate(added(products.diagonal, products.squares, 1))
-        most = squares * (np.longdouble(weight) * (1 + _ROUNDING))
-        return 0 <= rows <= weight <= _MOST * rows and bool((most >= approximate(first) ** 2).all())
+    @property
+    def _squares(self) -> Array:
+        """The sums of squares, to 64 bits, (P,)."""
+        return approximate(self._products.squares)
 
     def _products_suffice(self) -> bool:
         """Whether products of two columns agree with their squares, in the one form of words."""
-        words, roots = self.words, np.sqrt(approximate(self._products.diagonal))
+        words, roots = self.words, np.sqrt(self._squares)
         for i in range(words.shape[1]):
             row = words[:, i, : i + 1]
             most = roots[i] * roots[: i + 1] * (1 + _ROUNDING)
@@ -519,10 +517,14 @@ def _squares(batch: Batch) -> Array:
     """The sums of squares of a few rows, times their weights, in words, (U, P)."""
     Q, units, _ = batch
     # Not squared: that may be beyond the range of numbers.
-    if not Q.size or np.sqrt(max(units.sum(), 1)) * abs(Q).max() < 2**30:
+    far = abs(Q).max(axis=0, initial=0) > 2.0**30 / np.sqrt(max(units.sum(), 1))
+    if not far.any():
         return (units @ Q.astype(np.int64) ** 2)[None]
-    whole = np.frompyfunc(int, 1, 1)(Q)
-    return in_words(units.astype(object) @ whole**2)
+    squares = units @ np.where(far, 0, Q).astype(np.int64) ** 2
+    long = in_words(units.astype(object) @ np.frompyfunc(int, 1, 1)(Q[:, far]) ** 2)
+    words = np.zeros((len(long), len(squares)), np.int64)
+    words[0], words[:, far] = squares, long
+    return words
 
 
 def _check_room(grid: Grid) -> None:
@@ -599,6 +601,17 @@ def in_units(weights: Array | None, n: int) -> Array:
             f"1/{UNIT}, from 1/{UNIT} to {_MOST / UNIT:g}, or zero to leave a row out: scale them."
         )
     return np.asarray(units, dtype=np.int64)
+
+
+def _possible(group: Group, squares: Array) -> bool:
+    """Whether some of the rows with these squares (P,) may have this number, weight and sum.
+
+    By Cauchy and Schwarz for each column: the sides are equal if all rows are, and are in the
+    group.
+    """
+    rows, weight, first = group
+    most = squares * (np.longdouble(weight) * (1 + _ROUNDING))
+    return 0 <= rows <= weight <= _MOST * rows and bool((most >= approximate(first) ** 2).all())
 
 
 def _proper(words: Array) -> bool:

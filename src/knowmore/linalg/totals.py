@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from knowmore.arrays import Array, read_only
-from knowmore.linalg.counting import HALF, WORD, in_words, loops, padded, trimmed
+from knowmore.linalg.counting import HALF, WORD, added, loops, padded, shifted, trimmed
 from knowmore.linalg.grid import LAYOUTS, Grid, Limb, limbs
 from knowmore.linalg.threads import threads_for
 
@@ -52,10 +53,8 @@ class Firsts:
     @property
     def words(self) -> Array:
         """The sums of all limbs in words, (U, G, P)."""
-        if len(self._sums) == 1:
-            return self._sums[0][None]
-        whole = sum(one.astype(object) * 2 ** (self._limb * k) for k, one in enumerate(self._sums))
-        return in_words(whole)
+        parts = (shifted(one, self._limb * k) for k, one in enumerate(self._sums[1:], 1))
+        return reduce(lambda a, b: added(a, b, 1), parts, self._sums[0][None])
 
 
 class Total:

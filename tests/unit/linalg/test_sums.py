@@ -29,6 +29,7 @@ from knowmore.linalg.counting import (
     in_words,
     loops,
     padded,
+    shifted,
     trimmed,
 )
 from knowmore.linalg.sums import LOG_UNIT, UNIT
@@ -202,6 +203,11 @@ def test_numbers_and_their_words():
         assert (few >= -(2**61)).all()
         assert (few < 2**61).all()
         assert float(approximate(few)[0]) == pytest.approx(float(one), rel=4 * EPS)
+    for shift in (0, 21, 42, 61, 62, 63, 147):
+        small = np.array([0, 1, -1, 2**60, -(2**60), 2**61 - 1])
+        want = small.astype(object) * 2**shift
+        assert from_words(shifted(small, shift)).tolist() == want.tolist()
+        assert shifted(small, shift).tolist() == in_words(want).tolist()
     order = rng.permutation(len(values))
     for sign in (1, -1):
         total = added(in_words(values), in_words(values[order]), sign)
