@@ -134,7 +134,8 @@ class LinearModel(Frozen):
     @property
     def grid(self) -> Grid:
         """The grid of the features."""
-        return self.sums.grid[: len(self.sums.grid) - (0 if self.classes else len(self.names))]
+        grid = self.sums.grid
+        return grid if self.classes else grid[: len(grid) - len(self.names)]
 
     @derived
     def moments(self) -> _Moments:
