@@ -202,6 +202,7 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Why the model says what it says: what each example, or feature, adds to the score."""
+    from knowmore.cells import digits_of
     from knowmore.cli.explaining import explanation
     from knowmore.cli.model import opened
     from knowmore.cli.showing import show_json, show_table
@@ -217,8 +218,9 @@ def explain(
     else:
         said = "value" if found.is_regression else f"{answer.label}: score"
         adding = "features" if "feature" in table else "examples"
-        base = f": it begins at {answer.offset:.4g}, and {adding} add the rest"
-        print(f"{said} {answer.score:.4g}{base if answer.offset else ''}")
+        digits = digits_of([answer.score, answer.offset])
+        base = f": it begins at {answer.offset:.{digits}g}, and {adding} add the rest"
+        print(f"{said} {answer.score:.{digits}g}{base if answer.offset else ''}")
         show_table(header, rows[:count])
 
 
