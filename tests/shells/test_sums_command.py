@@ -37,7 +37,7 @@ def sums(*arguments):
 def test_computed_skipped_stale_and_left_alone(folder):
     assert sums(folder, "--label", "label").stdout == (
         f"Computed: {folder}/0.parquet\nComputed: {folder}/1.parquet\n"
-        f"2 computed, 0 stale and computed again, 0 skipped: they were up to date.\n"
+        f"2 computed, 0 stale and computed again, 0 up to date and skipped.\n"
     )
     clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
     X, y = FRAME[[*"abc"]], FRAME["label"]
@@ -48,9 +48,9 @@ def test_computed_skipped_stale_and_left_alone(folder):
     assert again.stdout == (
         f"Computed: {folder}/2.parquet\n"
         f"Computed again: {folder}/0.parquet: all were to be computed again\n"
-        f"Left alone: {folder}/1.parquet.kms: its rows are gone, but models still learn them. "
-        f"Delete it to forget them.\n"
-        f"1 computed, 1 stale and computed again, 0 skipped: they were up to date, 1 left alone: "
+        f"Left alone: {folder}/1.parquet.kms: its rows are gone, and the others are on a new grid. "
+        f"Models cannot learn both: delete it, or move it elsewhere.\n"
+        f"1 computed, 1 stale and computed again, 0 up to date and skipped, 1 left alone because "
         f"their rows are gone.\n"
     )
 
@@ -63,13 +63,27 @@ def test_rows_that_are_gone_are_told_also_if_there_is_nothing_to_compute(kept, f
     told = sums(folder, "--label", "label").stdout
     assert told.startswith(f"Left alone: {folder}/{kept}.parquet.kms: its rows are gone, but mod")
     assert told.endswith(
-        f" {kept} skipped: they were up to date, {2 - kept} left alone: their rows are gone.\n"
+        f" {kept} up to date and skipped, {2 - kept} left alone because their rows are gone.\n"
     )
+
+
+def test_sums_that_no_longer_go_with_the_others_are_told(folder):
+    sums(folder, "--label", "label")
+    (folder / "1.parquet").unlink()
+    FRAME.assign(a=1000 * FRAME["a"]).to_parquet(folder / "0.parquet")
+    orphan = folder / "1.parquet.kms"
+    told = sums(folder, "--label", "label", "--again").stdout
+    assert (
+        f"Left alone: {orphan}: its rows are gone, and the others are on a new grid. Models cannot "
+        f"learn both: delete it, or move it elsewhere.\n"
+    ) in told
+    told = json.loads(sums(folder, "--label", "label", "--json").stdout)
+    assert told["orphans"] == told["apart"] == [str(orphan)]
 
 
 def test_bits_are_kept_until_all_are_computed_again(folder):
     sums(folder, "--label", "label", "--bits", 8)
-    assert "2 skipped" in sums(folder, "--label", "label").stdout
+    assert "2 up to date" in sums(folder, "--label", "label").stdout
     with pytest.raises(KnowmoreError, match=r"leave --bits out .* in a shell --again\.$"):
         sums(folder, "--label", "label", "--bits", 16)
     assert "2 stale" in sums(folder, "--label", "label", "--bits", 16, "--again").stdout
@@ -86,6 +100,7 @@ def test_json(folder):
         "stale": {f"{folder}/0.parquet": "'0.parquet' has changed since its sums were computed"},
         "skipped": [f"{folder}/1.parquet"],
         "orphans": [],
+        "apart": [],
     }
 
 
@@ -106,7 +121,7 @@ def test_columns_and_weights_are_chosen(folder):
         sums(folder, "--label", "label")
     chosen = "--label", "label", "--weight", "w", "--columns", "c,a"
     assert "2 computed" in sums(folder, *chosen).stdout
-    assert "2 skipped" in sums(folder, *chosen).stdout
+    assert "2 up to date" in sums(folder, *chosen).stdout
     clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
     X, y, w = FRAME[[*"ca"]], FRAME["label"], FRAME["a"].abs().clip(0.5)
     assert clf.digest() == LinearGPClassifier().fit(X, y, w).digest()

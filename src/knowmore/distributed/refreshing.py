@@ -47,12 +47,15 @@ class Refreshed(NamedTuple):
     skipped : whose sums were right
     orphans : files of sums whose rows are gone. They were left alone, and `fit` still learns them:
         to forget these rows, delete them.
+    apart : which of the orphans are on another grid than the other sums. `fit` cannot learn both:
+        delete these, or move them elsewhere.
     """
 
     computed: list[Path]
     stale: dict[Path, str]
     skipped: list[Path]
     orphans: list[Path]
+    apart: list[Path]
 
 
 def refresh_sums(
@@ -108,7 +111,7 @@ def refresh_sums(
     again, progress = flag("again", again), flag("progress", progress)
     paths, orphans = _found(folder)
     if not paths:
-        return Refreshed([], {}, [], orphans)
+        return Refreshed([], {}, [], orphans, _apart(orphans, orphans))
     if columns is not None and paths[0].suffix == ".npz":
         raise InvalidInput(
             "columns was given, but .npz files have one array of features, X, without names. Leave "
@@ -133,7 +136,19 @@ def refresh_sums(
     if wrong := [shard for shard in shards if shard.X not in right]:
         with in_this_process():
             _compute(wrong, beside(right[0]) if right else None, chosen, wanted, progress)
-    return Refreshed(new, stale, right, orphans)
+    return Refreshed(new, stale, right, orphans, _apart(orphans, [beside(path) for path in paths]))
+
+
+def _apart(orphans: list[Path], others: list[Path]) -> list[Path]:
+    """The orphans that are not on the grid of the first of the other sums."""
+
+    def grid(path: Path) -> Grid | None:
+        try:
+            return Stored.read(path).sums.grid
+        except KnowmoreError:
+            return None
+
+    return [path for path in orphans if grid(path) not in (None, grid(others[0]))]
 
 
 def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:

@@ -501,7 +501,27 @@ def test_shards_without_rows_and_sums_without_shards(folder):
         fit(LinearGPClassifier(), [folder / "1.npz.kms"])
     for k in range(2):
         (folder / f"{k}.npz").unlink()
-    assert refresh_sums(folder) == ([], {}, [], sorted(folder.glob("*.kms")))
+    assert refresh_sums(folder) == ([], {}, [], sorted(folder.glob("*.kms")), [])
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_sums_without_rows_do_not_go_with_a_new_grid(again, folder):
+    refresh_sums(folder)
+    (folder / "2.npz").unlink()
+    for k in range(2):
+        np.savez(folder / f"{k}.npz", X=1000 * X, y=Y)
+    found = refresh_sums(folder, again=again)
+    assert names(found.orphans) == names(found.apart) == ["2.npz.kms"]
+    with pytest.raises(KnowmoreError) as caught:
+        fit(LinearGPClassifier(), f"{folder}/*.kms")
+    assert str(caught.value) == (
+        f"'{folder}/0.npz.kms' and '{folder}/2.npz.kms' do not go together: These sums are on "
+        "different grids. If the rows of one of them are gone, its sums cannot be brought to the "
+        "grid of the others: delete the file, or move it elsewhere. Otherwise compute all sums of "
+        "the folder again: knowmore sums --again."
+    )
+    found.apart[0].unlink()
+    assert fit(LinearGPClassifier(), f"{folder}/*.kms").n_samples_ == 2 * len(X)
 
 
 def test_folders_that_are_named_like_shards_are_passed_over(folder):
