@@ -116,7 +116,7 @@ def test_regression_on_a_finer_grid(folder):
 def test_columns_and_weights_are_chosen(folder):
     for path in folder.iterdir():
         frame = pd.read_parquet(path)
-        frame.assign(when=pd.Timestamp(0), w=frame["a"].abs().clip(0.5)).to_parquet(path)
+        frame.assign(when=pd.Timestamp(0), w=frame["a"].abs().clip(0.5), v=1.5).to_parquet(path)
     with pytest.raises(KnowmoreError, match=r"\d.parquet': The column 'when' of X has dates"):
         sums(folder, "--label", "label")
     chosen = "--label", "label", "--weight", "w", "--columns", "c,a"
@@ -126,15 +126,19 @@ def test_columns_and_weights_are_chosen(folder):
     X, y, w = FRAME[[*"ca"]], FRAME["label"], FRAME["a"].abs().clip(0.5)
     assert clf.digest() == LinearGPClassifier().fit(X, y, w).digest()
     assert clf.feature_names_in_.tolist() == ["c", "a"]
-    told = sums(folder, "--label", "label", "--columns", "c,a").stdout
+    # What is not said is as it was.
+    assert "2 up to date" in sums(folder).stdout
+    assert "2 stale" in sums(folder, "--again").stdout
+    assert fit(LinearGPClassifier(), f"{folder}/*.kms").digest() == clf.digest()
+    told = sums(folder, "--weight", "v").stdout
     assert told.count("the weights were in 'w'") == 2
     told = sums(folder, "--label", "label", "--columns", "a,c").stdout
     assert told.count("the columns were ('c', 'a')") == 2
     with pytest.raises(KnowmoreError) as caught:
         sums(folder, "--label", "label", "--columns", "a,C")
     assert str(caught.value).endswith(
-        "parquet': The table has no column 'C': 'a', 'b', 'c', 'label', 'when' and 1 more, the "
-        "last 'w'. Is it 'c'? Name others."
+        "parquet': The table has no column 'C': 'a', 'b', 'c', 'label', 'when' and 2 more, the "
+        "last 'v'. Is it 'c'? Name others."
     )
 
 

@@ -600,3 +600,21 @@ def test_archives_have_weights_but_no_columns(folder):
     clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
     alone = LinearGPClassifier().fit(X[:45], Y[:45], np.tile(weights, 3))
     assert clf.digest() == alone.digest()
+
+
+def test_what_is_not_named_is_as_in_the_sums_of_the_folder(tmp_path):
+    frame = pd.DataFrame(X, columns=[*"abc"]).assign(t=X[:, 0], w=1.5, y=Y)
+    frame.to_parquet(tmp_path / "0.parquet")
+    refresh_sums(tmp_path, "y", sample_weight="w", columns=["t", "b"])
+    frame.to_parquet(tmp_path / "1.parquet")
+    found = refresh_sums(tmp_path, "y")
+    assert (names(found.computed), names(found.skipped)) == (["1.parquet"], ["0.parquet"])
+    clf = fit(LinearGPClassifier(), f"{tmp_path}/*.kms")
+    twice = np.tile(X[:, [0, 1]], (2, 1)), np.tile(Y, 2), np.full(2 * len(X), 1.5)
+    alone = LinearGPClassifier(resolution=clf.grid_).fit(*twice)
+    assert clf.digest() == alone.digest()
+    assert clf.feature_names_in_.tolist() == ["t", "b"]
+    for path in tmp_path.glob("*.kms"):
+        path.unlink()
+    assert len(refresh_sums(tmp_path, "y").computed) == 2
+    assert load_sums(tmp_path / "0.parquet.kms").feature_names_in_.tolist() == [*"abctw"]
