@@ -31,7 +31,10 @@ def predict(
         bool, typer.Option("--json", help="Print a JSON object on each line and nothing else.")
     ] = False,
 ) -> None:
-    """Predict label, probability and standard deviation, and whether the model knows such things.
+    """Predict label, probability and standard deviation, and flag rows unlike anything learnt.
+
+    The standard deviation (std) is that of the score, where classes are -1 and 1: with the usual
+    kernels the model knows little where it is near 1. Of a regressor it is that of the value.
 
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
