@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from knowmore.arrays import Array, Frozen
+from knowmore.cells import DIGITS, digits_of
 from knowmore.extras import optional
 
 
@@ -45,7 +46,7 @@ class Answer(Frozen, ABC):
         columns, rows, (head, tail) = self._columns(), len(self), self._shown
         hidden = max(rows - head - tail, 0)
         picked = [row for row in range(rows) if not head <= row < head + hidden]
-        shown = [[name, *map(_cell, values[picked])] for name, values in columns.items()]
+        shown = [[name, *_cells(name, values[picked])] for name, values in columns.items()]
         widths = [max(map(len, cells)) for cells in shown]
         lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
@@ -56,5 +57,10 @@ class Answer(Frozen, ABC):
         return "\n".join([f"{type(self).__name__}: {self._summary()}", *lines])
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+def _cells(name: str, column: Array) -> list[str]:
+    # Only targets have an offset: equal variances differ by rounding.
+    digits = digits_of(column) if name.startswith(("label", "predicted")) else DIGITS
+    return [
+        f"{value:.{digits}g}" if isinstance(value, (float, np.floating)) else str(value)
+        for value in column
+    ]

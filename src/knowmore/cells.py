@@ -1,4 +1,4 @@
-"""Text in cells of CSV files that no spreadsheet takes for a formula.
+"""Cells of tables: text that no spreadsheet takes for a formula, and digits that tell rows apart.
 
 A spreadsheet runs a cell that begins with =, +, - or @, some also behind a tab or a line break.
 With an apostrophe before it the cell is text (OWASP, CSV injection). Such text that has apostrophes
@@ -8,11 +8,15 @@ already gets one more, so that reading gives back what was written.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from math import floor, isfinite, log10
 from typing import Any
 
 # Wide characters count where they are typed instead of the others.
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?", re.IGNORECASE)
+# The significant digits of a float in a table; the most of a float; a spread that may be rounding.
+DIGITS, _MOST, _ROUNDING = 4, 16, 1e-12
 
 
 def written_cell(value: Any) -> Any:
@@ -32,3 +36,24 @@ def read_cell(text: str) -> str:
     ['=1+1', '-7', "'quoted'"]
     """
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def digits_of(values: Iterable[Any]) -> int:
+    """The number of significant digits that shows floats to 1/100 of their spread, at least four.
+
+    Targets may be far from zero and close together. A spread of less than 1e-12 of the values may
+    be rounding, and a single number has none: then the whole part is shown.
+
+    >>> digits_of([0.25, 3.0]), digits_of([1.7e9, 1.7e9 + 0.25]), digits_of([1.7e9])
+    (4, 13, 10)
+    """
+    floats = [float(one) for one in values if isinstance(one, float) and isfinite(one)]
+    largest = max(map(abs, floats), default=0.0)
+    if not largest:
+        return DIGITS
+    place = floor(log10(largest))
+    # Halves do not overflow.
+    spread = max(floats) / 2 - min(floats) / 2
+    if spread < _ROUNDING * largest:
+        return min(max(DIGITS, place + 1), _MOST)
+    return max(DIGITS, place - floor(log10(spread) + log10(2)) + 3)

@@ -37,7 +37,7 @@ def sums(*arguments):
 def test_computed_skipped_stale_and_left_alone(folder):
     assert sums(folder, "--label", "label").stdout == (
         f"Computed: {folder}/0.parquet\nComputed: {folder}/1.parquet\n"
-        f"2 computed, 0 stale and computed again, 0 skipped: they were up to date.\n"
+        f"2 computed, 0 stale and computed again, 0 up to date and skipped.\n"
     )
     clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
     X, y = FRAME[[*"abc"]], FRAME["label"]
@@ -48,9 +48,9 @@ def test_computed_skipped_stale_and_left_alone(folder):
     assert again.stdout == (
         f"Computed: {folder}/2.parquet\n"
         f"Computed again: {folder}/0.parquet: all were to be computed again\n"
-        f"Left alone: {folder}/1.parquet.kms: its rows are gone, but models still learn them. "
-        f"Delete it to forget them.\n"
-        f"1 computed, 1 stale and computed again, 0 skipped: they were up to date, 1 left alone: "
+        f"Left alone: {folder}/1.parquet.kms: its rows are gone, and the others are on a new grid. "
+        f"Models cannot learn both: delete it, or move it elsewhere.\n"
+        f"1 computed, 1 stale and computed again, 0 up to date and skipped, 1 left alone because "
         f"their rows are gone.\n"
     )
 
@@ -63,13 +63,27 @@ def test_rows_that_are_gone_are_told_also_if_there_is_nothing_to_compute(kept, f
     told = sums(folder, "--label", "label").stdout
     assert told.startswith(f"Left alone: {folder}/{kept}.parquet.kms: its rows are gone, but mod")
     assert told.endswith(
-        f" {kept} skipped: they were up to date, {2 - kept} left alone: their rows are gone.\n"
+        f" {kept} up to date and skipped, {2 - kept} left alone because their rows are gone.\n"
     )
+
+
+def test_sums_that_no_longer_go_with_the_others_are_told(folder):
+    sums(folder, "--label", "label")
+    (folder / "1.parquet").unlink()
+    FRAME.assign(a=1000 * FRAME["a"]).to_parquet(folder / "0.parquet")
+    orphan = folder / "1.parquet.kms"
+    told = sums(folder, "--label", "label", "--again").stdout
+    assert (
+        f"Left alone: {orphan}: its rows are gone, and the others are on a new grid. Models cannot "
+        f"learn both: delete it, or move it elsewhere.\n"
+    ) in told
+    told = json.loads(sums(folder, "--label", "label", "--json").stdout)
+    assert told["orphans"] == told["apart"] == [str(orphan)]
 
 
 def test_bits_are_kept_until_all_are_computed_again(folder):
     sums(folder, "--label", "label", "--bits", 8)
-    assert "2 skipped" in sums(folder, "--label", "label").stdout
+    assert "2 up to date" in sums(folder, "--label", "label").stdout
     with pytest.raises(KnowmoreError, match=r"leave --bits out .* in a shell --again\.$"):
         sums(folder, "--label", "label", "--bits", 16)
     assert "2 stale" in sums(folder, "--label", "label", "--bits", 16, "--again").stdout
@@ -86,6 +100,7 @@ def test_json(folder):
         "stale": {f"{folder}/0.parquet": "'0.parquet' has changed since its sums were computed"},
         "skipped": [f"{folder}/1.parquet"],
         "orphans": [],
+        "apart": [],
     }
 
 
@@ -101,25 +116,29 @@ def test_regression_on_a_finer_grid(folder):
 def test_columns_and_weights_are_chosen(folder):
     for path in folder.iterdir():
         frame = pd.read_parquet(path)
-        frame.assign(when=pd.Timestamp(0), w=frame["a"].abs().clip(0.5)).to_parquet(path)
+        frame.assign(when=pd.Timestamp(0), w=frame["a"].abs().clip(0.5), v=1.5).to_parquet(path)
     with pytest.raises(KnowmoreError, match=r"\d.parquet': The column 'when' of X has dates"):
         sums(folder, "--label", "label")
     chosen = "--label", "label", "--weight", "w", "--columns", "c,a"
     assert "2 computed" in sums(folder, *chosen).stdout
-    assert "2 skipped" in sums(folder, *chosen).stdout
+    assert "2 up to date" in sums(folder, *chosen).stdout
     clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
     X, y, w = FRAME[[*"ca"]], FRAME["label"], FRAME["a"].abs().clip(0.5)
     assert clf.digest() == LinearGPClassifier().fit(X, y, w).digest()
     assert clf.feature_names_in_.tolist() == ["c", "a"]
-    told = sums(folder, "--label", "label", "--columns", "c,a").stdout
+    # What is not said is as it was.
+    assert "2 up to date" in sums(folder).stdout
+    assert "2 stale" in sums(folder, "--again").stdout
+    assert fit(LinearGPClassifier(), f"{folder}/*.kms").digest() == clf.digest()
+    told = sums(folder, "--weight", "v").stdout
     assert told.count("the weights were in 'w'") == 2
     told = sums(folder, "--label", "label", "--columns", "a,c").stdout
     assert told.count("the columns were ('c', 'a')") == 2
     with pytest.raises(KnowmoreError) as caught:
         sums(folder, "--label", "label", "--columns", "a,C")
     assert str(caught.value).endswith(
-        "parquet': The table has no column 'C': 'a', 'b', 'c', 'label', 'when' and 1 more, the "
-        "last 'w'. Is it 'c'? Name others."
+        "parquet': The table has no column 'C': 'a', 'b', 'c', 'label', 'when' and 2 more, the "
+        "last 'v'. Is it 'c'? Name others."
     )
 
 

@@ -650,6 +650,21 @@ def test_an_explanation_says_where_a_value_begins():
     )
 
 
+def test_values_far_from_zero_are_told_apart():
+    asked("init", "line.km", "--kind", "linear-regression")
+    points = [(float(i), 0.0) for i in range(9)]
+    values = [f"{1.7e9 + 0.01 * i:.2f}" for i in range(9)]
+    table("line.csv", points, values, [f"p{i}" for i in range(9)])
+    asked("learn", "line.km", "line.csv")
+    told = [line.split()[1] for line in run("predict", "line.km", "line.csv").stdout.splitlines()]
+    found = [one["value"] for one in lines(run("predict", "line.km", "line.csv", "--json").stdout)]
+    off = max(abs(float(a) - b) for a, b in zip(told[1:], found, strict=True))
+    assert off <= (max(found) - min(found)) / 100
+    said = run("explain", "line.km", "p8").stdout.splitlines()[0].split()
+    score, offset = float(said[1][:-1]), float(said[5][:-1])
+    assert score != offset
+
+
 def test_several_sources_are_answered_as_one(model):
     table("one.csv", [(0.2, 0.2)], [""], ["x"])
     table("two.csv", [(5.1, 5.2)], [""], ["y"])

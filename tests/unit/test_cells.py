@@ -1,4 +1,4 @@
-"""No cell that is written is a formula, and each is read as it was."""
+"""No cell that is written is a formula, each is read as it was, and numbers that differ look so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowmore.cells import read_cell, written_cell
+from knowmore.cells import digits_of, read_cell, written_cell
 
 BEGINNINGS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
 TEXTS = st.text(st.sampled_from([*BEGINNINGS, *"'1.e5aZ ,;\""]), max_size=6)
@@ -46,3 +46,19 @@ def test_a_page_writes_and_reads_the_same():
     wrote, read = map(json.loads, run.stdout.splitlines())
     assert wrote == [written_cell(text) for text in texts]
     assert read == [read_cell(text) for text in texts]
+
+
+@given(st.floats(-2e9, 2e9), st.floats(0.01, 1e9), st.lists(st.floats(0, 1)))
+def test_a_column_shows_its_spread(offset, spread, places):
+    values = [offset + place * spread for place in (0, 1, *places)]
+    shown = [float(f"{value:.{digits_of(values)}g}") for value in values]
+    off = max(abs(one - value) for one, value in zip(shown, values, strict=True))
+    assert off <= (max(values) - min(values)) / 100
+
+
+def test_few_digits_serve_where_values_differ_by_rounding_or_not_at_all():
+    assert digits_of([0.2, 0.2 + 1e-16]) == digits_of([0.2]) == digits_of([]) == 4
+    assert digits_of([float("nan"), float("inf"), 1.0, 2.0, "text", None, 7]) == 4
+    # Of a single number the whole part is shown.
+    assert f"{1.7e9:.{digits_of([1.7e9])}g}" == "1700000000"
+    assert f"{1e300:.{digits_of([1e300])}g}" == "1e+300"

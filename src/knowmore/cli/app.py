@@ -138,14 +138,23 @@ def sums(
         typer.Argument(help="A folder of .parquet or .npz files.", exists=True, file_okay=False),
     ],
     label: Annotated[
-        str | None, typer.Option(help="Column of the targets.", show_default="y, in .npz files")
+        str | None,
+        typer.Option(
+            help="Column of the targets.", show_default="that of the folder, else y in .npz files"
+        ),
     ] = None,
     weight: Annotated[
-        str | None, typer.Option(help="Column of the weights.", show_default="each weighs one")
+        str | None,
+        typer.Option(
+            help="Column of the weights.", show_default="that of the folder, else each weighs one"
+        ),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="Columns of the features, as a,b,c.", show_default="all others"),
+        typer.Option(
+            help="Columns of the features, as a,b,c.",
+            show_default="those of the folder, else all others",
+        ),
     ] = None,
     bits: Annotated[
         Literal["8", "16", "21", "42"] | None,

@@ -31,7 +31,10 @@ def predict(
         bool, typer.Option("--json", help="Print a JSON object on each line and nothing else.")
     ] = False,
 ) -> None:
-    """Predict label, probability and standard deviation, and whether the model knows such things.
+    """Predict label, probability and standard deviation, and flag rows unlike anything learnt.
+
+    The standard deviation (std) is that of the score, where classes are -1 and 1: with the usual
+    kernels the model knows little where it is near 1. Of a regressor it is that of the value.
 
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
@@ -202,6 +205,7 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Why the model says what it says: what each example, or feature, adds to the score."""
+    from knowmore.cells import digits_of
     from knowmore.cli.explaining import explanation
     from knowmore.cli.model import opened
     from knowmore.cli.showing import show_json, show_table
@@ -217,8 +221,9 @@ def explain(
     else:
         said = "value" if found.is_regression else f"{answer.label}: score"
         adding = "features" if "feature" in table else "examples"
-        base = f": it begins at {answer.offset:.4g}, and {adding} add the rest"
-        print(f"{said} {answer.score:.4g}{base if answer.offset else ''}")
+        digits = digits_of([answer.score, answer.offset])
+        base = f": it begins at {answer.offset:.{digits}g}, and {adding} add the rest"
+        print(f"{said} {answer.score:.{digits}g}{base if answer.offset else ''}")
         show_table(header, rows[:count])
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from knowmore.cells import written_cell
+from knowmore.cells import digits_of, written_cell
 from knowmore.cli.model import Model
 from knowmore.cli.showing import show_json, show_table
 from knowmore.cli.sources import Source
@@ -60,5 +60,6 @@ def show(found: Iterator[Any], columns: tuple[str, ...], form: str) -> None:
             )
             sys.stdout.flush()
         else:
-            widths = show_table(columns, rows, widths)
+            digits = {"value": digits_of(answer[0] for answer in answers)}
+            widths = show_table(columns, rows, widths, digits)
             sys.stdout.flush()

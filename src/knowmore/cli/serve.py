@@ -26,18 +26,20 @@ def run(model: Path, *, host: str, port: int, token: str | None, label_studio: b
         errors.append(error)
         server.should_exit = True
 
-    app = create_app(settings, failed=failed)
-    # The application limits requests: uvicorn would count connections.
-    config = uvicorn.Config(app, log_level="warning", server_header=False, http=impatient(_IDLE))
-    server = uvicorn.Server(config)
     with listening(host, port) as bound:
         name, number = bound.getsockname()[:2]
         where = f"[{name}]" if ":" in name else name
-        print(
-            f"Serving {model} at http://{where}:{number}. Ctrl+C ends it.",
-            file=sys.stderr,
-            flush=True,
+
+        def ready() -> None:
+            told = f"Serving {model} at http://{where}:{number}. Ctrl+C ends it."
+            print(told, file=sys.stderr, flush=True)
+
+        app = create_app(settings, failed=failed, ready=ready)
+        # The application limits requests: uvicorn would count connections.
+        config = uvicorn.Config(
+            app, log_level="warning", server_header=False, http=impatient(_IDLE)
         )
+        server = uvicorn.Server(config)
         server.run(sockets=[bound])
     if errors:
         raise errors[0]

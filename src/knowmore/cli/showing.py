@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
+from knowmore.cells import DIGITS
 from knowmore.errors import InvalidInput
 
 # Control characters would be commands to a terminal.
@@ -39,14 +41,19 @@ def talk(text: str) -> None:
 
 
 def show_table(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], widths: Sequence[int] | None = None
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    widths: Sequence[int] | None = None,
+    digits: Mapping[str, int] = MappingProxyType({}),
 ) -> list[int]:
     """Print aligned columns, numbers to the right; returns their widths.
 
     widths : those of a table that goes on; then the header is not printed again
+    digits : the number of significant digits by column; the others have four
     """
     header = [name.translate(_VISIBLE) for name in header]
-    cells = [[cell_text(cell) for cell in row] for row in rows]
+    figures = [digits.get(name, DIGITS) for name in header]
+    cells = [[cell_text(*cell) for cell in zip(row, figures, strict=True)] for row in rows]
     numeric = [[_is_number(cell) for cell in row] for row in rows]
     if widths is None:
         columns = list(zip(header, *cells, strict=True))
@@ -58,8 +65,8 @@ def show_table(
     return list(widths)
 
 
-def cell_text(value: Any) -> str:
-    """A value as a cell of a table.
+def cell_text(value: Any, digits: int = DIGITS) -> str:
+    """A value as a cell of a table, a float with so many significant digits.
 
     >>> [cell_text(value) for value in (0.123456, 7, None, True, "two\\nlines", "\\x1b[2J")]
     ['0.1235', '7', '', 'yes', 'two lines', '\\\\x1b[2J']
@@ -68,7 +75,7 @@ def cell_text(value: Any) -> str:
         return ""
     if value is True:
         return "yes"
-    text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
+    text = f"{value:.{digits}g}" if isinstance(value, float) else " ".join(str(value).split())
     text = text.translate(_VISIBLE)
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 

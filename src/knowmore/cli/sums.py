@@ -48,11 +48,13 @@ def _report(found: Refreshed) -> None:
     for path, why in found.stale.items():
         print(f"Computed again: {path}: {why}")
     for path in found.orphans:
-        print(
-            f"Left alone: {path}: its rows are gone, but models still learn them. Delete it to "
-            f"forget them."
-        )
+        if path in found.apart:
+            why = "and the others are on a new grid. Models cannot learn both: delete it, or move "
+            why += "it elsewhere."
+        else:
+            why = "but models still learn them. Delete it to forget them."
+        print(f"Left alone: {path}: its rows are gone, {why}")
     done = f"{len(found.computed)} computed, {len(found.stale)} stale and computed again"
-    done += f", {len(found.skipped)} skipped: they were up to date"
-    left = f", {len(found.orphans)} left alone: their rows are gone" if found.orphans else ""
+    done += f", {len(found.skipped)} up to date and skipped"
+    left = f", {len(found.orphans)} left alone because their rows are gone" if found.orphans else ""
     print(f"{done}{left}.")

@@ -185,6 +185,12 @@ def fit(
         return cast("T", fit_forest(estimator, shards, load, names, progress=progress))
 
     def merge(one: Any, other: Any) -> Any:
+        if sums and isinstance(one, LinearGP) and one.model_.sums.grid != other.model_.sums.grid:
+            raise InvalidInput(
+                "These sums are on different grids. If the rows of one of them are gone, its sums "
+                "cannot be brought to the grid of the others: delete the file, or move it "
+                "elsewhere. Otherwise compute all sums of the folder again: knowmore sums --again."
+            )
         whole = one.merge(other)
         if not isinstance(whole, type(one)):
             name = type(one).__name__

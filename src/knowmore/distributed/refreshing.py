@@ -47,12 +47,15 @@ class Refreshed(NamedTuple):
     skipped : whose sums were right
     orphans : files of sums whose rows are gone. They were left alone, and `fit` still learns them:
         to forget these rows, delete them.
+    apart : which of the orphans are on another grid than the other sums. `fit` cannot learn both:
+        delete these, or move them elsewhere.
     """
 
     computed: list[Path]
     stale: dict[Path, str]
     skipped: list[Path]
     orphans: list[Path]
+    apart: list[Path]
 
 
 def refresh_sums(
@@ -75,11 +78,13 @@ def refresh_sums(
 
     folder : its files are of one kind: arrays have no names of columns, so `.npz` files do not go
         with tables
-    label : the column of the targets, in `.npz` files the name of their array; None: `.npz` files
-        have the arrays X and y
-    sample_weight : the column, or array, of the weights; None: each row weighs one
-    columns : the columns of a table that are features, in this order; None: all others. A column of
-        text or dates has to be left out, or encoded as numbers before.
+    label : the column of the targets, in `.npz` files the name of their array; None: that of the
+        sums in the folder, else the array y of `.npz` files
+    sample_weight : the column, or array, of the weights; None: that of the sums in the folder, else
+        each row weighs one
+    columns : the columns of a table that are features, in this order; None: those of the sums in
+        the folder, else all others. A column of text or dates has to be left out, or encoded as
+        numbers before.
     estimator : None: a `LinearGPClassifier()`. If its resolution is None, that of the sums in the
         folder is kept, or is 21 bits if there are none; another one, or another kind of estimator,
         is refused unless `again`.
@@ -108,13 +113,13 @@ def refresh_sums(
     again, progress = flag("again", again), flag("progress", progress)
     paths, orphans = _found(folder)
     if not paths:
-        return Refreshed([], {}, [], orphans)
+        return Refreshed([], {}, [], orphans, _apart(orphans, orphans))
     if columns is not None and paths[0].suffix == ".npz":
         raise InvalidInput(
             "columns was given, but .npz files have one array of features, X, without names. Leave "
             "it out."
         )
-    wanted = _settled(wanted, paths, again)
+    wanted, chosen = _settled(wanted, chosen, paths, again)
     shards = shards_of(paths)
     new, stale, right = list[Path](), dict[Path, str](), list[Path]()
     grid: Grid | None = None
@@ -133,7 +138,19 @@ def refresh_sums(
     if wrong := [shard for shard in shards if shard.X not in right]:
         with in_this_process():
             _compute(wrong, beside(right[0]) if right else None, chosen, wanted, progress)
-    return Refreshed(new, stale, right, orphans)
+    return Refreshed(new, stale, right, orphans, _apart(orphans, [beside(path) for path in paths]))
+
+
+def _apart(orphans: list[Path], others: list[Path]) -> list[Path]:
+    """The orphans that are not on the grid of the first of the other sums."""
+
+    def grid(path: Path) -> Grid | None:
+        try:
+            return Stored.read(path).sums.grid
+        except KnowmoreError:
+            return None
+
+    return [path for path in orphans if grid(path) not in (None, grid(others[0]))]
 
 
 def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:
@@ -157,8 +174,13 @@ def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:
     return paths, orphans
 
 
-def _settled(wanted: LinearGP, paths: list[Path], again: bool) -> LinearGP:
-    """The estimator with the resolution of the first sums in the folder, if it has none itself."""
+def _settled(
+    wanted: LinearGP, chosen: Chosen, paths: list[Path], again: bool
+) -> tuple[LinearGP, Chosen]:
+    """The estimator and the columns; what they leave open is that of the first sums in the folder.
+
+    Without the names of the features, a column that was left out would become one of them.
+    """
     for path in map(beside, paths):
         try:
             stored = Stored.read(path)
@@ -175,8 +197,13 @@ def _settled(wanted: LinearGP, paths: list[Path], again: bool) -> LinearGP:
                     "compute all sums again: again=True, in a shell --again."
                 )
                 raise InvalidInput(f"{error} {hint}") from error
-        return wanted
-    return wanted
+        held = stored.chosen
+        return wanted, Chosen(
+            chosen.label or held.label,
+            chosen.sample_weight or held.sample_weight,
+            chosen.columns or held.columns,
+        )
+    return wanted, chosen
 
 
 def _features(columns: Any) -> tuple[str, ...] | None:

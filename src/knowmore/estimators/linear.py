@@ -149,11 +149,16 @@ class LinearGP(Savable, BaseEstimator, ABC):
                 f"The two models differ in the number of targets: {len(here.names)} here, "
                 f"{len(there.names)} there. Models merge only if these are the same."
             )
-        elif here.grid == there.grid and here.sums.grid != there.sums.grid:
+        if here.sums.grid != there.sums.grid:
+            settings = "resolution=a.grid_"
+            differ = ["features"] if here.grid != there.grid else []
+            if not here.classes:
+                settings += ", y_resolution=a.y_grid_"
+                differ += ["targets"] if _target_grid(here) != _target_grid(there) else []
             raise InvalidInput(
-                "The two models read their targets on different grids: the targets of their first "
-                "rows decided these. Start both from one model: a copy of it forgets its rows and "
-                "learns others. Or learn all rows with one of them: partial_fit."
+                f"The two models read their {' and '.join(differ)} on different grids: the first "
+                f"rows of each decided these, or its settings. Fit both with the grids of one of "
+                f"them, a: {settings}. Or learn all rows with one: partial_fit."
             )
 
         def changed(model: LinearModel) -> LinearModel:

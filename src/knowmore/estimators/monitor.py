@@ -36,8 +36,12 @@ class SubspaceMonitor(Savable, BaseEstimator):
 
     After a change the alarm stays on for as long as the window differs from the reference: the
     reference never moves by itself, or it would follow a slow drift. To make the new state the
-    normal one, `fit` rows of it. An anomaly passes through the window like any row, and a large one
-    may show there as a change.
+    normal one, `fit` rows of it. An anomaly passes through the window like any row. A large one
+    moves the mean of the window: it is reported as a change until it leaves.
+
+    The reference rows must be normal. One absurd row among them, or a column that only grows, such
+    as the time, makes the limits so wide that changes are not seen. `fit` warns of one row that has
+    more than half of the scatter. Leave out such columns, or take differences.
 
     Parameters
     ----------
@@ -46,7 +50,7 @@ class SubspaceMonitor(Savable, BaseEstimator):
     window : how many rows a window holds; `fit` needs at least two windows, and a dozen make the
         limits of windows much tighter
     false_alarms : the fraction of normal rows, and of normal windows, that may raise an alarm;
-        `fit` needs 2 / false_alarms rows
+        `fit` needs 2 / false_alarms - 1 rows in whole windows, at the defaults 200
 
     Examples
     --------
@@ -87,10 +91,7 @@ class SubspaceMonitor(Savable, BaseEstimator):
         components = whole_number("n_components", self.n_components, 1)
         false_alarms = number("false_alarms", self.false_alarms, "(0, 1)")
         X = inputs(self, X, reset=True)
-        n, D = X.shape
-        if n < 2 * window:
-            remedy = "Give more reference rows or make the window shorter."
-            raise InvalidInput(f"X has {n} samples, but fit needs two windows ({window}). {remedy}")
+        D = X.shape[1]
         if components >= min(window, D):
             most = f"less than n_features={D} and window={window}"
             remedy = "Keep fewer components, make the window longer, or lag the series."

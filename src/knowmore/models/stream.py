@@ -8,16 +8,18 @@ seen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot, sqrt
+from fractions import Fraction
+from math import ceil, hypot, sqrt
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.special import stdtrit
 
+from knowmore.answers import Answer
 from knowmore.arguments import real_numbers, whole_number
 from knowmore.arrays import Array, Frozen, bounded
 from knowmore.columns import names_of
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, warn
 from knowmore.linalg import Eigenspace
 from knowmore.linalg.scatter import ROUNDINGS, blocks, check_finite
 from knowmore.linalg.spectrum import EPS
@@ -120,8 +122,8 @@ class Measures(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Observation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Observation(Answer):
     """What m rows of a stream looked like when they came.
 
     measures : of each row, and of the window that ends with it, (m,) each
@@ -163,6 +165,24 @@ class Observation:
         turned = self.drifts > self.limits.drifts
         return np.asarray(turned | (self.shifts > self.limits.shifts))
 
+    def _columns(self) -> dict[str, Array]:
+        return {
+            "error": self.errors,
+            "distance": self.distances,
+            "drift": self.drifts,
+            "shift": self.shifts,
+            "anomaly": self.anomalies,
+            "change": self.changes,
+        }
+
+    def _summary(self) -> str:
+        def count(found: Array, what: str) -> str:
+            first = f", the first at {found.argmax()}" if found.any() else ""
+            return f"{found.sum()} of {len(found)} {what}{first}"
+
+        rows = count(self.anomalies, "rows are anomalies")
+        return f"{rows}; {count(self.changes, 'windows have changed')}"
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -179,18 +199,22 @@ class Reference:
 
     @classmethod
     def of(cls, X: Array, directions: int, window: int, false_alarms: float) -> Reference:
-        """Learn the rows X (n, D), at least two windows of them.
+        """Learn the rows X (n, D).
 
         Of normal rows about `false_alarms` exceed one of their two limits at most, and so of normal
         windows: half of these for each limit.
         """
-        n, each = len(X) // window * window, false_alarms / 2
-        if (least := 1 / each - 1) > n:
+        each = false_alarms / 2
+        # What `rank_bound` takes, in whole windows. Fractions do not overflow.
+        windows = max(2, ceil((2 / Fraction(false_alarms) - 1) / window))
+        if len(X) < windows * window:
             raise InvalidInput(
-                f"false_alarms={false_alarms:g} cannot be learnt from {n} rows in whole windows. "
-                f"Give at least {least:.0f} rows, or allow more false alarms."
+                f"X has {len(X)} samples, but fit needs {windows * window}: {windows} windows of "
+                f"{window} rows, so many that false_alarms={false_alarms:g} can be learnt. Give "
+                f"more reference rows, make the window shorter, or allow more false alarms."
             )
         whole = Eigenspace.of(X)
+        _check_balanced(X - whole.mean)
         held_out = _held_out(whole, X, directions, window)
         whole = leading(whole, directions)
         error, distance = (rank_bound(one.ravel(), each) for one in held_out[:2])
@@ -211,6 +235,20 @@ class Reference:
             seen[:2, i] = error, distance
             seen[2:, i] = drift(latest, self.eigenspace), shift(latest, self.eigenspace)
         return window, Observation(Measures(*seen), self.limits)
+
+
+def _check_balanced(deviations: Array) -> None:
+    """Warn if one row has more than half of the scatter of all rows; deviations from the mean."""
+    # Squares of large numbers overflow.
+    scaled = deviations / (np.abs(deviations).max() or 1.0)
+    squares = np.square(scaled).sum(axis=1)
+    row = int(squares.argmax())
+    if squares[row] > squares.sum() / 2:
+        warn(
+            f"Row {row} of X is farther from the mean than all other rows together (sums of "
+            f"squares), so the limits are wide, and changes may not be seen. If the row is not "
+            f"normal, leave it out."
+        )
 
 
 def distances(reference: Eigenspace, X: Array) -> tuple[Array, Array]:

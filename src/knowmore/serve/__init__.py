@@ -21,7 +21,8 @@ def create_app(settings: Settings, **callbacks: Any) -> FastAPI:
     """The service as an ASGI application, for uvicorn or any other server.
 
     settings : which file, who may ask, and how much at once
-    callbacks : `failed`, a function of the error if the model cannot be loaded at the start
+    callbacks : `failed`, a function of the error if the model cannot be loaded at the start;
+        `ready`, a function of nothing that is called once, when the model is loaded
     """
     require("fastapi", "serve")
     from knowmore.serve.app import application

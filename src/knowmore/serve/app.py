@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowmore.errors import KnowmoreError, NoExamples
-from knowmore.serve.following import Failed, Following
+from knowmore.serve.following import Failed, Following, Ready
 from knowmore.serve.guard import Guard
 from knowmore.serve.metrics import Metrics
 from knowmore.serve.settings import Settings
@@ -56,12 +56,15 @@ class State(BaseModel):
     status: str
 
 
-def application(settings: Settings, failed: Failed | None = None) -> FastAPI:
+def application(
+    settings: Settings, failed: Failed | None = None, ready: Ready | None = None
+) -> FastAPI:
     """The service with all that it needs; the model is loaded when it starts.
 
     failed : is told if the model cannot be loaded at the start
+    ready : is called once, when the model is loaded
     """
-    following = Following(settings, failed)
+    following = Following(settings, failed, ready)
     metrics = Metrics(following)
 
     @asynccontextmanager

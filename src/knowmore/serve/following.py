@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from knowmore.serve.answering import Answering
 
 Failed = Callable[[KnowmoreError], None]
+Ready = Callable[[], None]
 
 
 @final
@@ -28,8 +29,10 @@ class Following:
     failures : how often that happened
     """
 
-    def __init__(self, settings: Settings, failed: Failed | None = None) -> None:
-        self.settings, self._failed = settings, failed
+    def __init__(
+        self, settings: Settings, failed: Failed | None = None, ready: Ready | None = None
+    ) -> None:
+        self.settings, self._failed, self._ready = settings, failed, ready
         self.now: Answering | None = None
         self.problem: str | None = "The model is being loaded. Ask again in a moment."
         self.failures = 0
@@ -59,6 +62,9 @@ class Following:
             self.look()
             if self.now is None and self.failures and self._failed is not None:
                 return
+            if self.now is not None and self._ready is not None:
+                self._ready()
+                self._ready = None
             self._end.wait(self.settings.follow)
 
     def look(self) -> None:

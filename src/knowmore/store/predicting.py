@@ -31,6 +31,8 @@ _SAMPLE: Final = 5000
 class Answer(NamedTuple):
     """What is said of one row. Of a regressor the label is the value, or q of them.
 
+    std : the standard deviation of the score of the label (classes are -1 and 1), or of the value
+
     What a kind of model cannot say is None: a least-squares SVM has no std.
     """
 

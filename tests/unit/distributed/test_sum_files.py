@@ -501,7 +501,27 @@ def test_shards_without_rows_and_sums_without_shards(folder):
         fit(LinearGPClassifier(), [folder / "1.npz.kms"])
     for k in range(2):
         (folder / f"{k}.npz").unlink()
-    assert refresh_sums(folder) == ([], {}, [], sorted(folder.glob("*.kms")))
+    assert refresh_sums(folder) == ([], {}, [], sorted(folder.glob("*.kms")), [])
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_sums_without_rows_do_not_go_with_a_new_grid(again, folder):
+    refresh_sums(folder)
+    (folder / "2.npz").unlink()
+    for k in range(2):
+        np.savez(folder / f"{k}.npz", X=1000 * X, y=Y)
+    found = refresh_sums(folder, again=again)
+    assert names(found.orphans) == names(found.apart) == ["2.npz.kms"]
+    with pytest.raises(KnowmoreError) as caught:
+        fit(LinearGPClassifier(), f"{folder}/*.kms")
+    assert str(caught.value) == (
+        f"'{folder}/0.npz.kms' and '{folder}/2.npz.kms' do not go together: These sums are on "
+        "different grids. If the rows of one of them are gone, its sums cannot be brought to the "
+        "grid of the others: delete the file, or move it elsewhere. Otherwise compute all sums of "
+        "the folder again: knowmore sums --again."
+    )
+    found.apart[0].unlink()
+    assert fit(LinearGPClassifier(), f"{folder}/*.kms").n_samples_ == 2 * len(X)
 
 
 def test_folders_that_are_named_like_shards_are_passed_over(folder):
@@ -580,3 +600,21 @@ def test_archives_have_weights_but_no_columns(folder):
     clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
     alone = LinearGPClassifier().fit(X[:45], Y[:45], np.tile(weights, 3))
     assert clf.digest() == alone.digest()
+
+
+def test_what_is_not_named_is_as_in_the_sums_of_the_folder(tmp_path):
+    frame = pd.DataFrame(X, columns=[*"abc"]).assign(t=X[:, 0], w=1.5, y=Y)
+    frame.to_parquet(tmp_path / "0.parquet")
+    refresh_sums(tmp_path, "y", sample_weight="w", columns=["t", "b"])
+    frame.to_parquet(tmp_path / "1.parquet")
+    found = refresh_sums(tmp_path, "y")
+    assert (names(found.computed), names(found.skipped)) == (["1.parquet"], ["0.parquet"])
+    clf = fit(LinearGPClassifier(), f"{tmp_path}/*.kms")
+    twice = np.tile(X[:, [0, 1]], (2, 1)), np.tile(Y, 2), np.full(2 * len(X), 1.5)
+    alone = LinearGPClassifier(resolution=clf.grid_).fit(*twice)
+    assert clf.digest() == alone.digest()
+    assert clf.feature_names_in_.tolist() == ["t", "b"]
+    for path in tmp_path.glob("*.kms"):
+        path.unlink()
+    assert len(refresh_sums(tmp_path, "y").computed) == 2
+    assert load_sums(tmp_path / "0.parquet.kms").feature_names_in_.tolist() == [*"abctw"]

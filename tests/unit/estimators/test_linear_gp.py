@@ -451,9 +451,15 @@ def test_models_that_differ_do_not_merge():
     )
     assert_refused(classifier(), lambda m: m.merge(GPClassifier().fit(X, Y)), "cannot merge with")
     other = LinearGPClassifier().fit(100 * X, Y)
-    assert_refused(
-        classifier(), lambda m: m.merge(other), r"^The grids differ: .* Give both models"
+    words = (
+        "The two models read their features on different grids: the first rows of each decided "
+        r"these, or its settings. Fit both with the grids of one of them, a: resolution=a\.grid_\. "
+        "Or learn all rows with one: partial_fit."
     )
+    assert_refused(classifier(), lambda m: m.merge(other), f"^{words}$")
+    assert_refused(classifier(), lambda m: m.split(other), f"^{words}$")
+    cured = LinearGPClassifier(resolution=other.grid_).fit(X, Y).merge(other)
+    assert cured.n_samples_ == 80
     narrow = LinearGPClassifier().fit(X[:, :2], Y)
     assert_refused(classifier(), lambda m: m.merge(narrow), r"differ in their features: 3 here, 2")
     assert_refused(classifier(), lambda m: m.merge(LinearGPClassifier()), "is not fitted yet")
@@ -468,8 +474,15 @@ def test_regressors_with_other_grids_of_targets_do_not_merge_and_say_how_they_wo
     assert_refused(
         model,
         lambda m: m.merge(other),
-        r"^The two models read their targets on different grids: the targets of their first rows",
+        r"^The two models read their targets on different grids: .* resolution=a\.grid_, "
+        r"y_resolution=a\.y_grid_\. ",
     )
+    both = regressor(targets=small)
+    wide = LinearGPRegressor().fit(100 * X, large)
+    words = r"^The two models read their features and targets on different grids: .* y_resolution="
+    assert_refused(wide, lambda m: m.merge(both), words)
+    fitted = LinearGPRegressor(resolution=wide.grid_, y_resolution=wide.y_grid_).fit(X, small)
+    assert wide.merge(fitted).n_samples_ == 80
     copy = deepcopy(model).forget(X, large).partial_fit(X, small)
     want = deepcopy(model).partial_fit(X, small).digest()
     assert model.merge(copy).digest() == want

@@ -11,10 +11,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerance import assert_models, assert_rounded
 
 from knowmore import SubspaceMonitor
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.linalg import Eigenspace
 from knowmore.models import lagged
-from knowmore.models.stream import drift, rank_bound
+from knowmore.models.stream import Measures, Observation, drift, rank_bound
 
 K, D, WINDOW = 2, 8, 40
 STRENGTHS = np.array([4.0, 3.0, 1, 1, 1, 1, 1, 1])
@@ -301,8 +301,10 @@ def test_bad_rows_change_nothing(monitor, bad, words):
         ({"n_components": D}, f"n_components={D} must be less than n_features={D}"),
         ({"false_alarms": 0}, r"false_alarms=0 must be a number in \(0, 1\)\."),
         ({"false_alarms": "few"}, "false_alarms='few'"),
-        ({"window": 70}, "X has 100 samples, but fit needs two windows"),
-        ({"false_alarms": 0.001}, "false_alarms=0.001 cannot be learnt from 80 rows .* 1999 rows"),
+        ({"window": 70}, "X has 100 samples, but fit needs 210: 3 windows of 70 rows"),
+        ({"false_alarms": 5e-324}, "X has 100 samples, but fit needs [0-9]+: "),
+        ({"window": 70, "false_alarms": 0.5}, "but fit needs 140: 2 windows of 70 rows"),
+        ({"false_alarms": 0.001}, "but fit needs 2000: 50 windows .* that false_alarms=0.001 can"),
     ],
 )
 def test_parameters_that_cannot_be(parameters, words):
@@ -310,6 +312,53 @@ def test_parameters_that_cannot_be(parameters, words):
     with pytest.raises(InvalidInput, match=words):
         monitor.fit(rows(100))
     assert not hasattr(monitor, "model_")
+
+
+@pytest.mark.parametrize("n", [60, 150, 199])
+def test_the_number_of_rows_that_is_needed_is_enough(n):
+    with pytest.raises(InvalidInput) as caught:
+        SubspaceMonitor().fit(rows(n))
+    assert str(caught.value) == (
+        f"X has {n} samples, but fit needs 200: 4 windows of 50 rows, so many that "
+        "false_alarms=0.01 can be learnt. Give more reference rows, make the window shorter, or "
+        "allow more false alarms."
+    )
+    SubspaceMonitor().fit(rows(200))
+
+
+@pytest.mark.parametrize("size", [1e6, 1e150])
+def test_a_row_that_outweighs_the_reference_is_named(size):
+    X = rows(400)
+    X[123, 5] = size
+    with pytest.warns(KnowmoreWarning) as caught:
+        SubspaceMonitor(K, WINDOW).fit(X)
+    assert str(caught[0].message) == (
+        "Row 123 of X is farther from the mean than all other rows together (sums of squares), so "
+        "the limits are wide, and changes may not be seen. If the row is not normal, leave it out."
+    )
+    assert caught[0].filename == __file__
+
+
+def test_an_observation_prints_in_a_few_lines_and_becomes_a_table():
+    X = rows(600)
+    X[520] += 100
+    seen = SubspaceMonitor(K, WINDOW).fit(X[:500]).observe(X[500:])
+    lines = repr(seen).splitlines()
+    anomalies, changes = seen.anomalies, seen.changes
+    assert lines[0] == (
+        f"Observation: {anomalies.sum()} of 100 rows are anomalies, the first at "
+        f"{anomalies.argmax()}; {changes.sum()} of 100 windows have changed, the first at "
+        f"{changes.argmax()}"
+    )
+    assert lines[1].split() == ["error", "distance", "drift", "shift", "anomaly", "change"]
+    assert len(lines) < 10
+    table = seen.to_pandas()
+    assert len(seen) == len(table) == 100
+    np.testing.assert_array_equal(table["shift"], seen.shifts)
+    np.testing.assert_array_equal(table["change"], seen.changes)
+    quiet = Observation(Measures(*np.zeros((4, 3))), seen.limits)
+    words = "Observation: 0 of 3 rows are anomalies; 0 of 3 windows have changed"
+    assert repr(quiet).splitlines()[0] == words
 
 
 def test_nothing_is_observed_before_it_is_fitted():

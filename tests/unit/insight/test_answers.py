@@ -108,6 +108,15 @@ def test_the_summary_counts_hits_or_measures_the_error():
     assert alone.to_pandas()["silent"].tolist() == [True, False, False]
 
 
+def test_targets_far_from_zero_are_told_apart():
+    y = 1.7e9 + 0.01 * X[:100, 0]
+    left = GPRegressor(RBF(1.0)).fit(X[:100], y).leave_one_out()
+    lines = [line.split() for line in repr(left).splitlines()[2:7]]
+    labels = np.array([float(label) for _, label, _, _ in lines])
+    assert (abs(labels - y[:5]) <= np.ptp(y[:5]) / 100).all()
+    assert len({predicted for _, _, predicted, _ in lines}) == 5
+
+
 def test_every_answer_has_a_length_and_is_short():
     clf = GPClassifier(RBF(1.0)).fit(X, Y)
     new = NPlusOneClassifier(SOURCE, RBF(1.0)).fit(X, Y)
