@@ -13,8 +13,7 @@ from typing import Any
 import knowmore
 from benchmarks.crash.damage import CONSTANT, answers, judged, small
 from benchmarks.crash.kills import Tally, folder, heard, in_child
-from knowmore.store.layout import APPLICATION
-from knowmore.store.schema import TABLES, hashed
+from knowmore.store.schema import APPLICATION, FORMAT, TABLES, hashed
 
 Change = Callable[[sqlite3.Connection], object]
 
@@ -156,7 +155,7 @@ BY_SQL: dict[str, Change] = {
     ),
     "a schema that is no text": _schema("UPDATE sqlite_master SET sql = x'00ff' WHERE rowid = 2"),
     "another application": _sql("PRAGMA application_id=7"),
-    "a newer format": _sql("PRAGMA user_version=2"),
+    "a newer format": _sql(f"PRAGMA user_version={FORMAT + 1}"),
     "a negative format": _sql("PRAGMA user_version=-1"),
     "nothing changed": _totals,
     "deep JSON": _row("facts", "parameters", "value", DEEP),
