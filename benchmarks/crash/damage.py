@@ -27,12 +27,14 @@ CONSTANT = 64 * 2**20
 _ASKED = np.linspace(-2, 2, 12).reshape(4, 3)
 
 
-def small(path: Path, page: int = 512) -> bytes:
-    """A file of a few examples with a history, in small pages to keep it short."""
+def small(path: Path, page: int = 512, k: int = 6) -> bytes:
+    """A file of k examples with a history, in small pages to keep it short."""
     path.unlink(missing_ok=True)
     rng = np.random.default_rng(0)
     with knowmore.open(path, gp()) as store:
-        store.add(*rows(rng, 6), contributor="Ada", thumbnails=[rng.bytes(600)] + [None] * 5)
+        store.add(
+            *rows(rng, k), contributor="Ada", thumbnails=[rng.bytes(100 * k)] + [None] * (k - 1)
+        )
         store.relabel([1], "cow")
         store.forget([2])
     shrunk = sqlite3.connect(path, isolation_level=None)
@@ -61,7 +63,8 @@ def judged(path: Path, data: bytes, truth: tuple[Any, ...], *, change: bool = Fa
             said = answers(store)
             if said == truth:
                 if change:
-                    store.add(*rows(np.random.default_rng(1), 1))
+                    # So many that there must be new pages for them.
+                    store.add(*rows(np.random.default_rng(1), 20))
                 return "same"
             found = store.verify()
             return "refused" if not found.ok else f"other answers: {said} for {truth}"

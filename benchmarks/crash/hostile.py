@@ -13,8 +13,7 @@ from typing import Any
 import knowmore
 from benchmarks.crash.damage import CONSTANT, answers, judged, small
 from benchmarks.crash.kills import Tally, folder, heard, in_child
-from knowmore.store.layout import APPLICATION
-from knowmore.store.schema import TABLES, hashed
+from knowmore.store.schema import APPLICATION, FORMAT, TABLES, hashed
 
 Change = Callable[[sqlite3.Connection], object]
 
@@ -96,18 +95,19 @@ def _put(at: int, value: bytes) -> Callable[[bytearray], object]:
 
 def _cycle(data: bytearray) -> None:
     """Inner pages that lead back to the first one."""
-    for number in range(1, len(data) // 512):
-        start = number * 512
-        if data[start] in (2, 5):
-            data[start + 8 : start + 12] = (number + 1).to_bytes(4, "big")
+    inner = [at for at in range(512, len(data), 512) if data[at] in (2, 5)]
+    assert inner
+    for at in inner:
+        data[at + 8 : at + 12] = (at // 512 + 1).to_bytes(4, "big")
 
 
 def _overflow_cycle(data: bytearray) -> None:
     """Pages that overflow into themselves."""
-    for number in range(1, len(data) // 512):
-        start = number * 512
-        if data[start] == 0:
-            data[start : start + 4] = (number + 1).to_bytes(4, "big")
+    # The last page of a value leads nowhere.
+    chained = [at for at in range(512, len(data), 512) if not data[at] and any(data[at : at + 4])]
+    assert chained
+    for at in chained:
+        data[at : at + 4] = (at // 512 + 1).to_bytes(4, "big")
 
 
 def _blob_claims(data: bytearray) -> None:
@@ -156,7 +156,7 @@ BY_SQL: dict[str, Change] = {
     ),
     "a schema that is no text": _schema("UPDATE sqlite_master SET sql = x'00ff' WHERE rowid = 2"),
     "another application": _sql("PRAGMA application_id=7"),
-    "a newer format": _sql("PRAGMA user_version=2"),
+    "a newer format": _sql(f"PRAGMA user_version={FORMAT + 1}"),
     "a negative format": _sql("PRAGMA user_version=-1"),
     "nothing changed": _totals,
     "deep JSON": _row("facts", "parameters", "value", DEEP),
@@ -241,7 +241,8 @@ def by_hand() -> Tally:
     """Each of these files, opened by a process whose memory is bounded."""
     total = Tally()
     with folder() as where:
-        whole = small(where / "model.km")
+        # Enough for inner pages, and for a value of several pages.
+        whole = small(where / "model.km", k=20)
         with knowmore.open(where / "model.km") as store:
             truth = answers(store)
         assert judged(where / "model.km", whole, truth) == "same"

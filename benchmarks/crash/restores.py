@@ -1,15 +1,16 @@
 """Copies that are put in the place of a crashed file, by hand and by `restore`.
 
-An edit is killed at every call, which leaves a file and a journal. Then a copy of an earlier state
-takes the place of the file. By hand the journal stays: the model must be refused, or be that of the
-copy. `restore` is killed at every call, too: the model is that before or that of the copy, or it is
-refused; restoring once more gives the copy.
+An edit is killed at every call, which leaves a file and a journal; so is the making of a new file.
+Then a copy of an earlier state takes the place of the file. By hand the journal stays: the model
+must be refused, or be that of the copy. `restore` is killed at every call, too: the model is that
+before or that of the copy, or it is refused; restoring once more gives the copy.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
@@ -24,26 +25,48 @@ from knowmore.errors import InvalidInput
 from knowmore.store import restore
 from knowmore.store.rollback import journal_of
 
-_REFUSED = "refused"
+_REFUSED, _NOTHING = "refused", "no model"
 
 
 def restores(step: int = 1) -> Tally:
-    """All of it, for every `step`-th call of the edit and of `restore`."""
+    """All of it, for every `step`-th call of the edit and of `restore`, and all of the making."""
     total = Tally()
     with folder() as where:
         path = where / "model.km"
         copies = _copies(path, where)
-        before = path.read_bytes()
-        at = 1
-        while _killed(path, lambda: _edit(path), at):
-            crashed = path.read_bytes(), _journal(path)
-            if crashed[1]:
-                now = _state(path)
-                for copy, state in copies:
-                    total += _by_hand(path, crashed, copy, state)
-                    total += _by_restore(path, crashed, copy, {state, now}, state, step)
-            _put(path, before, b"")
-            at += step
+        total += _after(path, path.read_bytes(), _edit, copies, step, step)
+        # A model of which nothing but its making has changed the file, as `save` leaves it.
+        fresh = where / "fresh.km"
+        _make(fresh)
+        with knowmore.open(fresh) as store:
+            copies = [*copies[:1], (fresh, signature(store))]
+        made = _after(path, b"", _make, copies, 1, step)
+        if made.wrong:
+            # One epoch in 2,048 is the same by chance: what is wrong is so again.
+            made = _after(path, b"", _make, copies, 1, step)
+    return total + made
+
+
+def _after(
+    path: Path,
+    before: bytes,
+    work: Callable[[Path], None],
+    copies: list[tuple[Path, str]],
+    every: int,
+    step: int,
+) -> Tally:
+    """Copies in the place of a file that was killed at every `every`-th call of some work."""
+    total, at = Tally(), 1
+    _put(path, before, b"")
+    while _killed(path, lambda: work(path), at):
+        crashed = path.read_bytes(), _journal(path)
+        if crashed[1]:
+            now = _state(path)
+            for copy, state in copies:
+                total += _by_hand(path, crashed, copy, state)
+                total += _by_restore(path, crashed, copy, {state, now}, state, step)
+        _put(path, before, b"")
+        at += every
     return total
 
 
@@ -64,6 +87,10 @@ def _edit(path: Path) -> None:
     with knowmore.open(path) as store:
         store.add(*rows(np.random.default_rng(9), 80))
         store.forget(store.ids_[:50], mark=False)
+
+
+def _make(path: Path) -> None:
+    knowmore.open(path, gp()).close()
 
 
 def _killed(path: Path, work: Any, at: int) -> bool:
@@ -122,6 +149,7 @@ def _state(path: Path) -> str:
             found = signature(store)
             return found if store.verify().ok else "not verified"
     except InvalidInput as error:
-        return _REFUSED if "belongs to another state" in str(error) else repr(error)
+        words = {"belongs to another state": _REFUSED, "cannot be read as a model": _NOTHING}
+        return next((found for text, found in words.items() if text in str(error)), repr(error))
     except Exception as error:
         return repr(error)

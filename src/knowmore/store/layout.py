@@ -26,6 +26,7 @@ from knowmore.store import traces
 from knowmore.store.raw import reader
 from knowmore.store.rollback import PATIENCE, check_journal, format_of, next_version
 from knowmore.store.schema import (
+    APPLICATION,
     BLOB,
     CACHE,
     FORMAT,
@@ -40,7 +41,6 @@ from knowmore.store.schema import (
 )
 from knowmore.store.traces import Trace
 
-APPLICATION: Final = 0x6B6E6F77  # "know"
 # With smaller pages large values take longer to read, with larger ones small edits to write.
 PAGE: Final = 16384
 _HEADER: Final = 100
@@ -373,13 +373,18 @@ class File:
         run = self.connection.execute
         with self._reported():
             try:
+                # A first page alone, so that the journal of the rest has its epoch: see `rollback`.
+                run("BEGIN IMMEDIATE")
+                if not self._version():
+                    run(f"PRAGMA application_id={APPLICATION}")
+                    run(f"PRAGMA user_version={next_version(0, FORMAT)}")
+                run("COMMIT")
                 run("BEGIN IMMEDIATE")
                 if run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     return
+                run(f"PRAGMA user_version={next_version(self._version(), FORMAT)}")
                 for text in SCHEMA.values():
                     run(text)
-                run(f"PRAGMA application_id={APPLICATION}")
-                run(f"PRAGMA user_version={next_version(0, FORMAT)}")
                 self.totals = {name: [0, 0] for name in TABLES}
                 write()
                 self._write_totals()

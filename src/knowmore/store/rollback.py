@@ -4,7 +4,9 @@ After a crash the journal holds pages as they were before the interrupted edit, 
 that opens the file writes them back. SQLite does not ask whether the two belong together: if a copy
 was put in the place of the file, pages of one state end up in another. So every edit begins by
 writing a new *epoch* to the first page of the file. The journal then holds the first page with the
-epoch before, and the file has either that epoch or one that names it as its predecessor.
+epoch before, and the file has either that epoch or one that names it as its predecessor. The
+journal of a new file holds no page, and empties the file. So the first page of a new file is
+written alone, and such a journal is played back only into a file that has no more than that page.
 https://www.sqlite.org/fileformat2.html has the names used here.
 """
 
@@ -21,6 +23,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from knowmore.errors import InvalidInput, NotWritten
 from knowmore.store.raw import reader
+from knowmore.store.schema import APPLICATION
 
 # Seconds that a second writer waits.
 PATIENCE: Final = 30.0
@@ -34,21 +37,29 @@ _FORMAT_BITS, _BEFORE_BITS, _OWN_BITS = 8, 11, 12
 
 
 class Head(NamedTuple):
-    """The header of a file: how often it was changed, and its `user_version`."""
+    """The header of a file: how often it was changed, its pages, `user_version` and program."""
 
     counter: int
+    pages: int
     version: int
+    application: int
 
     @classmethod
     def of(cls, page: bytes) -> Head:
         """The header at the beginning of a first page."""
-        counter, version = struct.unpack(">24xI32xI", page[:64])
-        return cls(counter, version)
+        return cls(*struct.unpack(">24xII28xI4xI", page[:72]))
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether the file has more than a first page."""
+        return self.pages > 1
 
     def follows(self, earlier: Head) -> bool:
         """Whether this is the earlier header, or one that a single edit made of it."""
         near = (self.counter - earlier.counter) % 2**32 in (0, 1)
-        return near and (self.version == earlier.version or _before(self) == _low(_own(earlier)))
+        return near and (
+            self.version == earlier.version or _before(self.version) == _low(_own(earlier.version))
+        )
 
 
 def format_of(version: int) -> int:
@@ -58,19 +69,19 @@ def format_of(version: int) -> int:
 
 def next_version(version: int, format_: int) -> int:
     """The `user_version` of the next edit: another epoch, which names the present one."""
-    now = _own(Head(0, version))
+    now = _own(version)
     own = now
     while own == now:
         own = secrets.randbelow(2**_OWN_BITS)
     return (own << _BEFORE_BITS | _low(now)) << _FORMAT_BITS | format_
 
 
-def _own(head: Head) -> int:
-    return head.version >> _FORMAT_BITS + _BEFORE_BITS
+def _own(version: int) -> int:
+    return version >> _FORMAT_BITS + _BEFORE_BITS
 
 
-def _before(head: Head) -> int:
-    return _low(head.version >> _FORMAT_BITS)
+def _before(version: int) -> int:
+    return _low(version >> _FORMAT_BITS)
 
 
 def _low(epoch: int) -> int:
@@ -104,7 +115,7 @@ def check_journal(path: Path) -> None:
 
 def _refused(several: bool, pages: int | None, old: Head | None, size: int, new: Head) -> bool:
     """Whether a journal must not be played back into a file of this size and header."""
-    other_size = pages is not None and pages != size
+    other_size = pages is not None and pages != size and new.has_tables
     return several or other_size or (old is not None and not new.follows(old))
 
 
@@ -121,7 +132,7 @@ def _seen(path: Path, journal: Path) -> tuple[bool, int | None, Head | None, int
         file.seek(0)
         head = file.read(28)
         if len(head) < 28 or head[:8] != _MAGIC:
-            return (True, None, None, 0, Head(0, 0)) if several else None
+            return (True, None, None, 0, Head(0, 0, 0, 0)) if several else None
         records, _, pages, sector, page_size = struct.unpack(">5I", head[8:])
         old = _first_page(file, records, sector, page_size) if records else None
     new = Head.of(reader(path)(0, _HEADER))
@@ -169,10 +180,18 @@ def is_there(path: Path) -> bool:
         return False
     if journal_of(path).is_file() and journal_of(path).stat().st_size:
         check_journal(path)
-        # Whoever reads first undoes what a crash has interrupted; of a new file nothing is left.
+        # Whoever reads first undoes what a crash has interrupted.
         with suppress(sqlite3.Error), closing(_connected(path)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return path.stat().st_size > 0
+    return path.stat().st_size > 0 and not _is_begun(path)
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether a file has the first page of a new model, and no more."""
+    with suppress(OSError, struct.error):
+        head = Head.of(reader(path)(0, _HEADER))
+        return head.application == APPLICATION and not head.has_tables
+    return False
 
 
 def put_in_place(part: Path, target: Path) -> None:

@@ -14,6 +14,7 @@ CACHE: Final = "cache/"
 
 Row = tuple[Any, ...]
 
+APPLICATION: Final = 0x6B6E6F77  # "know"
 # The format that is written. Files of earlier ones are read.
 FORMAT: Final = 2
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 
@@ -17,9 +18,13 @@ from store_kinds import answers
 import knowmore
 from knowmore.errors import InvalidInput, NotWritten
 from knowmore.store import Store, restore, rollback
+from knowmore.store.layout import PAGE
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Y = np.array(["a", "b"] * 20)
+# Of a journal: its first bytes, records, nonce, pages of the file, sector and page size.
+HEADER = struct.Struct(">8s5I")
+MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 # Kills itself while SQLite writes: its pages are in the file already, and so is the journal.
 CRASH = """
@@ -40,6 +45,20 @@ store._file.insert = dying
 store.add(rng.normal(size=(3000, 2)), ["c"] * 3000)
 """
 
+# Kills itself while SQLite writes what a new file begins with.
+CRASH_NEW = """
+import os, sys
+import knowmore
+from knowmore.store.layout import File
+def dying(file):
+    file.connection.execute("PRAGMA cache_size=4")
+    file.connection.execute("PRAGMA cache_spill=1")
+    file.write_facts({str(i): "x" * 10_000 for i in range(50)})
+    os.kill(os.getpid(), 9)
+File._write_totals = dying
+knowmore.open(sys.argv[1], knowmore.GPClassifier())
+"""
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -48,9 +67,9 @@ def path(tmp_path):
     return tmp_path / "model.km"
 
 
-def crash(path):
+def crash(path, script=CRASH):
     """Interrupt an edit in another process; returns the journal that it leaves."""
-    done = subprocess.run([sys.executable, "-c", CRASH, str(path)], check=False)
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
     assert done.returncode == -signal.SIGKILL
     journal = rollback.journal_of(path)
     assert journal.stat().st_size
@@ -75,6 +94,74 @@ def test_a_crashed_file_goes_back_to_its_last_edit(path):
     with Store(path) as store:
         assert len(store) == 20
         assert store.verify().ok
+
+
+def test_a_file_that_a_crash_left_unfinished_is_made_anew(tmp_path):
+    path = tmp_path / "new.km"
+    crash(path, CRASH_NEW)
+    assert path.stat().st_size > 10 * PAGE
+    with pytest.raises(InvalidInput, match="its tables are not those of a model"):
+        Store(path)
+    for _ in range(2):
+        with Store(path, knowmore.GPClassifier(RBF(2.0))) as store:
+            assert len(store) == 0
+            assert store.verify().ok
+
+
+def test_a_copy_in_the_place_of_an_unfinished_file_is_not_spoilt(path, tmp_path):
+    new = tmp_path / "new.km"
+    saved = tmp_path / "saved.km"
+    knowmore.GPClassifier(RBF(2.0)).fit(X, Y).save(saved)
+    empty = tmp_path / "empty.km"
+    Store(empty, knowmore.GPClassifier(RBF(2.0))).close()
+    copies = (path, saved, empty)
+    for _ in range(3):
+        new.unlink(missing_ok=True)
+        data = crash(new, CRASH_NEW).read_bytes()
+        old = rollback.Head.of(data[int.from_bytes(data[20:24]) + 4 :])
+        # One epoch in 2,048 is the same by chance.
+        if not any(rollback.Head.of(copy.read_bytes()).follows(old) for copy in copies):
+            break
+    for copy in copies:
+        shutil.copy(copy, new)
+        for estimator in (None, knowmore.GPClassifier(RBF(2.0))):
+            with pytest.raises(InvalidInput, match="belongs to another state"):
+                Store(new, estimator)
+        assert new.read_bytes() == copy.read_bytes()
+
+
+def test_a_journal_that_empties_a_file_is_played_back_if_nothing_is_in_it(path, tmp_path):
+    """The first page of a new file is written alone."""
+    emptying = HEADER.pack(MAGIC, 0, 7, 0, 512, PAGE).ljust(512, b"\0")
+    rollback.journal_of(path).write_bytes(emptying)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="belongs to another state"):
+        Store(path)
+    assert path.read_bytes() == before
+    new = tmp_path / "new.km"
+    crash(new, CRASH_NEW)
+    with pytest.raises(InvalidInput, match="its tables are not those of a model"):
+        Store(new)
+    begun = new.read_bytes()
+    for data in (b"", begun, begun[: PAGE // 2], bytes(PAGE)):
+        new.write_bytes(data)
+        rollback.journal_of(new).write_bytes(emptying)
+        assert not rollback.is_there(new)
+        with Store(new, knowmore.GPClassifier(RBF(2.0))) as store:
+            assert len(store) == 0
+
+
+def test_no_other_file_is_taken_for_an_unfinished_one(tmp_path):
+    path = tmp_path / "other.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version=2")
+    connection.close()
+    database = path.read_bytes()
+    for data in (database, b"a text", b"a text" * 5000):
+        path.write_bytes(data)
+        with pytest.raises(InvalidInput, match="cannot be read as a model"):
+            Store(path, knowmore.GPClassifier(RBF(2.0)))
+        assert path.read_bytes() == data
 
 
 def test_a_copy_is_not_spoilt_by_the_journal_of_another_state(path, tmp_path):
