@@ -334,6 +334,21 @@ def test_a_label_corrected_by_hand_survives_other_features(kind):
     assert asked("verify", "m.km")["ok"]
 
 
+@pytest.mark.parametrize("zoe", ["zoe", None])
+def test_a_corrected_label_stays_with_who_corrected_it(model, zoe):
+    """To learn ann's row with other features gives zoe's label to nobody else."""
+    whose = [] if zoe is None else ["--contributor", zoe]
+    asked("relabel", model, "f2", "daisy", *whose)
+    for x in (0.2, 0.3):
+        table(points=[*POINTS[:2], (x, x), *POINTS[3:]])
+        asked("learn", model, "flowers.csv", "--contributor", "ann")
+        assert examples_in(model)["f2"] == ([x, x], "daisy", "ann", zoe)
+    if zoe is not None:
+        assert asked("forget", model, "--contributor", zoe)["changed"] == 1
+        assert examples_in(model)["f2"] == ([0.3, 0.3], "rose", "ann", "ann")
+        assert asked("verify", model)["ok"]
+
+
 def test_rows_without_ids_are_known_by_their_contents():
     with open("a.csv", "w") as file:
         file.write("a,label\n1,x\n2,y\n1,x\n")

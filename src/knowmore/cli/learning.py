@@ -110,9 +110,13 @@ class _Edit(NamedTuple):
     first: Settled
     new: Part
     changed: Part
-    # Under their new ids, with all else that is held; and the labels that others get.
+    # Records whose labels were corrected by hand, and stay.
+    corrected: Part
+    # Under their new ids, with all else that is held, and who gave their labels; and what others
+    # are labelled, with who says so.
     moved: Part
-    relabelled: dict[Id, Any]
+    labellers: list[str | None]
+    relabelled: dict[Id, tuple[Any, str | None]]
 
 
 def learn(request: Request, progress: Progress) -> tuple[Learnt, Source]:
@@ -196,7 +200,8 @@ class _Learning:
         self.moved += moved.values()
         # Learning a label is cheap, so labels are checked even if only the others are known.
         labels = self.model.labels(part.labels, part.places).tolist()
-        part = replace(part, labels=self._corrected(part, labels, changed))
+        corrected = self._corrected(part, labels, changed)
+        part = replace(part, labels=labels)
         if self.request.dry_run:
             self.found.added += len(_decodable(self.source, part, new))
             self.found.replaced += len(_decodable(self.source, part, changed))
@@ -205,11 +210,13 @@ class _Learning:
             return None
         first = settled(self.model, self.source, part.X, self.progress)
         there = part.of([] if not self.request.sync else list(moved))
+        labellers: list[str | None] = []
         if there.ids:
-            there = self._as_held(there, list(moved.values()))
+            there, labellers = self._as_held(there, list(moved.values()))
         relabelled = {} if self.request.sync else self._followed(part, moved)
-        parts = self._described(part.of(new)), self._described(part.of(changed))
-        return _Edit(first, *parts, there, relabelled)
+        others = [i for i in changed if i not in corrected]
+        added, renewed, kept = (self._described(part.of(rows)) for rows in (new, others, corrected))
+        return _Edit(first, added, renewed, kept, there, labellers, relabelled)
 
     def _forgotten_before(self, part: Part, new: list[int], changed: list[int]) -> set[int]:
         """Which records were forgotten in this model: a new one by its id, or by its content.
@@ -240,23 +247,33 @@ class _Learning:
                     found[i] = same.pop(0)
         return found
 
-    def _as_held(self, part: Part, ids: list[Id]) -> Part:
-        """Pictures that were held under these ids, with what is known of them."""
+    def _as_held(self, part: Part, ids: list[Id]) -> tuple[Part, list[str | None]]:
+        """Pictures that were held under these ids, as they are known, and who gave their labels."""
         examples, held = self.model.store.examples, [self.held[one] for one in ids]
-        labels = [
-            record.label if label == _folder(record.id) else label
-            for record, label in zip(held, part.labels, strict=True)
+        labelled = [
+            (record.label, record.labeller) if label == _folder(record.id) else (label, giver)
+            for record, label, giver in zip(held, part.labels, self._whose(part, ids), strict=True)
         ]
+        labels, labellers = map(list, zip(*labelled, strict=True))
         who = [record.contributor for record in held]
-        return replace(part, X=examples.X[examples.rows(ids)], labels=labels, contributors=who)
+        X = examples.X[examples.rows(ids)]
+        return replace(part, X=X, labels=labels, contributors=who), labellers
 
-    def _followed(self, part: Part, moved: dict[int, Id]) -> dict[Id, Any]:
+    def _followed(self, part: Part, moved: dict[int, Id]) -> dict[Id, tuple[Any, str | None]]:
         """The labels of pictures that are in another folder now, unless corrected by hand."""
+        whose = self._whose(part.of(list(moved)), list(moved.values()))
         return {
-            one: part.labels[i]
-            for i, one in moved.items()
+            one: (part.labels[i], giver)
+            for (i, one), giver in zip(moved.items(), whose, strict=True)
             if part.labels[i] != self.held[one].label == _folder(one)
         }
+
+    def _whose(self, part: Part, ids: list[Id]) -> list[str | None]:
+        """Who says what the source says of these examples: who gave it, else who gave them."""
+        return [
+            given or self.request.contributor or self.held[one].contributor
+            for given, one in zip(part.contributors, ids, strict=True)
+        ]
 
     def _described(self, part: Part) -> Part:
         """The records that can be used, with vectors for X."""
@@ -270,21 +287,25 @@ class _Learning:
 
     def _make(self, edit: _Edit) -> None:
         """Learn what has changed."""
-        first, new, changed, moved, relabelled = edit
+        first, new, changed, corrected, moved, labellers, relabelled = edit
         store = self.model.store
-        if new.ids or changed.ids:
+        if new.ids or changed.ids or corrected.ids:
             first.keep(store)
         if new.ids:
             self._add(new, [one or self.request.contributor for one in new.contributors])
         if moved.ids:
             weights = [self.held[one].weight for one in self.moved]
             self._add(moved, moved.contributors, weights)
+            store.relabel(moved.ids, moved.labels, contributor=labellers)
         if relabelled:
-            store.relabel(list(relabelled), list(relabelled.values()))
+            labels, givers = zip(*relabelled.values(), strict=True)
+            store.relabel(list(relabelled), list(labels), contributor=givers)
         if changed.ids:
-            self._replace(changed)
+            self._replace(changed, changed.labels)
+        if corrected.ids:
+            self._replace(corrected, None)
         self.found.added += len(new.ids)
-        self.found.replaced += len(changed.ids)
+        self.found.replaced += len(changed.ids) + len(corrected.ids)
 
     def _add(
         self, part: Part, contributors: list[str | None], weights: list[float] | None = None
@@ -300,40 +321,30 @@ class _Learning:
             columns=self.source.columns,
         )
 
-    def _replace(self, part: Part) -> None:
-        """Give examples what the source says now; who gives it is who gave the source."""
-        before = [self.held[one].contributor for one in part.ids]
-        whose = [
-            given or self.request.contributor or old
-            for given, old in zip(part.contributors, before, strict=True)
-        ]
+    def _replace(self, part: Part, labels: list[Any] | None) -> None:
+        """Give examples the features that the source has now, and these labels unless None."""
         self.model.store.replace(
             part.ids,
             part.X,
-            part.labels,
-            contributor=whose,
+            labels,
+            contributor=self._whose(part, part.ids),
             origins=self.origin,
             contents=part.contents,
         )
 
-    def _corrected(self, part: Part, labels: list[Any], changed: list[int]) -> list[Any]:
-        """The labels, but for those that were corrected by hand and are as before in the source."""
+    def _corrected(self, part: Part, labels: list[Any], changed: list[int]) -> list[int]:
+        """The changed records whose labels were corrected by hand, and stayed in the source."""
         other = [i for i in changed if labels[i] != self.held[part.ids[i]].label]
-        if not other:
-            return labels
-        if self.source.pictures:
-            # One that has the same path is in the same folder.
-            same = other
-        else:
-            examples = self.model.store.examples
-            X = np.asarray(examples.X[examples.rows([part.ids[i] for i in other])], dtype="<f8")
-            same = [
-                i
-                for i, row in zip(other, X, strict=True)
-                if content(row.tobytes(), part.labels[i]) == self.held[part.ids[i]].content
-            ]
-        kept = {i: self.held[part.ids[i]].label for i in same}
-        return [kept.get(i, label) for i, label in enumerate(labels)]
+        if not other or self.source.pictures:
+            # A picture that has the same path is in the same folder.
+            return other
+        examples = self.model.store.examples
+        X = np.asarray(examples.X[examples.rows([part.ids[i] for i in other])], dtype="<f8")
+        return [
+            i
+            for i, row in zip(other, X, strict=True)
+            if content(row.tobytes(), part.labels[i]) == self.held[part.ids[i]].content
+        ]
 
     def _check_origins(self, part: Part) -> None:
         """Pictures of two folders may have the same names by chance: none is replaced for that."""
