@@ -62,6 +62,8 @@ class Learnt:
     unreadable: int = 0
     examples: int = 0
     traces: int = 0
+    # How many records name their own contributor.
+    named: int = 0
     # With --sync: how many ids of the source are held from each other source, by its name.
     elsewhere: dict[str, int] = field(default_factory=dict)
     # Why bytes of what was forgotten may be left.
@@ -397,7 +399,7 @@ class _Seen:
         self.source = source
         self.places: dict[Id, str] = {}
         self.labels: set[Any] = set()
-        self.repeated = 0
+        self.repeated = self.named = 0
         self.hashed = False
 
     def new(self, part: Part, held: Any = ()) -> Part:
@@ -418,7 +420,9 @@ class _Seen:
                     f"{self.source.name!r} has the id {one!r} twice, in {self.places[name]} and in "
                     f"{part.places[i]}. Give each row an id of its own."
                 )
-        return part if len(kept) == len(part.ids) else part.of(kept)
+        part = part if len(kept) == len(part.ids) else part.of(kept)
+        self.named += sum(one is not None for one in part.contributors)
+        return part
 
     def values(self) -> int:
         """How many different numbers the labels are; 0 if they seem to be classes.
@@ -429,7 +433,8 @@ class _Seen:
         return len(self.labels) if many and all(map(_is_number, self.labels)) else 0
 
     def tell(self, found: Learnt) -> None:
-        """Note how many came again, how many cannot be read, and what their ids are."""
+        """Note how many came again, how many cannot be read, and what their ids and givers are."""
+        found.named = self.named
         found.repeated, found.unreadable = self.repeated, len(self.source.skipped)
         found.ids = "content" if self.hashed else "given"
 
