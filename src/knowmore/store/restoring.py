@@ -9,13 +9,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from knowmore.arguments import some
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten
 from knowmore.files import File as Name
 from knowmore.files import check_name, check_writable, part_of
 from knowmore.store import provenance
-from knowmore.store.codec import read_id
-from knowmore.store.journal import Journal, Version
+from knowmore.store.codec import read_id, string
+from knowmore.store.journal import FORGETS, Journal, Numbers, Version
 from knowmore.store.layout import File
 from knowmore.store.marks import KEY, Marker
 from knowmore.store.provenance import Withdrawal
@@ -32,7 +33,7 @@ class Restored(NamedTuple):
     forgotten : the ids of examples that are in the copy, and had been forgotten since: they were
         forgotten again
     changed : the ids of examples that stay, without features or labels that had been forgotten
-    warning : why what had been forgotten may be back, and what to do; "" if that is known
+    warning : why what had been forgotten may be back, and what to do; "" if there is no reason
     """
 
     examples: int
@@ -49,7 +50,7 @@ def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
     the copy, too: examples, and features and labels that other examples had lost. Only that model
     knows it. If it is missing, cannot be read, or has another past than the copy, `warning` says
     so. What was forgotten without marks, and what was undone and overwritten before it could be
-    forgotten, comes back with the copy.
+    forgotten, comes back with the copy; if it was all that somebody gave, `warning` has their name.
 
     copy : another file of a model; it stays as it is
     again : keep what had been forgotten
@@ -66,9 +67,9 @@ def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
             _copied(source, part)
             if not again:
                 past = _past(target)
-                warning = _warning(target, past, part)
                 if past is not None and past.marks:
                     found = _forgotten(part, past)
+                warning = _warning(target, past, part)
             holds = _examples_in(part)
     except OSError as error:
         if isinstance(error, KnowmoreError):
@@ -103,12 +104,14 @@ def _examples_in(path: Path) -> int:
 class _Past(NamedTuple):
     """What a model knows of its past.
 
-    entries : the numbers and times of its journal
+    entries : the numbers, times and verbs of its journal
+    givers : all who gave something
     key, marks : of what it has forgotten
     back : what it holds again under ids that it had forgotten, by the texts of these
     """
 
-    entries: set[tuple[int, int]]
+    entries: set[tuple[int, int, str]]
+    givers: set[str | None]
     key: str
     marks: set[bytes]
     back: dict[str, Any]
@@ -120,16 +123,22 @@ def _past(path: Path) -> _Past | None:
         file, held = store._file, store._follow()
         marks = {row[0] for row in file.all_rows("forgotten")}
         if not marks:
-            return _Past(_entries(file), "", marks, {})
+            return _Past(_entries(file), _givers(file), "", marks, {})
         key = str(held.facts[KEY])
         marker = Marker(key)
         rows = [row for one, (row, _) in held.index.items() if marker.id(one) in marks]
-        return _Past(_entries(file), key, marks, _said(Journal(file, held.numbers), rows))
+        said = _said(Journal(file, held.numbers), rows)
+        return _Past(_entries(file), _givers(file), key, marks, said)
     return None
 
 
-def _entries(file: File) -> set[tuple[int, int]]:
-    return {row[:2] for row in file.all_rows("journal")}
+def _entries(file: File) -> set[tuple[int, int, str]]:
+    return {row[:3] for row in file.all_rows("journal")}
+
+
+def _givers(file: File) -> set[str | None]:
+    versions = [Version(*row) for row in file.all_rows("examples")]
+    return {one for givers in Journal(file, Numbers()).givers(versions) for one in givers}
 
 
 def _said(journal: Journal, rows: Iterable[int]) -> dict[str, Any]:
@@ -143,12 +152,20 @@ def _said(journal: Journal, rows: Iterable[int]) -> dict[str, Any]:
 
 
 def _warning(target: Path, past: _Past | None, part: Path) -> str:
-    """A note that nobody knows what was forgotten since the copy was made, or ""."""
+    """A note that somebody may be back who was forgotten since the copy was made, or ""."""
     if past is not None:
         with closing(File(part)) as file, file.reading():
-            entries = _entries(file)
+            entries, givers = _entries(file), _givers(file)
         if not entries or entries & past.entries:
-            return ""
+            forgot = any(verb in FORGETS for _, _, verb in past.entries - entries)
+            names = sorted(filter(None, map(string, givers - past.givers)))
+            if not (forgot and names):
+                return ""
+            return (
+                f"The copy has contributions of {some(names)}, and {str(target)!r} had none and "
+                f"has forgotten something since. If that was theirs: knowmore forget "
+                f"{target.name} --contributor NAME"
+            )
         why = f"{str(target)!r} has another past than the copy"
     elif target.exists():
         why = f"{str(target)!r} could not be read"

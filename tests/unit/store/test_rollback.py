@@ -206,6 +206,34 @@ def test_restore_does_not_bring_back_an_id_that_somebody_else_uses_now(path, tmp
     assert restore(path, copy).forgotten == [1, 2]
 
 
+@pytest.mark.parametrize("how", ["no mark", "undone", "nothing"])
+def test_restore_names_people_who_may_have_been_forgotten(path, tmp_path, how):
+    """Nothing tells that these are ben's labels but the copy, and that something was forgotten."""
+    copy = tmp_path / "copy.km"
+    with Store(path) as store:
+        store.relabel(0, "c", contributor="ben")
+        store.relabel(1, "c", contributor="ben")
+    shutil.copy(path, copy)
+    with Store(path) as store:
+        if how == "no mark":
+            store.forget(contributor="ben", mark=False)
+        if how == "undone":
+            store.undo()
+            store.relabel(2, "b", contributor="ann")
+            store.forget(contributor="ben")
+        if how == "nothing":
+            store.undo()
+            store.undo()
+            store.relabel(2, "b", contributor="ann")
+    found = restore(path, copy)
+    assert found.changed == ([0] if how == "undone" else [])
+    wanted = (
+        f"The copy has contributions of 'ben', and {str(path)!r} had none and has forgotten "
+        f"something since. If that was theirs: knowmore forget {path.name} --contributor NAME"
+    )
+    assert found.warning == ("" if how == "nothing" else wanted)
+
+
 def test_marks_of_what_examples_lost_say_neither_whose_nor_what(path):
     with Store(path) as store:
         store.relabel([0, 1], "c", contributor="ben")
