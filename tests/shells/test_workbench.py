@@ -132,6 +132,16 @@ def test_sync_names_the_source_that_most_ids_came_from():
     )
 
 
+def test_sync_names_the_source_as_origin_does():
+    asked("learn", "m.km", table("mon.csv"))
+    asked("learn", "m.km", table("tue.csv", [(9, 9)], ["rose"], ["f0"]))
+    result = run("learn", "m.km", table("mon60.csv"), "--sync", "--origin", "mon.csv")
+    assert result.stderr == (
+        "1 of these ids came from 'tue.csv', and --sync forgets only what came from 'mon.csv': "
+        "nothing was.\n"
+    )
+
+
 # -- cells that a spreadsheet would run ----------------------------------------------------------
 
 
@@ -354,6 +364,21 @@ def test_a_label_corrected_by_hand_stays_that_of_who_corrected_it():
         assert (one.label, one.contributor, one.labeller) == ("rose", "bob", "ann")
 
 
+@pytest.mark.parametrize("zoe", ["zoe", None])
+def test_a_corrected_label_stays_with_who_corrected_it(model, zoe):
+    """To learn ann's row with other features gives zoe's label to nobody else."""
+    whose = [] if zoe is None else ["--contributor", zoe]
+    asked("relabel", model, "f2", "daisy", *whose)
+    for x in (0.2, 0.3):
+        table(points=[*POINTS[:2], (x, x), *POINTS[3:]])
+        asked("learn", model, "flowers.csv", "--contributor", "ann")
+        assert examples_in(model)["f2"] == ([x, x], "daisy", "ann", zoe)
+    if zoe is not None:
+        assert asked("forget", model, "--contributor", zoe)["changed"] == 1
+        assert examples_in(model)["f2"] == ([0.3, 0.3], "rose", "ann", "ann")
+        assert asked("verify", model)["ok"]
+
+
 def test_rows_without_ids_are_known_by_their_contents():
     with open("a.csv", "w") as file:
         file.write("a,label\n1,x\n2,y\n1,x\n")
@@ -427,6 +452,74 @@ def test_contributors_come_from_a_column_or_the_option():
         assert {one.origin for one in store.records()} == {"flowers.csv"}
 
 
+def test_a_contributor_that_the_column_overrules_is_told():
+    table(contributor=["ann", "ben", "", "", "", "", ""])
+    result = run("learn", "m.km", "flowers.csv", "--contributor", "eve")
+    assert result.stderr == (
+        "2 records name their own contributor; --contributor 'eve' is used for the other 5.\n"
+    )
+    table(contributor=["ann"] * 7)
+    result = run("learn", "other.km", "flowers.csv", "--contributor", "eve")
+    assert result.stderr == (
+        "7 records name their own contributor; --contributor 'eve' is used for the other 0.\n"
+    )
+    assert run("learn", "third.km", "flowers.csv").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("", "The label is empty. Give a name."),
+        ("  ", "The label is empty. Give a name."),
+        (" daisy", "The label ' daisy' begins or ends with a space. Say 'daisy'."),
+        ("daisy\t", "The label 'daisy\\t' begins or ends with a space. Say 'daisy'."),
+    ],
+)
+def test_a_label_is_no_empty_word(model, label, said):
+    with pytest.raises(InvalidInput) as caught:
+        run("relabel", model, "f0", label)
+    assert str(caught.value) == said
+    assert examples_in(model)["f0"][1] == "daisy"
+
+
+def test_a_class_that_has_a_space_already_can_be_named(model):
+    with knowmore.open(model) as store:
+        store.relabel("f1", "rose ")
+    assert asked("relabel", model, "f0", "rose ")["label"] == "rose "
+
+
+def test_a_missing_label_column_lists_all_columns(here):
+    columns = {name: [1.0] * 7 for name in "cdefg"}
+    table(**columns, species=LABELS)
+    text = (here / "flowers.csv").read_text()
+    (here / "flowers.csv").write_text(text.replace(",label,", ",x,"))
+    with pytest.raises(InvalidInput) as caught:
+        run("learn", "m.km", "flowers.csv")
+    assert str(caught.value) == (
+        "'flowers.csv' has no column 'label'. Name the one that holds the labels: --label COLUMN. "
+        "There are 'id', 'a', 'b', 'x', 'c', 'd', 'e', 'f', 'g', 'species'."
+    )
+    many = [f"c{i}" for i in range(30)]
+    with open("wide.csv", "w") as file:
+        file.write(",".join(many) + "\n" + ",".join("1" * 30) + "\n")
+    with pytest.raises(InvalidInput) as caught:
+        run("learn", "m.km", "wide.csv")
+    assert str(caught.value).endswith(
+        "'c9', 10 more, 'c20', 'c21', 'c22', 'c23', 'c24', 'c25', 'c26', 'c27', 'c28', 'c29'."
+    )
+
+
+def test_the_log_names_a_contributor_only_while_it_knows_all():
+    """Of a source of two people, the one that is left did not give all of it."""
+    table(contributor=["dan"] * 4 + ["ben"] * 3)
+    asked("learn", "m.km", "flowers.csv")
+    table("more.csv", [(1, 1)], ["rose"], ["g"])
+    asked("learn", "m.km", "more.csv", "--contributor", "dan")
+    assert [one["contributor"] for one in asked("log", "m.km")] == [None, "dan"]
+    asked("forget", "m.km", "--contributor", "ben")
+    assert [one["contributor"] for one in asked("log", "m.km")] == [None, "dan", None]
+
+
 def test_json_lines_on_standard_input():
     rows = [{"id": 1, "a": 1, "label": "x"}, {"id": 2, "a": 5, "label": "y"}]
     stdin = "\n".join(map(json.dumps, rows))
@@ -438,6 +531,7 @@ def test_json_lines_on_standard_input():
     assert asked("forget", "m.km", "2") == {
         "forgotten": 1,
         "changed": 0,
+        "erased": 0,
         "examples": 1,
         "traces": 0,
         "warning": "",
@@ -677,8 +771,13 @@ def test_several_sources_are_answered_as_one(model):
 def test_suspects_are_findings(model):
     (found,) = asked("suspects", model, code=1)
     assert (found["id"], found["label"], found["preferred"]) == ("f2", "rose", "daisy")
-    assert (found["contributor"], len(found["contradicting"])) == ("ann", 3)
+    assert (found["labeller"], found["contributor"]) == ("ann", "ann")
+    assert len(found["contradicting"]) == 3
     assert run("suspects", model).exit_code == 1
+    asked("relabel", model, "f2", "daisy")
+    asked("relabel", model, "f2", "rose", "--contributor", "zoe")
+    (found,) = asked("suspects", model, code=1)
+    assert (found["labeller"], found["contributor"]) == ("zoe", "ann")
     asked("relabel", model, "f2", "daisy")
     assert asked("suspects", model) == []
     result = run("suspects", model)
@@ -754,6 +853,7 @@ def test_forgetting_by_ids_a_file_a_contributor_and_an_origin(model, here):
     assert asked("forget", model, "--contributor", "ben", "--dry-run") == {
         "forgotten": 2,
         "changed": 0,
+        "erased": 0,
         "examples": 5,
         "traces": 0,
         "warning": "",
@@ -788,8 +888,8 @@ def test_what_somebody_else_learns_of_known_ids_is_theirs(model):
     assert {"name": "ben", "examples": 2} in asked("status", model)["contributors"]
     result = run("forget", model, "--contributor", "ben", "--dry-run")
     assert result.stdout == (
-        "Would be forgotten: features or labels of 2 examples, which get back what they had "
-        "before; 7 would stay.\n"
+        "Would be forgotten: features or labels of 2 examples; 7 would stay. 2 would get back what "
+        "was there before.\n"
     )
     assert asked("forget", model, "--contributor", "ben")["changed"] == 2
     assert examples_in(model) == before
@@ -797,6 +897,61 @@ def test_what_somebody_else_learns_of_known_ids_is_theirs(model):
     assert asked("learn", model, "tue.csv", "--contributor", "ben")["forgotten_before"] == 2
     assert asked("learn", model, "flowers.csv")["skipped"] == 7
     assert examples_in(model) == before
+
+
+def test_forgetting_tells_what_comes_back_from_what_is_only_erased(model):
+    """Of ben's two rows of ann's ids, dan has replaced one."""
+    table("ben.csv", [(1, 1), (2, 2), (3, 3)], ["rose"] * 3, ["f0", "f1", "b"])
+    asked("learn", model, "ben.csv", "--contributor", "ben")
+    table("dan.csv", [(4, 4)], ["rose"], ["f0"])
+    asked("learn", model, "dan.csv", "--contributor", "dan")
+    before = examples_in(model)
+    what = "1 example and features or labels of 2 others"
+    terminal = Terminal("forget", model, "--contributor", "ben")
+    terminal.until(f"Forget {what} for ever? 1 would get back what was there before; 1 would")
+    terminal.keys("n\r")
+    assert terminal.code() == 0
+    result = run("forget", model, "--contributor", "ben", "--dry-run")
+    assert result.stdout == (
+        f"Would be forgotten: {what}; 7 would stay. 1 would get back what was there before; 1 "
+        f"would only lose an earlier version.\n"
+    )
+    result = run("forget", model, "--contributor", "ben", "--yes")
+    assert result.stdout == (
+        f"Forgotten: {what}; 7 stay. Nothing of them is left in the file or beside it. 1 gets back "
+        f"what was there before; 1 only loses an earlier version.\n"
+    )
+    after = examples_in(model)
+    assert after["f0"] == before["f0"] == ([4.0, 4.0], "rose", "dan", "dan")
+    assert after["f1"] == ([0.3, 0.0], "daisy", "ann", "ann")
+
+
+def test_restoring_forgets_again_and_says_what(model):
+    table("ben.csv", [(1, 1), (3, 3)], ["rose"] * 2, ["f0", "b"])
+    asked("learn", model, "ben.csv", "--contributor", "ben")
+    shutil.copy(model, "copy.km")
+    asked("forget", model, "--contributor", "ben")
+    result = run("restore", model, "copy.km", "--yes")
+    assert result.stdout == "Restored from copy.km: flowers.km holds 7 examples.\n"
+    assert result.stderr == (
+        "Forgotten again, as it had been since the copy was made: 1 example and features or labels "
+        "of 1 other. To keep it: --again.\n"
+    )
+    assert asked("restore", model, "copy.km") == {
+        "model": model,
+        "examples": 7,
+        "forgotten": 1,
+        "changed": 1,
+        "warning": "",
+    }
+    os.unlink(model)
+    result = run("restore", model, "copy.km")
+    assert result.stdout == "Restored from copy.km: flowers.km holds 8 examples.\n"
+    assert result.stderr.startswith("There was no model ")
+    assert result.stderr.endswith(
+        "it may be back. Forget it again: knowmore forget flowers.km ...\n"
+    )
+    assert asked("restore", "other.km", "copy.km")["warning"]
 
 
 def test_what_was_forgotten_is_not_learnt_again(model):
@@ -836,10 +991,26 @@ def test_merging_does_not_bring_back_what_was_forgotten(model):
     assert asked("merge", model, "other.km", "--again")["examples"] == 7
 
 
-@pytest.mark.parametrize("words", [[], ["f0", "--contributor", "ann"]])
-def test_what_to_forget_is_said_in_one_way(model, words):
-    with pytest.raises(knowmore.KnowmoreError, match=r"^Say what to forget: ids, --ids-file, "):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Say what to forget: ids, --ids-file, --contributor or --origin."),
+        (
+            ["f0", "--contributor", "ann"],
+            "Ids and --contributor are both given. Say only one, and call the command once for "
+            "each.",
+        ),
+        (
+            ["--origin", "b", "--contributor", "ann"],
+            "--contributor and --origin are both given. Say only one, and call the command once "
+            "for each.",
+        ),
+    ],
+)
+def test_what_to_forget_is_said_in_one_way(model, words, said):
+    with pytest.raises(knowmore.KnowmoreError) as caught:
         run("forget", model, *words)
+    assert str(caught.value) == said
 
 
 def test_an_unknown_id_changes_nothing(model):
@@ -1038,7 +1209,11 @@ def test_status_in_words_and_json(model):
     ]
     assert found["contributors"] == [{"name": "ann", "examples": 7}]
     assert found["origins"] == [{"name": "flowers.csv", "examples": 7}]
-    assert "features  2 (a, b)\n" in run("status", model).stdout
+    shown = run("status", model).stdout
+    assert "features  2 (a, b)\n" in shown
+    assert "\nclass  examples\ndaisy         3\n" in shown
+    # An example of two givers counts for both.
+    assert f"\ncontributor  gave features or label of\nann{'7':>35}\n" in shown
 
 
 # -- as a program --------------------------------------------------------------------------------

@@ -219,6 +219,27 @@ def test_a_folder_that_is_renamed_keeps_its_contributor(folder, tmp_path):
     }
 
 
+@pytest.mark.parametrize("sync", [["--sync"], []])
+def test_labels_of_pictures_that_moved_belong_to_who_gave_them(sync, folder, tmp_path):
+    """A label corrected by hand stays with its giver; the label of a new folder is the source's."""
+    photos, path = tmp_path / "photos", tmp_path / "m.km"
+    shutil.copytree(folder / "photos", photos)
+    run("init", path, "--words", 10)
+    run("learn", path, photos, "--contributor", "ann")
+    run("relabel", path, "level/0.png", "upright", "--contributor", "zoe")
+    (photos / "level/0.png").rename(photos / "level/new.png")
+    (photos / "level/1.png").rename(photos / "upright/other.png")
+    run("learn", path, photos, *sync, "--contributor", "ben")
+    with knowmore.open(path) as store:
+        found = {r.id: (r.label, r.contributor, r.labeller) for r in store.records()}
+    corrected, moved = (
+        ("level/new.png", "upright/other.png") if sync else ("level/0.png", "level/1.png")
+    )
+    assert found[corrected] == ("upright", "ann", "zoe")
+    assert found[moved] == ("upright", "ann", "ben")
+    assert len(found) == 12
+
+
 def test_what_cannot_be_read_is_counted_before_and_after(folder, tmp_path):
     path = tmp_path / "m.km"
     counts = "12 added, 0 skipped, 0 replaced, 0 vanished, 1 unreadable."

@@ -107,7 +107,8 @@ def suspects(
             return
         with progress_bar("leaving each out"):
             rows, total, kept = suspects_of(found, count)
-    header = ("id", "label", "preferred", "doubt", "margin", "contributor", "contradicting")
+    doubts = ("id", "label", "preferred", "doubt", "margin")
+    header = (*doubts, "labeller", "contributor", "contradicting")
     if as_json:
         show_json([dict(zip(header, row, strict=True)) for row in rows])
     elif rows:

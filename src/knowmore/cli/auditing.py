@@ -20,7 +20,8 @@ _KEYS = "a accept   o other label   k keep   f forget   u undo   q quit"
 class Listed(NamedTuple):
     """The most suspicious examples.
 
-    rows : id, label, preferred label, doubt, margin, contributor, the ids that speak most against
+    rows : id, label, preferred label, doubt, margin, who gave the label, who gave the features, the
+        ids that speak most against
     total : how many suspects there are
     kept : how many more there would be, had nobody confirmed their labels
     """
@@ -38,7 +39,13 @@ def suspects_of(model: Model, count: int) -> Listed:
     ids = first.ids.tolist()
     against = [()] * len(ids) if rows_of(model, fitted(model)) else first.contradicting
     rows = [
-        [one, *(column[i].item() for column in columns), held[one].contributor, list(against[i])]
+        [
+            one,
+            *(column[i].item() for column in columns),
+            held[one].labeller,
+            held[one].contributor,
+            list(against[i]),
+        ]
         for i, one in enumerate(ids)
     ]
     return Listed(rows, len(found), kept)

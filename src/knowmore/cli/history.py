@@ -73,9 +73,10 @@ def restore(
     """Put a copy of a model in its place. The copy stays as it is.
 
     Do not copy by hand after a crash: the file and its -journal belong together. What was
-    forgotten since the copy was made is forgotten again, where that is still known.
+    forgotten since the copy was made is forgotten again, if the file that is replaced can
+    still be read. If it is lost or damaged, nobody knows: forget again yourself.
     """
-    from knowmore.cli.showing import confirm, counted, show_json, talk
+    from knowmore.cli.showing import confirm, counted, forgotten_in_words, show_json, talk
     from knowmore.store import restore
 
     there = f"Put {copy} in the place of {model}? What was learnt since is lost."
@@ -84,15 +85,18 @@ def restore(
         return
     done = restore(model, copy, again=again)
     if as_json:
-        forgotten = len(done.forgotten)
-        show_json({"model": str(model), "examples": done.examples, "forgotten": forgotten})
+        counts = {"forgotten": len(done.forgotten), "changed": len(done.changed)}
+        shown = {"model": str(model), "examples": done.examples, **counts}
+        show_json({**shown, "warning": done.warning})
         return
     print(f"Restored from {copy}: {model} holds {counted(done.examples)}.")
-    if done.forgotten:
+    if done.forgotten or done.changed:
+        what = forgotten_in_words(len(done.forgotten), len(done.changed))
         talk(
-            f"{counted(len(done.forgotten))} of the copy had been forgotten since, and were "
-            f"forgotten again. To keep them: --again."
+            f"Forgotten again, as it had been since the copy was made: {what}. To keep it: --again."
         )
+    if done.warning:
+        talk(done.warning)
 
 
 def verify(
@@ -105,7 +109,8 @@ def verify(
 ) -> None:
     """Check that the model equals a fresh fit to its examples, and that the forgotten is gone.
 
-    Exit code 1: something does not hold.
+    Exit code 1: something does not hold. Exit code 2: the file is too damaged to be
+    opened; the error says what to do.
     """
     import json
 

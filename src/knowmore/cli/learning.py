@@ -62,6 +62,8 @@ class Learnt:
     unreadable: int = 0
     examples: int = 0
     traces: int = 0
+    # How many records name their own contributor.
+    named: int = 0
     # With --sync: how many ids of the source are held from each other source, by its name.
     elsewhere: dict[str, int] = field(default_factory=dict)
     # Why bytes of what was forgotten may be left.
@@ -110,9 +112,14 @@ class _Edit(NamedTuple):
     first: Settled
     new: Part
     changed: Part
-    # Under their new ids, with all else that is held; and the labels that others get.
+    # Records whose labels were corrected by hand, and stay.
+    corrected: Part
+    # Under their new ids, with all else that is held; the ids that they had, and who gave their
+    # labels; and what others are labelled, with who says so.
     moved: Part
-    relabelled: dict[Id, Any]
+    was: list[Id]
+    labellers: list[str | None]
+    relabelled: dict[Id, tuple[Any, str | None]]
 
 
 def learn(request: Request, progress: Progress) -> tuple[Learnt, Source]:
@@ -152,8 +159,6 @@ class _Learning:
         self.found = Learnt()
         # The ids under which pictures that have moved are held.
         self.moved: list[Id] = []
-        # The ids of rows that change, but for a label that was corrected by hand.
-        self.corrected: set[Id] = set()
 
     def run(self) -> Learnt:
         """Learn all of it, and say what was done."""
@@ -198,7 +203,8 @@ class _Learning:
         self.moved += moved.values()
         # Learning a label is cheap, so labels are checked even if only the others are known.
         labels = self.model.labels(part.labels, part.places).tolist()
-        part = replace(part, labels=self._corrected(part, labels, changed))
+        corrected = self._corrected(part, labels, changed)
+        part = replace(part, labels=labels)
         if self.request.dry_run:
             self.found.added += len(_decodable(self.source, part, new))
             self.found.replaced += len(_decodable(self.source, part, changed))
@@ -207,11 +213,14 @@ class _Learning:
             return None
         first = settled(self.model, self.source, part.X, self.progress)
         there = part.of([] if not self.request.sync else list(moved))
+        labellers: list[str | None] = []
         if there.ids:
-            there = self._as_held(there, list(moved.values()))
+            there, labellers = self._as_held(there, list(moved.values()))
         relabelled = {} if self.request.sync else self._followed(part, moved)
-        parts = self._described(part.of(new)), self._described(part.of(changed))
-        return _Edit(first, *parts, there, relabelled)
+        others = [i for i in changed if i not in corrected]
+        added, renewed, kept = (self._described(part.of(rows)) for rows in (new, others, corrected))
+        was = list(moved.values()) if there.ids else []
+        return _Edit(first, added, renewed, kept, there, was, labellers, relabelled)
 
     def _forgotten_before(self, part: Part, new: list[int], changed: list[int]) -> set[int]:
         """Which records were forgotten in this model: a new one by its id, or by its content.
@@ -242,23 +251,33 @@ class _Learning:
                     found[i] = same.pop(0)
         return found
 
-    def _as_held(self, part: Part, ids: list[Id]) -> Part:
-        """Pictures that were held under these ids, with what is known of them."""
+    def _as_held(self, part: Part, ids: list[Id]) -> tuple[Part, list[str | None]]:
+        """Pictures that were held under these ids, as they are known, and who gave their labels."""
         examples, held = self.model.store.examples, [self.held[one] for one in ids]
-        labels = [
-            record.label if label == _folder(record.id) else label
-            for record, label in zip(held, part.labels, strict=True)
+        labelled = [
+            (record.label, record.labeller) if label == _folder(record.id) else (label, giver)
+            for record, label, giver in zip(held, part.labels, self._whose(part, ids), strict=True)
         ]
+        labels, labellers = map(list, zip(*labelled, strict=True))
         who = [record.contributor for record in held]
-        return replace(part, X=examples.X[examples.rows(ids)], labels=labels, contributors=who)
+        X = examples.X[examples.rows(ids)]
+        return replace(part, X=X, labels=labels, contributors=who), labellers
 
-    def _followed(self, part: Part, moved: dict[int, Id]) -> dict[Id, Any]:
+    def _followed(self, part: Part, moved: dict[int, Id]) -> dict[Id, tuple[Any, str | None]]:
         """The labels of pictures that are in another folder now, unless corrected by hand."""
+        whose = self._whose(part.of(list(moved)), list(moved.values()))
         return {
-            one: part.labels[i]
-            for i, one in moved.items()
+            one: (part.labels[i], giver)
+            for (i, one), giver in zip(moved.items(), whose, strict=True)
             if part.labels[i] != self.held[one].label == _folder(one)
         }
+
+    def _whose(self, part: Part, ids: list[Id]) -> list[str | None]:
+        """Who says what the source says of these examples: who gave it, else who gave them."""
+        return [
+            given or self.request.contributor or self.held[one].contributor
+            for given, one in zip(part.contributors, ids, strict=True)
+        ]
 
     def _described(self, part: Part) -> Part:
         """The records that can be used, with vectors for X."""
@@ -272,26 +291,27 @@ class _Learning:
 
     def _make(self, edit: _Edit) -> None:
         """Learn what has changed."""
-        first, new, changed, moved, relabelled = edit
+        first, new, changed, corrected, moved, was, labellers, relabelled = edit
         store = self.model.store
-        if new.ids or changed.ids:
+        if new.ids or changed.ids or corrected.ids:
             first.keep(store)
         if new.ids:
             self._add(new, [one or self.request.contributor for one in new.contributors])
         if moved.ids:
-            self._add(moved, moved.contributors, [self.held[one].weight for one in self.moved])
-            self._keep_labels(moved)
+            held = [self.held[one] for one in was]
+            self._add(moved, moved.contributors, [record.weight for record in held])
+            store.relabel(moved.ids, moved.labels, contributor=labellers)
+            pairs = zip(moved.ids, moved.labels, held, strict=True)
+            store.keep([one for one, label, old in pairs if old.kept and old.label == label])
         if relabelled:
-            who = self.request.contributor
-            store.relabel(list(relabelled), list(relabelled.values()), contributor=who)
-        by_hand = [i for i, one in enumerate(changed.ids) if one in self.corrected]
-        others = [i for i, one in enumerate(changed.ids) if one not in self.corrected]
-        if others:
-            self._replace(changed.of(others), changed.of(others).labels)
-        if by_hand:
-            self._replace(changed.of(by_hand), None)
+            labels, givers = zip(*relabelled.values(), strict=True)
+            store.relabel(list(relabelled), list(labels), contributor=givers)
+        if changed.ids:
+            self._replace(changed, changed.labels)
+        if corrected.ids:
+            self._replace(corrected, None)
         self.found.added += len(new.ids)
-        self.found.replaced += len(changed.ids)
+        self.found.replaced += len(changed.ids) + len(corrected.ids)
 
     def _add(
         self, part: Part, contributors: list[str | None], weights: list[float] | None = None
@@ -307,53 +327,30 @@ class _Learning:
             columns=self.source.columns,
         )
 
-    def _keep_labels(self, part: Part) -> None:
-        """Pictures that were held under other ids keep who gave their labels or confirmed them."""
-        store, old = self.model.store, [self.held[one] for one in self.moved]
-        same = [one.label == label for one, label in zip(old, part.labels, strict=True)]
-        pairs = [*zip(old, same, strict=True)]
-        who = [one.labeller if stays else self.request.contributor for one, stays in pairs]
-        store.relabel(part.ids, part.labels, contributor=who)
-        store.keep([part.ids[i] for i, (one, stays) in enumerate(pairs) if one.kept and stays])
-
     def _replace(self, part: Part, labels: list[Any] | None) -> None:
-        """Give examples what the source says now; who gives it is who gave the source.
-
-        labels : None if those that are held stay
-        """
-        before = [self.held[one].contributor for one in part.ids]
-        whose = [
-            given or self.request.contributor or old
-            for given, old in zip(part.contributors, before, strict=True)
-        ]
+        """Give examples the features that the source has now, and these labels unless None."""
         self.model.store.replace(
             part.ids,
             part.X,
             labels,
-            contributor=whose,
+            contributor=self._whose(part, part.ids),
             origins=self.origin,
             contents=part.contents,
         )
 
-    def _corrected(self, part: Part, labels: list[Any], changed: list[int]) -> list[Any]:
-        """The labels, but for those that were corrected by hand and are as before in the source."""
+    def _corrected(self, part: Part, labels: list[Any], changed: list[int]) -> list[int]:
+        """The changed records whose labels were corrected by hand, and stayed in the source."""
         other = [i for i in changed if labels[i] != self.held[part.ids[i]].label]
-        if not other:
-            return labels
-        if self.source.pictures:
-            # One that has the same path is in the same folder.
-            same = other
-        else:
-            examples = self.model.store.examples
-            X = np.asarray(examples.X[examples.rows([part.ids[i] for i in other])], dtype="<f8")
-            same = [
-                i
-                for i, row in zip(other, X, strict=True)
-                if content(row.tobytes(), part.labels[i]) == self.held[part.ids[i]].content
-            ]
-        kept = {i: self.held[part.ids[i]].label for i in same}
-        self.corrected |= {part.ids[i] for i in same}
-        return [kept.get(i, label) for i, label in enumerate(labels)]
+        if not other or self.source.pictures:
+            # A picture that has the same path is in the same folder.
+            return other
+        examples = self.model.store.examples
+        X = np.asarray(examples.X[examples.rows([part.ids[i] for i in other])], dtype="<f8")
+        return [
+            i
+            for i, row in zip(other, X, strict=True)
+            if content(row.tobytes(), part.labels[i]) == self.held[part.ids[i]].content
+        ]
 
     def _check_origins(self, part: Part) -> None:
         """Pictures of two folders may have the same names by chance: none is replaced for that."""
@@ -406,7 +403,7 @@ class _Seen:
         self.source = source
         self.places: dict[Id, str] = {}
         self.labels: set[Any] = set()
-        self.repeated = 0
+        self.repeated = self.named = 0
         self.hashed = False
 
     def new(self, part: Part, held: Any = ()) -> Part:
@@ -427,7 +424,9 @@ class _Seen:
                     f"{self.source.name!r} has the id {one!r} twice, in {self.places[name]} and in "
                     f"{part.places[i]}. Give each row an id of its own."
                 )
-        return part if len(kept) == len(part.ids) else part.of(kept)
+        part = part if len(kept) == len(part.ids) else part.of(kept)
+        self.named += sum(one is not None for one in part.contributors)
+        return part
 
     def values(self) -> int:
         """How many different numbers the labels are; 0 if they seem to be classes.
@@ -438,7 +437,8 @@ class _Seen:
         return len(self.labels) if many and all(map(_is_number, self.labels)) else 0
 
     def tell(self, found: Learnt) -> None:
-        """Note how many came again, how many cannot be read, and what their ids are."""
+        """Note how many came again, how many cannot be read, and what their ids and givers are."""
+        found.named = self.named
         found.repeated, found.unreadable = self.repeated, len(self.source.skipped)
         found.ids = "content" if self.hashed else "given"
 

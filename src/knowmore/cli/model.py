@@ -110,6 +110,12 @@ class Model:
 
     def label(self, word: str) -> Any:
         """A label that a word names, of the type of the labels held."""
+        if not word.strip():
+            raise InvalidInput("The label is empty. Give a name.")
+        if word != word.strip() and word not in self.store.status().classes:
+            raise InvalidInput(
+                f"The label {word!r} begins or ends with a space. Say {word.strip()!r}."
+            )
         return self.labels([word], ["the label"])[0]
 
     def labels(self, given: Sequence[Any], places: Sequence[str]) -> Array:

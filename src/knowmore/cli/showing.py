@@ -142,6 +142,19 @@ def lines_of(path: str) -> list[str]:
     return found
 
 
+def forgotten_in_words(gone: int, changed: int) -> str:
+    """Examples that are forgotten, and features or labels of others.
+
+    >>> forgotten_in_words(2, 0), forgotten_in_words(1, 2)
+    ('2 examples', '1 example and features or labels of 2 others')
+    """
+    if not changed:
+        return counted(gone)
+    if not gone:
+        return f"features or labels of {counted(changed)}"
+    return f"{counted(gone)} and features or labels of {changed} other{'s' * (changed != 1)}"
+
+
 def counted(examples: int) -> str:
     """How many examples, in words.
 

@@ -63,11 +63,11 @@ def show_status(answer: dict[str, Any]) -> None:
     for name, value in facts.items():
         if value is not None:
             print(f"{name.ljust(width)}  {value}")
-    for name, heading in (
-        ("classes", "class"),
-        ("contributors", "contributor"),
-        ("origins", "origin"),
+    for name, headings in (
+        ("classes", ("class", "examples")),
+        ("contributors", ("contributor", "gave features or label of")),
+        ("origins", ("origin", "examples")),
     ):
         if answer[name]:
             print()
-            show_table((heading, "examples"), [list(pair.values()) for pair in answer[name]])
+            show_table(headings, [list(pair.values()) for pair in answer[name]])

@@ -91,7 +91,10 @@ def learn(
     id_: Id = None,
     contributor: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Who gave these examples; a column of that name, too."),
+        typer.Option(
+            metavar="NAME",
+            help="Who gave these examples, where a column `contributor` names nobody.",
+        ),
     ] = None,
     origin: Annotated[
         str | None,
@@ -156,8 +159,15 @@ def learn(
             talk(
                 "What was forgotten before is not learnt again. To learn it all the same: --again."
             )
+        if contributor is not None and found.named:
+            done = found.added + found.skipped + found.replaced + found.moved
+            others = done + found.forgotten_before - found.named
+            talk(
+                f"{found.named} records name their own contributor; --contributor {contributor!r} "
+                f"is used for the other {others}."
+            )
         if found.elsewhere:
-            talk(_elsewhere(found, read.name))
+            talk(_elsewhere(found, origin or read.name, advise=origin is None))
         if found.vanished and not sync:
             talk("What vanished from the source is still held. To forget it: --sync.")
         if found.moved and not sync:
@@ -272,22 +282,41 @@ def forget(
     """
     from knowmore.cli.model import opened
     from knowmore.cli.near import ids_of
-    from knowmore.cli.showing import confirm, lines_of, progress_bar, show_json, talk
+    from knowmore.cli.showing import (
+        confirm,
+        forgotten_in_words,
+        lines_of,
+        progress_bar,
+        show_json,
+        talk,
+    )
     from knowmore.errors import InvalidInput
 
-    chosen = [bool(ids), ids_file is not None, contributor is not None, origin is not None]
-    if sum(chosen) != 1:
+    given = {
+        "Ids": ids or None,
+        "--ids-file": ids_file,
+        "--contributor": contributor,
+        "--origin": origin,
+    }
+    said = [name for name, value in given.items() if value is not None]
+    if not said:
         raise InvalidInput("Say what to forget: ids, --ids-file, --contributor or --origin.")
+    if len(said) > 1:
+        raise InvalidInput(
+            f"{said[0]} and {said[1]} are both given. Say only one, and call the command once for "
+            f"each."
+        )
     with opened(model) as found:
         names = None
         if contributor is None and origin is None:
             names = ids_of(found, ids or lines_of(str(ids_file)), undone=True)
         whose = {"contributor": contributor, "origin": origin}
         plan = found.store.preview_forget(names, **whose)
-        gone, changed = len(plan.leaving), len(plan.changing)
+        gone, changed, erased = map(len, plan)
         leaving = len({*plan.leaving} & {*found.store.ids_.tolist()})
-        what = _forgotten(gone, changed)
-        if not dry_run and not confirm(f"Forget {what} for ever?", yes or as_json):
+        what = forgotten_in_words(gone, changed + erased)
+        would = _stays(changed, erased, would=True)
+        if not dry_run and not confirm(f"Forget {what} for ever?{would}", yes or as_json):
             talk("Nothing was forgotten.")
             return
         traces, warning = 0, ""
@@ -298,14 +327,22 @@ def forget(
             traces, warning, kept = len(done.traces), done.warning, done.kept
         left = len(found.store) - dry_run * leaving
     if as_json:
-        counts = {"forgotten": gone, "changed": changed, "examples": left, "traces": traces}
-        show_json({**counts, "warning": warning, "kept": list(kept), "dry_run": dry_run})
+        counts = {"forgotten": gone, "changed": changed, "erased": erased, "examples": left}
+        show_json(
+            {
+                **counts,
+                "traces": traces,
+                "warning": warning,
+                "kept": list(kept),
+                "dry_run": dry_run,
+            }
+        )
     elif dry_run:
-        print(f"Would be forgotten: {what}; {left} would stay.")
+        print(f"Would be forgotten: {what}; {left} would stay.{would}")
     else:
         nothing = "No row" if kept else "Nothing"
         nothing = "" if warning else f" {nothing} of them is left in the file or beside it."
-        print(f"Forgotten: {what}; {left} stay.{nothing}")
+        print(f"Forgotten: {what}; {left} stay.{nothing}{_stays(changed, erased, would=False)}")
         for sentence in kept:
             print(sentence)
         talk(_REACH)
@@ -341,26 +378,34 @@ def merge(
         print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {counted(held)}.")
 
 
-def _elsewhere(found: Learnt, source: str) -> str:
-    """A note that --sync does not look at ids that came from other sources."""
+def _elsewhere(found: Learnt, source: str, advise: bool) -> str:
+    """A note that --sync does not look at ids that came from other sources.
+
+    advise : whether the source may have another name than before
+    """
     count, origins = sum(found.elsewhere.values()), [*found.elsewhere]
     origin = max(origins, key=lambda name: found.elsewhere[name])
     whence = repr(origin)
     if len(origins) > 1:
         whence = f"other sources, {found.elsewhere[origin]} of them from {origin!r}"
     nothing = "" if found.vanished else ": nothing was"
-    return (
+    told = (
         f"{count} of these ids came from {whence}, and --sync forgets only what came from "
-        f"{source!r}{nothing}. If the two are one source under two names, say so: --origin "
-        f"{shlex.quote(origin)}."
+        f"{source!r}{nothing}."
     )
+    if not advise:
+        return told
+    name = shlex.quote(origin)
+    return f"{told} If the two are one source under two names, say so: --origin {name}."
 
 
-def _forgotten(gone: int, changed: int) -> str:
-    """What is forgotten, in words."""
-    from knowmore.cli.showing import counted
-
-    if not changed:
-        return counted(gone)
-    parts = f"features or labels of {counted(changed)}, which get back what they had before"
-    return f"{counted(gone)}, and {parts}" if gone else parts
+def _stays(changed: int, erased: int, *, would: bool) -> str:
+    """What becomes of examples that stay when features or labels of them are forgotten."""
+    parts = []
+    if changed:
+        gets = "would get" if would else "gets" if changed == 1 else "get"
+        parts.append(f"{changed} {gets} back what was there before")
+    if erased:
+        loses = "would only lose" if would else "only loses" if erased == 1 else "only lose"
+        parts.append(f"{erased} {loses} an earlier version")
+    return f" {'; '.join(parts)}." if parts else ""

@@ -63,7 +63,7 @@ class Entry:
     count : how many examples it was about
     undone : whether it is undone now
     contributor : who gave the examples that it brought, or their new labels, if that is one and
-        they are still known
+        all of them are still known
     id, label : of the example that it was about, if it was one that is still known
     """
 
@@ -175,8 +175,9 @@ class Journal:
             entries = list(self.file.rows("journal", "WHERE number > ?", (after,)))
         else:
             entries = self.file.all_rows("journal")
-        whose: dict[int, set[str | None]] = {}
+        whose: dict[int, list[str | None]] = {}
         verbs = {row[0]: row[2] for row in entries}
+        counts = {row[0]: row[3] for row in entries}
         labellers = self.labellers()
         joined = (
             "SELECT changes.number, examples.row, examples.contributor FROM changes JOIN examples "
@@ -191,8 +192,13 @@ class Journal:
             for number, row, text in self.file.connection.execute(joined, (after,)).fetchall():
                 label = verbs[number] == "relabel"
                 giver = labellers.get(row, text) if label else text
-                whose.setdefault(number, set()).add(string(giver))
-            one = {number: next(iter(names)) for number, names in whose.items() if len(names) == 1}
+                whose.setdefault(number, []).append(string(giver))
+            # Where some are forgotten, whoever is left did not give all of it.
+            one = {
+                number: names[0]
+                for number, names in whose.items()
+                if len(set(names)) == 1 and len(names) == counts[number]
+            }
             about = {
                 number: (read_id(name), loads(label))
                 for number, name, label in self.file.connection.execute(alone, (after,)).fetchall()

@@ -1,8 +1,9 @@
-"""Keyed hashes of what was forgotten, so that learning the same source again skips it.
+"""Keyed hashes of what was forgotten, so that neither `learn` nor `restore` brings it back.
 
 A mark is a hash with a key that is in the file: whoever has neither the file nor the record learns
 nothing from it. Whoever has the file and guesses an id or a content can find out whether a record
-with that was forgotten here.
+with that was forgotten here. The marks of features and labels that other examples lost are made of
+the number and the time of a version: they say neither whose nor what these were.
 """
 
 from __future__ import annotations
@@ -71,6 +72,14 @@ class Marker:
         """The mark of a version: what an example was made from, under its id."""
         return self._mark(b"record", id_text(one).encode(), content)
 
+    def features(self, version: Version) -> bytes:
+        """The mark of the features of one version, which its example lost."""
+        return self._mark(b"features", *_event(version))
+
+    def label(self, version: Version) -> bytes:
+        """The mark of the label of one version, which its example lost."""
+        return self._mark(b"label", *_event(version))
+
     def found(self, marks: set[bytes], one: Id, content: bytes | None) -> Marked:
         """What of a record is among the marks."""
         if content is None:
@@ -79,13 +88,27 @@ class Marker:
         return Marked(*(each in marks for each in every))
 
 
+def _event(version: Version) -> tuple[bytes, ...]:
+    """A version in copies of one file, and in no other file."""
+    return str(version.row).encode(), version.id.encode(), str(version.at).encode()
+
+
 def mark(
-    journal: Journal, key: str, gone: Iterable[Id], versions: Sequence[tuple[Id, Version]]
+    journal: Journal,
+    key: str,
+    gone: Iterable[Id],
+    versions: Sequence[tuple[Id, Version]],
+    features: Iterable[Version],
+    labels: Iterable[Version],
 ) -> None:
-    """Mark ids of which nothing is left, and versions whose vectors are about to be deleted."""
+    """Mark ids of which nothing is left, and versions whose vectors are about to be deleted.
+
+    features, labels : versions that lose these, of examples that stay
+    """
     marker = Marker(key)
     contents = {n: row[3] for n, row in journal.vectors(v.vector for _, v in versions).items()}
     marks = {marker.id(one) for one in gone}
+    marks |= {*map(marker.features, features), *map(marker.label, labels)}
     for one, version in versions:
         content = contents[version.vector]
         if content is not None:

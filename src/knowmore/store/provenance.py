@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 from knowmore.store.journal import Givers, Journal, Version
 
+# Whether the features, or the label, of a version are withdrawn.
+Rule = Callable[[Version, Givers], bool]
+
 
 class _Step(NamedTuple):
     """A version in the history of an example.
@@ -36,7 +39,9 @@ class Withdrawal:
     rewritten : versions that stay, with other features or another label, and who gave the label
     prolonged : versions that come with one entry as before, and go with a later one or stay (None)
     gone : the ids of which nothing is left, as texts
-    changed : the ids of which something is left
+    changed : the ids of examples that get back what they had before
+    erased : the ids of examples that stay as they are, and lose an earlier version
+    features, labels : the versions that lose these, of examples that stay
     """
 
     deleted: list[Version] = field(default_factory=list)
@@ -45,11 +50,14 @@ class Withdrawal:
     prolonged: dict[int, tuple[Version, int, int | None]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+    erased: list[str] = field(default_factory=list)
+    features: list[Version] = field(default_factory=list)
+    labels: list[Version] = field(default_factory=list)
 
     @property
-    def ids(self) -> tuple[list[str], list[str]]:
-        """The ids of which nothing is left, and those of which something is, in order."""
-        return sorted(self.gone), sorted(self.changed)
+    def count(self) -> int:
+        """How many examples it is about."""
+        return len(self.gone) + len(self.changed) + len(self.erased)
 
     @property
     def alters(self) -> bool:
@@ -77,27 +85,26 @@ def whole(versions: Sequence[Version]) -> Withdrawal:
     return Withdrawal(deleted=list(versions), bared=list(versions), gone=gone)
 
 
-def without(
-    journal: Journal,
-    features: Callable[[Version, Givers], bool],
-    label: Callable[[Givers], bool],
-) -> Withdrawal:
+def without(journal: Journal, features: Rule, label: Rule) -> Withdrawal:
     """The withdrawal of the features and of the labels for which these hold."""
     found = Withdrawal()
-    for one, steps in _histories(journal, features, label).items():
-        (found.changed if _withdraw(found, steps, features, label) else found.gone).append(one)
+    versions = [Version(*row) for row in journal.file.all_rows("examples")]
+    givers = dict(zip((v.row for v in versions), journal.givers(versions), strict=True))
+    lost = [v for v in versions if features(v, givers[v.row])]
+    named = [v for v in versions if label(v, givers[v.row])]
+    touched = {v.id for v in (*lost, *named)}
+    for one, steps in _histories(journal, versions, givers, touched).items():
+        _withdraw(found, steps, features, label).append(one)
+    gone = set(found.gone)
+    found.features = [v for v in lost if v.id not in gone]
+    found.labels = [v for v in named if v.id not in gone]
     return found
 
 
 def _histories(
-    journal: Journal,
-    features: Callable[[Version, Givers], bool],
-    label: Callable[[Givers], bool],
+    journal: Journal, versions: list[Version], givers: dict[int, Givers], touched: set[str]
 ) -> dict[str, list[_Step]]:
-    """The versions, oldest first, of each example of which something is withdrawn."""
-    versions = [Version(*row) for row in journal.file.all_rows("examples")]
-    givers = dict(zip((v.row for v in versions), journal.givers(versions), strict=True))
-    touched = {v.id for v in versions if features(v, givers[v.row]) or label(givers[v.row])}
+    """The versions, oldest first, of these examples."""
     comes, goes = dict[int, int](), dict[int, int]()
     for number, row, enters in journal.file.all_rows("changes"):
         (comes if enters else goes)[row] = number
@@ -112,23 +119,20 @@ def _histories(
     return {one: sorted(steps, key=lambda step: step.enters) for one, steps in histories.items()}
 
 
-def _withdraw(
-    found: Withdrawal,
-    steps: list[_Step],
-    features: Callable[[Version, Givers], bool],
-    label: Callable[[Givers], bool],
-) -> bool:
-    """Add what changes in the history of one example; whether something of it is left."""
+def _withdraw(found: Withdrawal, steps: list[_Step], features: Rule, label: Rule) -> list[str]:
+    """Add what changes in the history of one example; the list that its id belongs to."""
     # The last features and the last label that stay, and the last version that does: as it was, as
     # it will be, and who gave its label then.
     source: _Step | None = None
     named: _Step | None = None
     last: tuple[_Step, Version, str | None] | None = None
     vectors: set[int] = set()
+    withdrawn = False
     for step in steps:
         version, givers = step.version, step.givers
         source = source if features(version, givers) else step
-        named = named if label(givers) else step
+        named = named if label(version, givers) else step
+        withdrawn = step is not source or step is not named
         if source is None or named is None:
             found.deleted.append(version)
             continue
@@ -139,7 +143,7 @@ def _withdraw(
             origin=source.version.origin,
             contributor=source.givers.features,
         )
-        giver, withdrawn = named.givers.label, step is not source or step is not named
+        giver = named.givers.label
         if withdrawn and last is not None and _same(after, giver, *last[1:]):
             # Nothing of it is left: the version before stays in its place.
             found.deleted.append(version)
@@ -150,7 +154,9 @@ def _withdraw(
         last = step, after, giver
         vectors.add(after.vector)
     found.bared += [step.version for step in steps if step.version.vector not in vectors]
-    return last is not None
+    if last is None:
+        return found.gone
+    return found.changed if withdrawn else found.erased
 
 
 def _same(one: Version, giver: str | None, other: Version, other_giver: str | None) -> bool:

@@ -73,8 +73,9 @@ class Forgotten:
     traces : where bytes of them may be left, in pages that hold examples, in free ones, and in
         files beside; nowhere, if all is well
     warning : the same as a sentence, with the cause and what to do; "" if all is well
-    changed : how many examples stay, without the features or the label that were forgotten
+    changed : how many examples stay, with the features or the label that they had before
     kept : what stays though they may have had a part in it, each in a sentence
+    erased : how many examples stay as they are, and lost an earlier version
     """
 
     count: int
@@ -82,6 +83,7 @@ class Forgotten:
     warning: str = ""
     changed: int = 0
     kept: tuple[str, ...] = ()
+    erased: int = 0
 
     @property
     def left(self) -> str:
@@ -96,10 +98,12 @@ class Preview(NamedTuple):
     leaving : the ids of the examples that would leave
     changing : the ids of the examples that would stay, with the features or the label that they had
         before
+    erasing : the ids of the examples that would stay as they are, and lose an earlier version
     """
 
     leaving: list[Id]
     changing: list[Id]
+    erasing: list[Id]
 
 
 @final

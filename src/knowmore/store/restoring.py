@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from knowmore.arguments import some
 from knowmore.edits import Id
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten
 from knowmore.files import File as Name
 from knowmore.files import check_name, check_writable, part_of
+from knowmore.store import provenance
+from knowmore.store.codec import read_id, string
+from knowmore.store.journal import FORGETS, Journal, Numbers, Version
 from knowmore.store.layout import File
 from knowmore.store.marks import KEY, Marker
+from knowmore.store.provenance import Withdrawal
 from knowmore.store.rollback import put_in_place
 from knowmore.store.schema import TABLES
 from knowmore.store.store import Store
+from knowmore.store.work import Work
 
 
 class Restored(NamedTuple):
@@ -25,10 +32,14 @@ class Restored(NamedTuple):
     examples : how many the model holds now
     forgotten : the ids of examples that are in the copy, and had been forgotten since: they were
         forgotten again
+    changed : the ids of examples that stay, without features or labels that had been forgotten
+    warning : why what had been forgotten may be back, and what to do; "" if there is no reason
     """
 
     examples: int
     forgotten: list[Id]
+    changed: list[Id]
+    warning: str
 
 
 def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
@@ -36,7 +47,10 @@ def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
 
     To copy the file by hand leaves the journal of an interrupted edit beside it, which belongs to
     another state. What the model at `path` has forgotten since the copy was made is forgotten in
-    the copy, too, if that model can be read and has kept marks.
+    the copy, too: examples, and features and labels that other examples had lost. Only that model
+    knows it. If it is missing, cannot be read, or has another past than the copy, `warning` says
+    so. What was forgotten without marks, and what was undone and overwritten before it could be
+    forgotten, comes back with the copy; if it was all that somebody gave, `warning` has their name.
 
     copy : another file of a model; it stays as it is
     again : keep what had been forgotten
@@ -47,14 +61,19 @@ def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
     if target == source:
         raise InvalidInput(f"{str(copy)!r} is the model itself. Give another file: a copy of it.")
     check_writable(target)
-    forgotten: list[Id] = []
+    found, warning = Withdrawal(), ""
     try:
         with part_of(target, put_in_place) as part:
             _copied(source, part)
+            if not again:
+                past = _past(target)
+                if past is not None and past.marks:
+                    if _examples_in(part):
+                        found = _forgotten(part, past)
+                    else:
+                        _adopt(part, past)
+                warning = _warning(target, past, part)
             holds = _examples_in(part)
-            if not again and (marks := _marks(target)) is not None:
-                _adopt(part, marks)
-                forgotten = _forgotten(part, marks) if holds else []
     except OSError as error:
         if isinstance(error, KnowmoreError):
             raise
@@ -62,7 +81,8 @@ def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
             f"{str(target)!r} cannot be written: {error.strerror or error}. What was there before "
             f"is kept."
         ) from error
-    return Restored(holds - len(forgotten), forgotten)
+    changed = sorted((*found.changed, *found.erased))
+    return Restored(holds, [*map(read_id, sorted(found.gone))], [*map(read_id, changed)], warning)
 
 
 def _copied(source: Path, part: Path) -> None:
@@ -84,39 +104,112 @@ def _examples_in(path: Path) -> int:
         return int(file.connection.execute(count).fetchone()[0])
 
 
-class _Marks(NamedTuple):
-    """What a model has forgotten: its key, its marks, and the ids that it holds all the same."""
+class _Past(NamedTuple):
+    """What a model knows of its past.
 
+    entries : the numbers, times and verbs of its journal
+    givers : all who gave something
+    key, marks : of what it has forgotten
+    back : what it holds again under ids that it had forgotten, by the texts of these
+    """
+
+    entries: set[tuple[int, int, str]]
+    givers: set[str | None]
     key: str
     marks: set[bytes]
-    held: set[Id]
+    back: dict[str, Any]
 
 
-def _marks(path: Path) -> _Marks | None:
-    """The marks of a model; None if it cannot be read, or has none."""
+def _past(path: Path) -> _Past | None:
+    """The past of a model; None if it cannot be read."""
     with suppress(KnowmoreError), Store(path) as store, store._lock, store._reading():
-        marks = {row[0] for row in store._file.rows("forgotten")}
-        key = str(store._follow().facts.get(KEY))
-        return _Marks(key, marks, set(store.ids_.tolist())) if marks else None
+        file, held = store._file, store._follow()
+        marks = {row[0] for row in file.all_rows("forgotten")}
+        if not marks:
+            return _Past(_entries(file), _givers(file), "", marks, {})
+        key = str(held.facts[KEY])
+        marker = Marker(key)
+        rows = [row for one, (row, _) in held.index.items() if marker.id(one) in marks]
+        said = _said(Journal(file, held.numbers), rows)
+        return _Past(_entries(file), _givers(file), key, marks, said)
     return None
 
 
-def _adopt(path: Path, found: _Marks) -> None:
-    """Write marks into a copy, unless that has others of its own."""
+def _entries(file: File) -> set[tuple[int, int, str]]:
+    return {row[:3] for row in file.all_rows("journal")}
+
+
+def _givers(file: File) -> set[str | None]:
+    versions = [Version(*row) for row in file.all_rows("examples")]
+    return {one for givers in Journal(file, Numbers()).givers(versions) for one in givers}
+
+
+def _said(journal: Journal, rows: Iterable[int]) -> dict[str, Any]:
+    """All that versions say of their examples and who said so, by the texts of the ids."""
+    versions = journal.versions(rows)
+    vectors, givers = journal.vectors(one.vector for one in versions), journal.givers(versions)
+    return {
+        one.id: (vectors[one.vector][1:3], one.label, one.weight, whose)
+        for one, whose in zip(versions, givers, strict=True)
+    }
+
+
+def _warning(target: Path, past: _Past | None, part: Path) -> str:
+    """A note that somebody may be back who was forgotten since the copy was made, or ""."""
+    if past is not None:
+        with closing(File(part)) as file, file.reading():
+            entries, givers = _entries(file), _givers(file)
+        if not entries or entries & past.entries:
+            forgot = any(verb in FORGETS for _, _, verb in past.entries - entries)
+            names = sorted(filter(None, map(string, givers - past.givers)))
+            if not (forgot and names):
+                return ""
+            return (
+                f"The copy has contributions of {some(names)}, and {str(target)!r} had none and "
+                f"has forgotten something since. If that was theirs: knowmore forget "
+                f"{target.name} --contributor NAME"
+            )
+        why = f"{str(target)!r} has another past than the copy"
+    elif target.exists():
+        why = f"{str(target)!r} could not be read"
+    else:
+        why = f"There was no model {str(target)!r}"
+    return (
+        f"{why}, so nobody can tell what was forgotten since the copy was made: it may be back. "
+        f"Forget it again: knowmore forget {target.name} ..."
+    )
+
+
+def _forgotten(path: Path, past: _Past) -> Withdrawal:
+    """Forget in a copy what the past of the model has forgotten since."""
+    lost = past.marks - _adopt(path, past)
+    marker = Marker(past.key)
+    found = Withdrawal()
+
+    def chosen(work: Work) -> Withdrawal:
+        nonlocal found
+        versions = [Version(*row) for row in work.file.all_rows("examples")]
+        marked = {v.id for v in versions if marker.id(read_id(v.id)) in past.marks}
+        held = (v.row for v in versions if v.live and v.id in past.back)
+        gone = marked - dict(_said(work.journal, held).items() & past.back.items()).keys()
+        found = provenance.without(
+            work.journal,
+            lambda version, _: version.id in gone or marker.features(version) in lost,
+            lambda version, _: version.id in gone or marker.label(version) in lost,
+        )
+        return found
+
+    with Store(path) as store:
+        store._withdraw(chosen, mark=True)
+    return found
+
+
+def _adopt(path: Path, past: _Past) -> set[bytes]:
+    """Write marks into a copy, unless that has others of its own; returns those it had."""
     with closing(File(path)) as file, file.writing():
         facts = file.facts()
-        if "holds" not in facts and facts.get(KEY) in (None, found.key):
-            known = {row[0] for row in file.rows("forgotten")}
-            file.insert("forgotten", ((one,) for one in sorted(found.marks - known)))
-            file.write_facts({KEY: found.key})
-
-
-def _forgotten(path: Path, found: _Marks) -> list[Id]:
-    """Forget in a copy what the marks say; returns its ids."""
-    marker = Marker(found.key)
-    with Store(path) as store:
-        ids = [one for one in store.ids_.tolist() if one not in found.held]
-        gone: list[Id] = [one for one in ids if marker.id(one) in found.marks]
-        if gone:
-            store.forget(gone)
-    return gone
+        known = {row[0] for row in file.rows("forgotten")}
+        if "holds" not in facts and facts.get(KEY) in (None, past.key):
+            file.insert("forgotten", ((one,) for one in sorted(past.marks - known)))
+            file.write_facts({KEY: past.key})
+        return known

@@ -38,6 +38,7 @@ from knowmore.store.journal import Entry, Journal, entry
 from knowmore.store.layout import File
 from knowmore.store.loading import fresh, load
 from knowmore.store.marks import KEY, Marked, Marker
+from knowmore.store.provenance import Withdrawal
 from knowmore.store.reports import Forgotten, Preview, Record, Status, record
 from knowmore.store.rollback import PATIENCE, is_there
 from knowmore.store.schema import Row
@@ -441,10 +442,14 @@ class Store:
         mark : whether keyed hashes of what was forgotten are kept, for `was_forgotten`
         """
         self._alone("forget")
+        return self._withdraw(lambda work: work.withdrawal(ids, contributor, origin), mark)
+
+    def _withdraw(self, chosen: Callable[[Work], Withdrawal], mark: bool) -> Forgotten:
+        """Forget what is chosen, and look for what is left of it."""
         kept: tuple[str, ...] = ()
         with self._lock, self._editing() as work:
-            found = work.withdrawal(ids, contributor, origin)
-            if found.gone or found.changed:
+            found = chosen(work)
+            if found.count:
                 if mark:
                     work.mark(found)
                 problem = work.forget(found, fresh)
@@ -454,7 +459,8 @@ class Store:
             self._drop_read()
         left = traces.left(self.path)
         warning = traces.warning(self.path, left, self._file.hindrance)
-        return Forgotten(len(found.gone), left, warning, len(found.changed), kept)
+        changed, erased = len(found.changed), len(found.erased)
+        return Forgotten(len(found.gone), left, warning, changed, kept, erased)
 
     def preview_forget(
         self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
@@ -462,8 +468,8 @@ class Store:
         """What `forget` would do; nothing is changed."""
         with self._lock, self._reading():
             found = Work(self._file, self._follow()).withdrawal(ids, contributor, origin)
-        leaving, changing = ([codec.read_id(t) for t in texts] for texts in found.ids)
-        return Preview(leaving, changing)
+        texts = found.gone, found.changed, found.erased
+        return Preview(*([codec.read_id(one) for one in sorted(part)] for part in texts))
 
     def forgettable(self) -> set[Id]:
         """The ids that `forget` takes: of the examples held, and of what was undone or changed."""

@@ -194,13 +194,14 @@ def _exact(found: Exactness) -> list[Check]:
         Check(
             "model",
             bool(difference <= tolerance),
-            f"a fit from scratch differs by at most {difference:.2g} in any score, and rounding "
-            f"explains {tolerance:.2g}",
+            f"a fit from scratch differs by at most {difference:.2g} in any score (up to "
+            f"{tolerance:.2g} would still be rounding)",
         ),
         Check(
             "residual",
             bool(residual <= bound),
-            f"the model solves its equations to {residual:.2g}, and rounding explains {bound:.2g}",
+            f"the model solves its equations to {residual:.2g} (up to {bound:.2g} would still be "
+            f"rounding)",
         ),
     ]
 
@@ -263,7 +264,7 @@ def _settings(facts: dict[str, Any], journal: list[Row], last: int, chosen: bool
     elif chosen:
         says = "the examples held choose those of the file, and no entry has others"
     else:
-        says = "no entry up to the last that forgot has any"
+        says = "the journal keeps no settings from before the last forget"
     return Check("settings", not stale and chosen is not False, f"{says}.{stays}".rstrip("."))
 
 

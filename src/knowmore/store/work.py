@@ -138,16 +138,16 @@ class Work:
         if origin is not None:
             column, text = "origin", codec.text_of(origin)
             found = provenance.without(
-                self.journal, lambda version, _: version.origin == text, lambda _: False
+                self.journal, lambda version, _: version.origin == text, lambda *_: False
             )
         else:
             column, text = "contributor", codec.text_of(contributor)
             found = provenance.without(
                 self.journal,
                 lambda _, givers: givers.features == text,
-                lambda givers: givers.label == text,
+                lambda _, givers: givers.label == text,
             )
-        if not (found.gone or found.changed):
+        if not found.count:
             raise UnknownId(
                 f"The file holds nothing whose {column} is {given[0]!r}. `knowmore status` lists "
                 f"the contributors and origins that it knows; in Python, records() does."
@@ -240,12 +240,12 @@ class Work:
         """
         rows, index = {one.row for one in found.deleted}, self.held.index
         gone = [one for one in map(codec.read_id, found.gone) if index.get(one, (0,))[0] in rows]
-        self.lag += len(found.gone) + len(found.changed)
+        self.lag += found.count
         if not found.alters:
             rest = self.holding.forget(tuple(gone))
             self._note(rest.estimator, None)
             self._indexed.append(lambda index: [index.pop(one) for one in gone])
-        self.journal.write("forget", len(found.gone) + len(found.changed))
+        self.journal.write("forget", found.count)
         found.write(self.journal)
         self.journal.delete_settings()
         if found.alters:
@@ -274,7 +274,7 @@ class Work:
         self.after = replace(self.after, facts=self.after.facts | {marks.KEY: key})
         gone = map(codec.read_id, found.gone)
         versions = [(codec.read_id(one.id), one) for one in found.bared]
-        marks.mark(self.journal, key, gone, versions)
+        marks.mark(self.journal, key, gone, versions, found.features, found.labels)
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
         """Write other settings."""

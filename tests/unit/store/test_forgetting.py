@@ -108,7 +108,10 @@ def test_a_file_that_chooses_everything_keeps_nothing(path):
             "the examples held choose those of the file, and no entry has others",
         )
         store.add(X[:1], Y[:1], IDS[:1])
-        assert settings_of(store) == (True, "no entry up to the last that forgot has any")
+        assert settings_of(store) == (
+            True,
+            "the journal keeps no settings from before the last forget",
+        )
 
 
 def test_parameters_that_tune_found_are_told(path):
@@ -121,7 +124,10 @@ def test_parameters_that_tune_found_are_told(path):
         assert store.forget(IDS[0]).kept == ()
         with store.together("tune"):
             store.set_parameters(kernel=RBF(1.2345), noise=0.05)
-        assert settings_of(store) == (True, "no entry up to the last that forgot has any")
+        assert settings_of(store) == (
+            True,
+            "the journal keeps no settings from before the last forget",
+        )
         said = "Parameters that tune found stay: tune again."
         assert store.forget(IDS[1]).kept == (said,)
         ok, says = settings_of(store)
@@ -129,7 +135,7 @@ def test_parameters_that_tune_found_are_told(path):
         assert says.endswith(said[:-1])
         with store.together("tune"):
             store.set_parameters(noise=0.06)
-        assert settings_of(store)[1] == "no entry up to the last that forgot has any"
+        assert settings_of(store)[1] == "the journal keeps no settings from before the last forget"
 
 
 def test_supports_a_source_and_words_are_told(tmp_path):

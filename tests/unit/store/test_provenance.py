@@ -73,7 +73,7 @@ def test_features_of_which_nobody_else_gave_a_label_go_with_the_label(store):
 def test_what_another_contributor_gave_as_a_whole_stays(store):
     store.replace("one", X[5:6], "c", contributor="bob")
     found = store.forget(contributor="ann")
-    assert (found.count, found.changed) == (1, 1)
+    assert (found.count, found.changed, found.erased) == (1, 0, 1)
     assert held(store) == {"one": ([10.0, 11.0], "c", "bob", "bob")}
 
 
@@ -135,8 +135,12 @@ def test_a_preview_says_so_and_changes_nothing(store, tmp_path):
     store.relabel("one", "b", contributor="bob")
     store.add(X[2:3], ["c"], contributor="bob")
     before = (tmp_path / "model.km").read_bytes()
-    assert store.preview_forget(contributor="bob") == ([0], ["one"])
-    assert store.preview_forget(["one"]) == (["one"], [])
+    assert store.preview_forget(contributor="bob") == ([0], ["one"], [])
+    assert store.preview_forget(["one"]) == (["one"], [], [])
+    store.relabel("one", "c", contributor="cid")
+    assert store.preview_forget(contributor="bob") == ([0], [], ["one"])
+    store.undo()
+    before = (tmp_path / "model.km").read_bytes()
     assert (tmp_path / "model.km").read_bytes() == before
     with pytest.raises(UnknownId):
         store.preview_forget(contributor="nobody")
@@ -147,7 +151,7 @@ def test_what_was_undone_is_no_part_of_the_history(store):
     store.relabel("one", "c", contributor="cid")
     store.undo()
     found = store.forget(contributor="cid")
-    assert (found.count, found.changed) == (0, 1)
+    assert (found.count, found.changed, found.erased) == (0, 0, 1)
     assert held(store)["one"][1] == "b"
     store.forget(contributor="bob")
     assert held(store)["one"][1] == "a"

@@ -235,7 +235,7 @@ def test_restore_of_a_copy_that_has_no_examples_over_a_model_that_has_forgotten_
     fitted.save(copy)
     with Store(path) as store:
         store.forget([1])
-    assert restore(path, copy) == (0, [])
+    assert restore(path, copy).examples == 0
     assert knowmore.load(path).mean_.tolist() == fitted.mean_.tolist()
 
 
@@ -255,6 +255,116 @@ def test_restore_forgets_again_what_was_forgotten_since(path, tmp_path):
     assert restore(path, copy, again=True).examples == 20
     with Store(path) as store:
         assert 1 in store.ids_.tolist()
+
+
+def given(store):
+    """Features, label and givers by id."""
+    rows = dict(zip(store.ids_.tolist(), store.examples.X.tolist(), strict=True))
+    return {r.id: (rows[r.id], r.label, r.contributor, r.labeller) for r in store.records()}
+
+
+def test_restore_takes_back_again_what_others_had_given_to_examples_that_stay(path, tmp_path):
+    copy = tmp_path / "copy.km"
+    with Store(path) as store:
+        store.add(X[20:22], ["a", "b"], [20, 21], contributor="ben")
+        store.relabel(0, "ben's label", contributor="ben")
+        store.replace([1], X[30:31], contributor="ben")
+        store.replace([2], X[31:32], contributor="ben")
+        store.replace([2], X[32:33], contributor="dan")
+        store.relabel(3, "b", contributor="ben")
+    shutil.copy(path, copy)
+    with Store(path) as store:
+        # What is undone when it is forgotten is forgotten in the copy, where it is not.
+        store.undo()
+        done = store.forget(contributor="ben")
+        assert (done.count, done.changed, done.erased) == (2, 2, 2)
+        wanted = given(store)
+        store.relabel(0, "ben's label", contributor="ben")
+    found = restore(path, copy)
+    assert (found.examples, found.forgotten, found.changed) == (20, [20, 21], [0, 1, 2, 3])
+    assert found.warning == ""
+    with Store(path) as store:
+        assert given(store) == wanted
+        assert set(store.status().contributors) == {None, "dan"}
+        assert store.verify().ok
+    held = path.read_bytes()
+    assert b"ben" not in held
+    assert not any(row.tobytes() in held for row in X[[20, 21, 30, 31]])
+    # A copy of this state has nothing to lose.
+    shutil.copy(path, copy)
+    found = restore(path, copy)
+    assert (found.examples, found.forgotten, found.changed) == (20, [], [])
+
+
+def test_restore_does_not_bring_back_an_id_that_somebody_else_uses_now(path, tmp_path):
+    copy = tmp_path / "copy.km"
+    shutil.copy(path, copy)
+    with Store(path) as store:
+        store.forget([1, 2])
+        store.add(X[[1, 2]], ["a", "a"], [1, 2], contributor="ann")
+    assert restore(path, copy).forgotten == [1, 2]
+
+
+@pytest.mark.parametrize("how", ["no mark", "undone", "nothing"])
+def test_restore_names_people_who_may_have_been_forgotten(path, tmp_path, how):
+    """Nothing tells that these are ben's labels but the copy, and that something was forgotten."""
+    copy = tmp_path / "copy.km"
+    with Store(path) as store:
+        store.relabel(0, "c", contributor="ben")
+        store.relabel(1, "c", contributor="ben")
+    shutil.copy(path, copy)
+    with Store(path) as store:
+        if how == "no mark":
+            store.forget(contributor="ben", mark=False)
+        if how == "undone":
+            store.undo()
+            store.relabel(2, "b", contributor="ann")
+            store.forget(contributor="ben")
+        if how == "nothing":
+            store.undo()
+            store.undo()
+            store.relabel(2, "b", contributor="ann")
+    found = restore(path, copy)
+    assert found.changed == ([0] if how == "undone" else [])
+    wanted = (
+        f"The copy has contributions of 'ben', and {str(path)!r} had none and has forgotten "
+        f"something since. If that was theirs: knowmore forget {path.name} --contributor NAME"
+    )
+    assert found.warning == ("" if how == "nothing" else wanted)
+
+
+def test_marks_of_what_examples_lost_say_neither_whose_nor_what(path):
+    with Store(path) as store:
+        store.relabel([0, 1], "c", contributor="ben")
+        store.forget(contributor="ben")
+        marks = store._file.connection.execute("SELECT mark FROM forgotten").fetchall()
+        assert [len(mark) for (mark,) in marks] == [16, 16]
+    assert b"ben" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda path, _: path.unlink(), "There was no model {path!r}"),
+        (lambda path, _: path.write_bytes(b"junk" * 999), "{path!r} could not be read"),
+        (lambda path, other: shutil.copy(other, path), "{path!r} has another past than the copy"),
+    ],
+)
+def test_restore_says_when_nobody_knows_what_was_forgotten(path, tmp_path, spoil, said):
+    copy, other = tmp_path / "copy.km", tmp_path / "other.km"
+    with Store(other, knowmore.GPClassifier()) as store:
+        store.add(X[:3], Y[:3])
+    shutil.copy(path, copy)
+    with Store(path) as store:
+        store.forget([1, 2])
+    spoil(path, other)
+    found = restore(path, copy)
+    assert (found.examples, found.forgotten, found.changed) == (20, [], [])
+    assert found.warning == (
+        f"{said.format(path=str(path))}, so nobody can tell what was forgotten since the copy was "
+        f"made: it may be back. Forget it again: knowmore forget {path.name} ..."
+    )
+    assert restore(path, copy, again=True).warning == ""
 
 
 def test_restore_of_what_cannot_be(path, tmp_path):

@@ -96,7 +96,7 @@ def test_a_model_that_went_astray_is_found(tmp_path):
         assert not check(found, "model").ok
         assert not check(found, "residual").ok
         assert not found.ok
-        assert "rounding explains" in check(found, "model").says
+        assert "would still be rounding" in check(found, "model").says
 
 
 def test_sums_that_went_astray_are_found(tmp_path):

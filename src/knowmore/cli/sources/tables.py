@@ -16,6 +16,8 @@ from knowmore.edits import Id
 from knowmore.errors import InvalidInput
 
 CONTRIBUTOR = "contributor"
+# How many columns at each end of a wide table an error names.
+_END = 10
 
 
 @final
@@ -46,7 +48,7 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> Layout:
         raise InvalidInput(
             f"{name!r} has no column {wanted.usual_label or 'label'!r}. Name the one that holds "
             f"the labels: --label COLUMN. "
-            f"There are {some(header)}."
+            f"There are {_columns(header)}."
         )
     contributor = CONTRIBUTOR if CONTRIBUTOR in header else None
     taken = {label, id_, contributor}
@@ -54,13 +56,13 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> Layout:
     known = wanted.columns
     if known is None:
         if not there:
-            raise InvalidInput(f"{name!r} has no columns of features, only {some(header)}.")
+            raise InvalidInput(f"{name!r} has no columns of features, only {_columns(header)}.")
         return Layout(label, id_, contributor, tuple(there), ())
     missing = [column for column in known if column not in header]
     if missing:
         raise InvalidInput(
             f"{name!r} has no column {missing[0]!r}, which the model has learnt from. The model "
-            f"knows {some(known)}; the file has {some(header)}."
+            f"knows {some(known)}; the file has {_columns(header)}."
         )
     unknown = tuple(column for column in there if column not in known)
     if unknown and wanted.labelled:
@@ -71,6 +73,14 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> Layout:
     return Layout(label, id_, contributor, known, unknown)
 
 
+def _columns(header: Sequence[str]) -> str:
+    """All columns for an error; of very many, those at both ends."""
+    shown = [repr(column) for column in header]
+    if len(shown) > 2 * _END:
+        shown[_END:-_END] = [f"{len(shown) - 2 * _END} more"]
+    return ", ".join(shown)
+
+
 def _role(
     name: str, header: Sequence[str], asked: str | None, usual: tuple[str | None, ...], option: str
 ) -> str | None:
@@ -79,7 +89,7 @@ def _role(
         return next((one for one in usual if one in header), None)
     if asked not in header:
         raise InvalidInput(
-            f"{name!r} has no column {asked!r} for {option}. There are {some(header)}."
+            f"{name!r} has no column {asked!r} for {option}. There are {_columns(header)}."
         )
     return asked
 
@@ -178,7 +188,7 @@ def ids_of(name: str, values: Sequence[Any], places: Sequence[str]) -> list[Id]:
 def labels_of(name: str, values: Sequence[Any], places: Sequence[str]) -> list[Any]:
     """Labels, each a text that is not empty, a number, or true or false."""
     for value, place in zip(values, places, strict=True):
-        if value is None or value == "" or value != value:
+        if value is None or value != value or (isinstance(value, str) and not value.strip()):
             raise InvalidInput(
                 f"{name!r}, {place}: there is no label. Fill it in, or leave the row out."
             )
