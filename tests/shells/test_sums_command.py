@@ -43,7 +43,8 @@ def test_computed_skipped_stale_and_left_alone(folder):
     X, y = FRAME[[*"abc"]], FRAME["label"]
     assert clf.digest() == LinearGPClassifier().fit(X, y).digest()
     FRAME[:5].to_parquet(folder / "0.parquet")
-    (folder / "1.parquet").rename(folder / "2.parquet")
+    (folder / "1.parquet").unlink()
+    FRAME[20:].assign(a=1000 * FRAME["a"]).to_parquet(folder / "2.parquet")
     again = sums(folder, "--label", "label", "--again")
     assert again.stdout == (
         f"Computed: {folder}/2.parquet\n"
