@@ -450,7 +450,7 @@ def test_an_earlier_version_of_another_contributor(tmp_path):
         store.replace(ids[3], X[[3]] / 100, contributor="ben")
         store.replace(ids[3], X[[4]] + 1, contributor="ann")
         width = store.kernel_.length_scale
-        assert store.forget(contributor="ben").changed == 1
+        assert store.forget(contributor="ben").erased == 1
         assert len(store) == N
         X[3] = X[4] + 1
         keep = [ids.index(one) for one in store.ids_.tolist()]
