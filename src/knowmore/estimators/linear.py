@@ -359,7 +359,7 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
         weights, "loo" the smallest generalised cross-validation error; both leave the rows of a
         classifier a mean leverage of at most one half, and follow every edit. See `noise_`
     resolution : how fine the grid is that the first rows choose. None or 21: steps of 2**-14 of the
-        spread of a column; 16: 2**-9; 8: 2**-4; "exact": 2**-35, float32 as it is, which takes
+        spread of a column; 16: 2**-9; 8: 2**-3; "exact": 2**-35, float32 as it is, which takes
         about four times as long for many features. Or a `Grid`. It is kept: see `grid_`
     intercept : whether each class has an offset, without a prior
     probability : "calibrated", or "raw": see `predict_proba`. No rows are held, so that the

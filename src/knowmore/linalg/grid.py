@@ -40,7 +40,7 @@ class Layout(NamedTuple):
 
 
 LAYOUTS: Final = {
-    8: Layout(8, 4, 0),
+    8: Layout(8, 3, 0),
     16: Layout(16, 9, 3),
     21: Layout(21, 14, 8),
     42: Layout(21, 35, 3),
@@ -58,7 +58,7 @@ class Grid(Frozen):
 
     exponents : whole numbers, (D,)
     bits : 8, 16, 21 (the default) or 42. It decides how fine the steps are that `covering` chooses,
-        beside the spread of a column: 2**-4, 2**-9, 2**-14 or 2**-35 of it
+        beside the spread of a column: 2**-3, 2**-9, 2**-14 or 2**-35 of it
     centres : (D,), rounded to multiples of the steps; None: zeros
 
     >>> grid = Grid.covering([[10000.0, 1], [10001, 2], [10003, 7], [10002, 99999]])

@@ -530,7 +530,7 @@ def test_pixels_are_learnt_with_eight_bits():
     pixels = np.random.default_rng(2).integers(0, 256, (40, 3)).astype(np.uint8)
     pixels[0] = 255
     model = LinearGPClassifier(resolution=8).fit(pixels, Y)
-    assert (model.grid_.steps <= 4).all()
+    assert (model.grid_.steps <= 8).all()
     assert model.forget(pixels[:3], Y[:3]).n_samples_ == 37
 
 
